@@ -1,0 +1,52 @@
+# The habits of this project. `make` lists them.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON ?= python3
+PY := .venv/bin/python
+UV := .venv/bin/uv
+UV_VERSION := 0.13.8
+export PYTHONPATH := $(CURDIR)
+
+.PHONY: help setup demo up test check lint types contracts lock clean
+
+help: ## list these habits
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+setup: .venv/.ready ## the environment, from the lock (bootstraps uv itself)
+
+.venv/.ready: requirements.lock packages/toolagent/pyproject.toml
+	@test -x $(UV) || { command -v uv >/dev/null && uv venv -q --allow-existing --python '>=3.11' .venv && uv pip install -q --python $(PY) uv==$(UV_VERSION); } \
+	  || { $(PYTHON) -m venv .venv && $(PY) -m pip install -q --disable-pip-version-check uv==$(UV_VERSION); } \
+	  || { echo "Python >= 3.11 with venv (Debian: apt-get install python3-venv) or uv is needed."; exit 1; }
+	@$(UV) pip sync -q --python $(PY) --require-hashes requirements.lock
+	@$(UV) pip install -q --python $(PY) --no-deps --no-build-isolation -e packages/toolagent
+	@touch $@
+
+demo: setup ## start everything on free ports, stitch pictures through POST /run_tool, leave the picture
+	@$(PY) -m workers demo
+
+up: setup ## run everything in one process until Ctrl-C
+	@exec $(PY) -m workers up
+
+test: setup ## all tests
+	@$(PY) -m pytest
+
+check: setup lint types contracts test ## what .ci/run runs: format, lint, types, import contracts, tests
+
+lint: setup
+	@.venv/bin/ruff format --check .
+	@.venv/bin/ruff check .
+
+types: setup
+	@.venv/bin/basedpyright
+
+contracts: setup
+	@.venv/bin/lint-imports
+
+lock: ## write requirements.lock anew (hashes, no addresses)
+	@test -x $(UV) || $(MAKE) setup
+	$(UV) pip compile -q --universal --generate-hashes --python-version 3.11 --group dev \
+	  --no-emit-package toolagent --custom-compile-command "make lock" pyproject.toml -o requirements.lock
+
+clean: ## remove the environment and the development state
+	rm -rf .venv .state

@@ -1,0 +1,1 @@
+"""Thin adapters from Temporal to the engine."""

@@ -1,0 +1,82 @@
+"""One attempt at a call: what it has told the database, and how its end is put."""
+
+from datetime import datetime
+
+from pydantic import JsonValue
+from toolagent.contracts.calls import ErrorType, ToolError, ValidationIssue
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.steps import CallPlan, Finished
+
+from engine.calls.settlement import record_of
+from engine.runtimes.failures import CallFailed, RuntimeFailure
+from engine.store.calls import CallTable
+from engine.store.clock import now
+
+__all__ = ["AlreadySent", "Attempt"]
+
+
+class AlreadySent(Exception):
+    """An earlier attempt sent the request, and nobody knows what became of it."""
+
+
+class Attempt:
+    """Commits that the request leaves before it does, unless the tool may be asked again anyway."""
+
+    def __init__(self, plan: CallPlan, entry: ToolEntry, calls: CallTable, workflow_id: str, run_id: str, host: str) -> None:
+        self._plan = plan
+        self._entry = entry
+        self._calls = calls
+        self._workflow_id = workflow_id
+        self._run_id = run_id
+        self._host = host
+        self._sent_at: datetime | None = None
+
+    async def before_send(self) -> None:
+        """Raises AlreadySent when an earlier attempt may have reached the tool."""
+        if not self._plan.repeatable:
+            record = record_of(self._plan, self._entry.manifest, self._workflow_id, self._run_id)
+            if not await self._calls.mark_sent(record):
+                raise AlreadySent
+        self._sent_at = now()
+
+    async def after_not_sent(self) -> None:
+        """It is certain that nothing left."""
+        if not self._plan.repeatable:
+            await self._calls.unmark_sent(self._plan.call_id)
+        self._sent_at = None
+
+    def answered(self, output: JsonValue, duration_s: float, active_source: int) -> Finished:
+        return Finished(output=output, execution_time=duration_s, started_at=self._sent_at, active_source=active_source, host=self._host)
+
+    def failed(self, failure: RuntimeFailure) -> Finished:
+        """What the tool did wrong, as the call's error."""
+        details = {**failure.details, "sent": self._sent_at is not None}
+        if isinstance(failure, CallFailed) and failure.outcome == "unknown":
+            details["outcome"] = "unknown"
+        return self.refused(ToolError(type=failure.error_type, message=failure.message, details=details))
+
+    def refused(self, error: ToolError, issues: tuple[ValidationIssue, ...] = ()) -> Finished:
+        return Finished(error=error, validation_errors=issues, execution_time=self._elapsed(), started_at=self._sent_at, host=self._host)
+
+    def cancelled(self, tool: str | None) -> Finished:
+        """`tool` says what became of the tool after the connection to it was closed."""
+        if self._sent_at is None:
+            return self.refused(
+                ToolError(type=ErrorType.CANCELLED, message="The call was cancelled before it was sent.", details={"sent": False})
+            )
+        details: JsonValue = {"sent": True, "outcome": "unknown", "tool": tool}
+        message = (
+            f"The call was cancelled while the tool worked; the connection was closed ({(tool or 'nothing else done').replace('_', ' ')})."
+        )
+        return self.refused(ToolError(type=ErrorType.CANCELLED, message=message, details=details))
+
+    def unknown(self) -> Finished:
+        message = "An earlier attempt sent the request and its worker died. The tool may have acted; the call is not repeatable, so it is not sent again."
+        return self.refused(ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details={"sent": True, "outcome": "unknown"}))
+
+    @property
+    def was_sent(self) -> bool:
+        return self._sent_at is not None
+
+    def _elapsed(self) -> float:
+        return (now() - self._sent_at).total_seconds() if self._sent_at else 0.0

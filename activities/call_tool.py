@@ -1,0 +1,97 @@
+"""Making a call: the middle step.
+
+Before a request to a tool that is not repeatable leaves, `sent_at` is committed. An attempt that finds it there does not send
+(DESIGN §3, never twice).
+"""
+
+import asyncio
+from pathlib import Path
+
+from engine.runtimes.supervisor import NotRunningHere, Supervisor
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+from toolagent.client import names
+from toolagent.contracts.calls import ErrorType, ToolError
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.steps import CallOutcome, CallPlan, CallRequest, Finished, NotRunning
+
+from activities.attempt import AlreadySent, Attempt
+from activities.heartbeats import beating
+from engine.calls.file_parameters import CallFolder, FileParameters, FileRefused
+from engine.registry.registry import ToolRegistry
+from engine.runtimes.failures import CallFailed, RuntimeFailure
+from engine.runtimes.runtime import Progress, ToolRequest
+from engine.store.calls import CallTable
+
+__all__ = ["CallTool"]
+
+MAX_SENDS = 3
+"""How often a repeatable tool is asked when the connection to it is lost."""
+
+
+class CallTool:
+    """Joins the supervisor, which runs tools, with the record that something was sent."""
+
+    def __init__(
+        self, registry: ToolRegistry, supervisor: Supervisor, calls: CallTable, files: FileParameters, folder: Path, host: str
+    ) -> None:
+        self._registry = registry
+        self._supervisor = supervisor
+        self._calls = calls
+        self._files = files
+        self._folder = folder
+        self._host = host
+
+    @activity.defn(name=names.CALL)
+    async def call_tool(self, request: CallRequest) -> CallOutcome:
+        """What the tool or the caller got wrong is returned; what may be tried again is raised."""
+        plan = request.plan
+        entry = await self._registry.entry(plan.tool_id, plan.version)
+        if entry is None:
+            message = f"Tool {plan.tool_id!r} was removed before the call was made."
+            return Finished(error=ToolError(type=ErrorType.TOOL_NOT_FOUND, message=message, details={"sent": False}))
+        info = activity.info()
+        attempt = Attempt(plan, entry, self._calls, info.workflow_id or "", info.workflow_run_id or "", self._host)
+        async with beating() as say, CallFolder(self._folder, plan.call_id, entry.manifest) as folder:
+            try:
+                return await self._exchange(attempt, entry, plan, folder, say, only_if_running=request.only_if_running)
+            except NotRunningHere:
+                return NotRunning()
+            except AlreadySent:
+                return attempt.unknown()
+            except FileRefused as refusal:
+                return attempt.refused(refusal.error, refusal.issues)
+            except RuntimeFailure as failure:
+                return _after_failure(attempt, plan, failure)
+            except asyncio.CancelledError:
+                if activity.is_worker_shutdown():
+                    raise ApplicationError("The worker is being stopped.", type=names.WORKER_STOPPING) from None
+                return attempt.cancelled(await self._supervisor.settle_cancelled(entry) if attempt.was_sent else None)
+
+    async def _exchange(
+        self, attempt: Attempt, entry: ToolEntry, plan: CallPlan, folder: CallFolder, say: Progress, *, only_if_running: bool
+    ) -> Finished:
+        params = await self._files.resolve(entry.manifest.input_schema, plan.params, folder)
+        reply = await self._supervisor.call(
+            entry,
+            ToolRequest(call_id=plan.call_id, params=params, timeout_s=plan.timeout_s, output_dir=folder.outputs),
+            before_send=attempt.before_send,
+            after_not_sent=attempt.after_not_sent,
+            progress=say,
+            only_if_running=only_if_running,
+        )
+        output = await self._files.take_in(entry.manifest.output_schema, reply.output, folder)
+        return attempt.answered(output, reply.duration_s, reply.active_source)
+
+
+def _after_failure(attempt: Attempt, plan: CallPlan, failure: RuntimeFailure) -> CallOutcome:
+    """A lost connection to a repeatable tool is tried again, by Temporal; everything else is the answer."""
+    lost = isinstance(failure, CallFailed) and failure.outcome == "unknown" and failure.error_type is not ErrorType.TIMEOUT
+    if not lost or not plan.repeatable:
+        return attempt.failed(failure)
+    info = activity.info()
+    if info.is_local:
+        return NotRunning()
+    if info.attempt < MAX_SENDS:
+        raise ApplicationError(failure.message, type=names.TOOL_CONNECTION_LOST)
+    return attempt.failed(failure)

@@ -1,0 +1,52 @@
+"""Starting, stopping and destroying tools on this host."""
+
+import asyncio
+import shutil
+from pathlib import Path
+
+from engine.runtimes.supervisor import Supervisor
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+from toolagent.client import names
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.routes import ControlAction, ToolControl, ToolRoute
+
+from activities.heartbeats import beating
+from engine.registry.registry import ToolRegistry
+from engine.runtimes.failures import RuntimeFailure
+from engine.runtimes.runtime import Progress
+
+__all__ = ["ControlTool"]
+
+
+class ControlTool:
+    """Each action may be repeated."""
+
+    def __init__(self, registry: ToolRegistry, supervisor: Supervisor, tool_folders: Path) -> None:
+        self._registry = registry
+        self._supervisor = supervisor
+        self._tool_folders = tool_folders
+
+    @activity.defn(name=names.CONTROL)
+    async def control_tool(self, control: ToolControl) -> ToolRoute:
+        """The tool's route afterwards. Fails for good, with the error type of the cause, when the tool cannot be started."""
+        async with beating() as say:
+            match control.action:
+                case ControlAction.START:
+                    return await self._start(control.tool_id, say)
+                case ControlAction.STOP:
+                    return await self._supervisor.stop(control.tool_id)
+                case ControlAction.DESTROY:
+                    route = await self._supervisor.stop(control.tool_id)
+                    await self._registry.destroy(control.tool_id)
+                    await asyncio.to_thread(shutil.rmtree, self._tool_folders / control.tool_id, ignore_errors=True)
+                    return route
+
+    async def _start(self, tool_id: str, say: Progress) -> ToolRoute:
+        entry = await self._registry.entry(tool_id)
+        if entry is None:
+            raise ApplicationError(f"There is no tool {tool_id!r}.", type=ErrorType.TOOL_NOT_FOUND.value, non_retryable=True)
+        try:
+            return await self._supervisor.start(entry, say)
+        except RuntimeFailure as failure:
+            raise ApplicationError(failure.message, failure.details, type=failure.error_type.value, non_retryable=True) from failure

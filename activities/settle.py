@@ -1,0 +1,19 @@
+"""Ending a call: the last step."""
+
+from temporalio import activity
+from toolagent.client import names
+from toolagent.contracts.calls import ToolResult
+from toolagent.contracts.steps import SettleRequest
+
+from engine.calls.settlement import Settlements
+
+__all__ = ["Settle"]
+
+
+class Settle:
+    def __init__(self, settlements: Settlements) -> None:
+        self._settlements = settlements
+
+    @activity.defn(name=names.SETTLE)
+    async def settle(self, request: SettleRequest) -> ToolResult:
+        return await self._settlements.settle(request)

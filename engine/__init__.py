@@ -1,0 +1,1 @@
+"""What the service does, free of Temporal and of any web framework."""

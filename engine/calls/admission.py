@@ -1,0 +1,169 @@
+"""Whether a call may be made, and how: everything that is decided before it is (DESIGN §3, admit)."""
+
+import json
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Protocol
+
+from pydantic import JsonValue
+from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult, ValidationIssue
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.manifest import ToolStatus
+from toolagent.contracts.steps import Admission, AdmitRequest, Admitted, Answered, CallPlan, Placement, PlaceRequest
+from toolagent.core.dispatch import is_fast, placement_of, timeout_of
+from toolagent.core.idempotency import fingerprint
+from toolagent.core.results import IDEMPOTENCY_CONFLICT, TOO_LARGE, failed
+from toolagent.core.schemas import with_defaults
+from toolagent.core.suggestions import nearest
+
+from engine.calls.file_parameters import FileParameters, FileRefused
+from engine.store.calls import CallTable
+from engine.store.clock import now
+from engine.validation.schemas import issues_of
+
+__all__ = ["Admissions", "CallLimits", "ToolLookup"]
+
+IsRunning = Callable[[ToolEntry], bool]
+
+
+class ToolLookup(Protocol):
+    """The part of the registry that a call needs."""
+
+    async def entry(self, tool_id: str, version: str | None = None) -> ToolEntry | None: ...
+    async def list_ids(self) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CallLimits:
+    """What the operator allows. Times in seconds, sizes in bytes of JSON."""
+
+    host: str
+    buckets: Collection[str]
+    executable: Collection[str]
+    max_params_bytes: int
+    start_timeout_s: float
+    queue_timeout_s: float
+
+
+class Refused(Exception):
+    """The call is not made; this is why."""
+
+    def __init__(self, error: ToolError, issues: tuple[ValidationIssue, ...] = ()) -> None:
+        super().__init__(error.message)
+        self.error = error
+        self.issues = issues
+
+
+class Admissions:
+    """Decides about calls. Writes nothing, so it may be asked again."""
+
+    def __init__(self, lookup: ToolLookup, calls: CallTable, files: FileParameters, limits: CallLimits) -> None:
+        self._lookup = lookup
+        self._calls = calls
+        self._files = files
+        self._limits = limits
+
+    async def admit(self, request: AdmitRequest, is_running: IsRunning) -> Admission:
+        """A plan for the call, or its answer: an earlier one under the same id, or why it is refused."""
+        call = request.call
+        mark = fingerprint(call)
+        try:
+            earlier = await self._earlier(request.call_id, mark)
+            if earlier is not None:
+                return Answered(result=earlier)
+            _insist_on_size(call.params, self._limits.max_params_bytes)
+            entry = await self._find(call)
+            self._insist_on_callable(entry, call)
+            params = await self._check_params(entry, call)
+        except Refused as refusal:
+            return Answered(result=failed(request.call_id, call.tool_id, refusal.error, now(), validation_errors=refusal.issues))
+        return Admitted(plan=self._plan(request, entry, params, mark, is_running))
+
+    async def place(self, request: PlaceRequest) -> Placement:
+        """Where to wait now. The host that decides this is alive, which is all that is known of any."""
+        entry = await self._lookup.entry(request.plan.tool_id, request.plan.version)
+        return placement_of(entry, self._limits.buckets, self._limits.host) if entry else request.plan.placement
+
+    async def _earlier(self, call_id: str, mark: str) -> ToolResult | None:
+        record = await self._calls.get(call_id)
+        if record is None:
+            return None
+        if record.fingerprint != mark:
+            message = "This idempotency key or call id was used for another call: other tool, version or params. Choose a new one."
+            raise Refused(ToolError(type=ErrorType.REJECTED, message=message, details={"reason": IDEMPOTENCY_CONFLICT}))
+        return record.result
+
+    async def _find(self, call: ToolCall) -> ToolEntry:
+        entry = await self._lookup.entry(call.tool_id, call.version)
+        if entry is not None:
+            return entry
+        if call.version is not None and (active := await self._lookup.entry(call.tool_id)):
+            message = f"Tool {call.tool_id!r} has no version {call.version!r}; the active one is {active.manifest.version}."
+            raise Refused(ToolError(type=ErrorType.TOOL_NOT_FOUND, message=message, details={"active_version": active.manifest.version}))
+        near = nearest(call.tool_id, await self._lookup.list_ids())
+        hint = f" Did you mean {', '.join(near)}?" if near else " GET /tools lists what there is."
+        message = f"There is no tool {call.tool_id!r}.{hint}"
+        raise Refused(ToolError(type=ErrorType.TOOL_NOT_FOUND, message=message, details={"nearest": list(near)}))
+
+    def _insist_on_callable(self, entry: ToolEntry, call: ToolCall) -> None:
+        manifest = entry.manifest
+        if manifest.status is not ToolStatus.ACTIVE:
+            message = f"Tool {manifest.tool_id!r} is {manifest.status.value} and cannot be called."
+            raise Refused(ToolError(type=ErrorType.UNAVAILABLE, message=message, details={"status": manifest.status.value}))
+        if manifest.requires_confirmation:
+            # Nobody can be asked yet: running it unasked would break the promise of its manifest.
+            message = f"Tool {manifest.tool_id!r} may only run when a person has confirmed the call, and nobody can be asked here."
+            raise Refused(ToolError(type=ErrorType.PERMISSION_DENIED, message=message, details={"reason": "requires_confirmation"}))
+        if call.stream and not manifest.stream_support:
+            message = f"Tool {manifest.tool_id!r} does not stream; leave out `stream`."
+            issue = ValidationIssue(path="$.stream", message=message, keyword="stream")
+            raise Refused(ToolError(type=ErrorType.VALIDATION_ERROR, message=message), (issue,))
+        types = [source.type for source in entry.sources]
+        if not any(name in self._limits.executable for name in types):
+            has = f"sources of type {', '.join(types)}, which nothing here can run" if types else "no source to run it from"
+            message = f"Tool {manifest.tool_id!r} has {has}."
+            raise Refused(ToolError(type=ErrorType.EXECUTOR_NOT_FOUND, message=message, details={"source_types": [*types]}))
+
+    async def _check_params(self, entry: ToolEntry, call: ToolCall) -> dict[str, JsonValue]:
+        schema = entry.manifest.input_schema
+        params = with_defaults(schema, call.params)
+        issues = issues_of(schema, params)
+        if issues:
+            listed = "; ".join(f"{issue.path}: {issue.message}" for issue in issues[:3])
+            more = f" (and {len(issues) - 3} more)" if len(issues) > 3 else ""
+            message = f"The parameters do not fit the tool's input schema: {listed}{more}"
+            raise Refused(ToolError(type=ErrorType.VALIDATION_ERROR, message=message), issues)
+        try:
+            await self._files.check(schema, params)
+        except FileRefused as refusal:
+            raise Refused(refusal.error, refusal.issues) from refusal
+        return params
+
+    def _plan(self, request: AdmitRequest, entry: ToolEntry, params: dict[str, JsonValue], mark: str, is_running: IsRunning) -> CallPlan:
+        manifest = entry.manifest
+        timeout_s = timeout_of(request.call, manifest)
+        return CallPlan(
+            call_id=request.call_id,
+            tool_id=manifest.tool_id,
+            version=manifest.version,
+            params=params,
+            fingerprint=mark,
+            placement=placement_of(entry, self._limits.buckets, self._limits.host),
+            fast=is_fast(entry, timeout_s, running_here=is_running(entry)),
+            repeatable=manifest.repeatable,
+            timeout_s=timeout_s,
+            start_timeout_s=self._limits.start_timeout_s,
+            queue_timeout_s=self._limits.queue_timeout_s,
+            priority=request.call.priority,
+            caller=request.call.caller,
+        )
+
+
+def _insist_on_size(params: dict[str, JsonValue], limit: int) -> None:
+    size = len(json.dumps(params, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
+    if size > limit:
+        message = (
+            f"The parameters are {size} bytes of JSON; at most {limit} are taken (TOOL_AGENT_MAX_PARAMS_BYTES). POST /files takes files."
+        )
+        details: JsonValue = {"reason": TOO_LARGE, "size": size, "limit": limit}
+        raise Refused(ToolError(type=ErrorType.VALIDATION_ERROR, message=message, details=details))

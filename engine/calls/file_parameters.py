@@ -1,0 +1,113 @@
+"""Parameters and outputs that name files: `format: file-path` takes a file id or a path under the files root, nothing else."""
+
+import asyncio
+import re
+import shutil
+from pathlib import Path
+from typing import Self
+
+from pydantic import JsonValue
+from toolagent.contracts.calls import ErrorType, ToolError, ValidationIssue
+from toolagent.contracts.identifiers import FILE_ID_PATTERN
+from toolagent.contracts.manifest import JsonSchema, ToolManifest
+from toolagent.core.failures import FileTooLargeError
+from toolagent.core.schemas import FILE_PATH, map_values, mentions_format, values_of_format
+
+from engine.store.files import FileStore
+
+__all__ = ["CallFolder", "FileParameters", "FileRefused"]
+
+
+class FileRefused(Exception):
+    """A value that names no file a tool may have; `error` is the answer of the call."""
+
+    def __init__(self, error_type: ErrorType, path: str, message: str) -> None:
+        super().__init__(message)
+        issue = ValidationIssue(path=path, message=message, keyword=FILE_PATH)
+        self.issues = (issue,)
+        self.error = ToolError(type=error_type, message=f"{path}: {message}", details={"path": path})
+
+
+class CallFolder:
+    """Where the files of one call are while it runs: `in` for the tool to read, `out` for it to write.
+
+    It is only made for tools whose schemas speak of files.
+    """
+
+    def __init__(self, root: Path, call_id: str, manifest: ToolManifest) -> None:
+        self._folder = root / call_id
+        self._needed = any(mentions_format(schema, FILE_PATH) for schema in (manifest.input_schema, manifest.output_schema))
+        self.inputs = self._folder / "in"
+        self.outputs = self._folder / "out"
+
+    async def __aenter__(self) -> Self:
+        if self._needed:
+            await asyncio.to_thread(self.outputs.mkdir, parents=True, exist_ok=True)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._needed:
+            await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+
+
+class FileParameters:
+    """`root` is the folder whose files callers may name by path."""
+
+    def __init__(self, files: FileStore, root: Path) -> None:
+        self._files = files
+        self._root = root
+
+    async def check(self, schema: JsonSchema, params: dict[str, JsonValue]) -> None:
+        """Raises FileRefused for the first value that names no file, or one that may not be named."""
+        for path, value in values_of_format(schema, params, FILE_PATH):
+            await self._locate(path, value, None)
+
+    async def resolve(self, schema: JsonSchema, params: dict[str, JsonValue], folder: CallFolder) -> dict[str, JsonValue]:
+        """The parameters as the tool gets them, with absolute paths. Raises FileRefused."""
+        found = {value: str(await self._locate(path, value, folder)) for path, value in values_of_format(schema, params, FILE_PATH)}
+        resolved = map_values(schema, params, lambda _path, text, part: found[text] if part.get("format") == FILE_PATH else text)
+        return resolved if isinstance(resolved, dict) else {}
+
+    async def take_in(self, schema: JsonSchema, output: JsonValue, folder: CallFolder) -> JsonValue:
+        """The output with every file that the tool made taken into the content store. Raises FileRefused."""
+        found = {value: await self._take(path, value, folder) for path, value in values_of_format(schema, output, FILE_PATH)}
+        return map_values(schema, output, lambda _path, text, part: found[text] if part.get("format") == FILE_PATH else text)
+
+    async def _locate(self, path: str, value: str, folder: CallFolder | None) -> Path:
+        if re.match(FILE_ID_PATTERN, value):
+            file = await self._files.get(value)
+            if file is None:
+                raise FileRefused(ErrorType.VALIDATION_ERROR, path, f"There is no file {value!r}; upload it with POST /files.")
+            return await self._files.materialise(file, folder.inputs) if folder else self._files.path(file)
+        located = await asyncio.to_thread(_under, self._root, value)
+        if located is None:
+            message = "The path leaves the files root. Name a file under it, or upload one with POST /files and give its id."
+            raise FileRefused(ErrorType.SECURITY_ERROR, path, message)
+        if not await asyncio.to_thread(located.is_file):
+            message = f"There is no file {value[:200]!r} under the files root. Upload it with POST /files and give its id."
+            raise FileRefused(ErrorType.VALIDATION_ERROR, path, message)
+        return located
+
+    async def _take(self, path: str, value: str, folder: CallFolder) -> str:
+        if re.match(FILE_ID_PATTERN, value) and await self._files.get(value) is not None:
+            return value
+        located = await asyncio.to_thread(_under, folder.outputs, value) or await asyncio.to_thread(_under, self._root, value)
+        if located is None:
+            message = "The tool named a file outside its output folder as its output."
+            raise FileRefused(ErrorType.SECURITY_ERROR, path, message)
+        try:
+            return (await self._files.put_file(located)).file_id
+        except FileTooLargeError as error:
+            raise FileRefused(ErrorType.OUTPUT_VALIDATION_ERROR, path, str(error)) from error
+        except OSError as error:
+            message = f"The tool's output file cannot be read: {error.strerror}."
+            raise FileRefused(ErrorType.OUTPUT_VALIDATION_ERROR, path, message) from error
+
+
+def _under(root: Path, value: str) -> Path | None:
+    """The path with all links followed, if it is below the root."""
+    try:
+        located = (root / value).resolve()
+    except (OSError, ValueError, RuntimeError):  # too long, a NUL, a loop of links
+        return None
+    return located if located.is_relative_to(root.resolve()) else None

@@ -1,0 +1,1 @@
+"""What tools exist: catalog files in, versions, search."""

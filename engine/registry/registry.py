@@ -1,0 +1,79 @@
+"""The tool registry (seed 001 §2): which tools exist."""
+
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.manifest import ToolManifest, ToolStatus
+from toolagent.contracts.sources import ToolSource, backend_runtime_of
+
+from engine.store.routes import RouteTable
+from engine.store.tools import ToolTable
+
+__all__ = ["ToolRegistry"]
+
+RUNTIME_ORIGIN = "registered"
+
+
+class ToolRegistry:
+    """Reads and writes tool versions. The active version is meant where none is named."""
+
+    def __init__(self, tools: ToolTable, routes: RouteTable) -> None:
+        self._tools = tools
+        self._routes = routes
+
+    async def get(self, tool_id: str, version: str | None = None) -> ToolManifest | None:
+        entry = await self._tools.get(tool_id, version)
+        return entry.manifest if entry else None
+
+    async def entry(self, tool_id: str, version: str | None = None) -> ToolEntry | None:
+        """The manifest with its sources."""
+        return await self._tools.get(tool_id, version)
+
+    async def list_all(self) -> tuple[ToolManifest, ...]:
+        return tuple(entry.manifest for entry in await self._tools.list_active_versions())
+
+    async def list_entries(self) -> tuple[ToolEntry, ...]:
+        return await self._tools.list_active_versions()
+
+    async def list_ids(self) -> tuple[str, ...]:
+        return await self._tools.list_ids()
+
+    async def list_active(self) -> tuple[ToolManifest, ...]:
+        """Tools that can be called."""
+        return tuple(manifest for manifest in await self.list_all() if manifest.status is ToolStatus.ACTIVE)
+
+    async def find_by_category(self, category: str) -> tuple[ToolManifest, ...]:
+        return tuple(entry.manifest for entry in await self._tools.list_active_versions(category))
+
+    async def search(self, keyword: str = "", category: str | None = None) -> tuple[ToolEntry, ...]:
+        """Tools in which every word of the keyword occurs: in id, name, tags, category or description. Best first."""
+        words = keyword.lower().split()
+        ranked = [(rank, entry) for entry in await self._tools.list_active_versions(category) if (rank := _rank(entry.manifest, words))]
+        return tuple(entry for _, entry in sorted(ranked, key=lambda found: (-found[0], found[1].manifest.tool_id)))
+
+    async def register(self, tool: ToolManifest, sources: tuple[ToolSource, ...] = (), origin: str = RUNTIME_ORIGIN) -> ToolManifest:
+        """Write a version and make it the active one; the backend runtime follows from the source. Returns what was written."""
+        if sources:
+            tool = tool.model_copy(update={"backend_runtime": backend_runtime_of(sources[0])})
+        await self._tools.put(ToolEntry(manifest=tool, sources=sources), origin)
+        return tool
+
+    async def unregister(self, tool_id: str) -> bool:
+        """Forget all versions of a tool; False when there are none."""
+        versions, _ = await self._tools.remove(tool_id)
+        return versions > 0
+
+    async def destroy(self, tool_id: str) -> dict[str, int]:
+        """Forget a tool, its sources and its routes. Returns how many of each went."""
+        versions, sources = await self._tools.remove(tool_id)
+        return {"versions": versions, "sources": sources, "routes": await self._routes.remove(tool_id)}
+
+
+def _rank(manifest: ToolManifest, words: list[str]) -> int:
+    """0: not found. Where a word occurs decides: the id counts most, the description least."""
+    places = (
+        (8, manifest.tool_id),
+        (4, manifest.name),
+        (2, " ".join((*manifest.tags, manifest.category))),
+        (1, manifest.description),
+    )
+    scores = [max((weight for weight, text in places if word in text.lower()), default=0) for word in words]
+    return 0 if 0 in scores else 1 + sum(scores)

@@ -1,0 +1,95 @@
+"""The table `calls`: the record of each call, and the mark that it was sent."""
+
+import json
+from datetime import datetime
+
+from pydantic import JsonValue
+from sqlalchemy import RowMapping, select, update
+from toolagent.contracts.calls import Caller, ToolResult
+from toolagent.contracts.records import CallRecord, Event
+
+from engine.store.clock import now, timestamp
+from engine.store.database import Database
+from engine.store.events import event_row
+from engine.store.tables import calls, events
+from engine.store.upserts import insert_for, insert_new, upsert
+
+__all__ = ["CallTable"]
+
+
+class CallTable:
+    """Every write is keyed by the call id and may be repeated."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def get(self, call_id: str) -> CallRecord | None:
+        async with self._database.read() as connection:
+            row = (await connection.execute(select(calls).where(calls.c.call_id == call_id))).mappings().one_or_none()
+        return _record(row) if row is not None else None
+
+    async def mark_sent(self, record: CallRecord) -> bool:
+        """Commit that the request is about to leave. False when that was committed before: then it must not be sent again."""
+        moment = timestamp(now())
+        async with self._database.write() as connection:
+            statement = insert_for(connection, calls).values(**_row(record), sent_at=moment)
+            marked = await connection.execute(
+                statement.on_conflict_do_update(index_elements=["call_id"], set_={"sent_at": moment}, where=calls.c.sent_at.is_(None))
+            )
+            return marked.rowcount == 1
+
+    async def unmark_sent(self, call_id: str) -> None:
+        """Take the mark back, because it is certain that nothing left."""
+        async with self._database.write() as connection:
+            await connection.execute(update(calls).where(calls.c.call_id == call_id).values(sent_at=None))
+
+    async def settle(self, record: CallRecord, result: ToolResult, what_happened: tuple[Event, ...]) -> None:
+        """Write down how a call ended, and the events of it, in one transaction."""
+        ended = {
+            "settled_at": timestamp(now()),
+            "is_success": result.status == "success",
+            "error_type": result.error_type.value if result.error_type else None,
+            "execution_time": result.execution_time,
+            "result": result.model_dump_json(),
+        }
+        async with self._database.write() as connection:
+            await upsert(connection, calls, _row(record) | ended, once=("created_at",))
+            await insert_new(connection, events, [event_row(event) for event in what_happened])
+
+
+def _row(record: CallRecord) -> dict[str, object]:
+    return {
+        "call_id": record.call_id,
+        "tool_id": record.tool_id,
+        "version": record.version,
+        "fingerprint": record.fingerprint,
+        "workflow_id": record.workflow_id,
+        "run_id": record.run_id,
+        "params": json.dumps(record.params, ensure_ascii=True),
+        "caller": record.caller.model_dump_json(),
+        "caller_id": record.caller.caller_id,
+        "conversation_id": record.caller.conversation_id,
+        "created_at": timestamp(record.created_at),
+    }
+
+
+def _record(values: RowMapping) -> CallRecord:
+    params: dict[str, JsonValue] = json.loads(values["params"])
+    return CallRecord(
+        call_id=values["call_id"],
+        tool_id=values["tool_id"],
+        version=values["version"],
+        fingerprint=values["fingerprint"],
+        workflow_id=values["workflow_id"],
+        run_id=values["run_id"],
+        params=params,
+        caller=Caller.model_validate_json(values["caller"]),
+        sent_at=_moment(values["sent_at"]),
+        created_at=datetime.fromisoformat(values["created_at"]),
+        settled_at=_moment(values["settled_at"]),
+        result=ToolResult.model_validate_json(values["result"]) if values["result"] else None,
+    )
+
+
+def _moment(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None

@@ -1,0 +1,42 @@
+"""The table `events`: what happened to tools and calls."""
+
+import json
+
+from sqlalchemy import select
+from toolagent.contracts.records import Event
+
+from engine.store.clock import timestamp
+from engine.store.database import Database
+from engine.store.tables import events
+from engine.store.upserts import insert_new
+
+__all__ = ["EventTable", "event_row"]
+
+
+class EventTable:
+    """Events are derived: an id says what happened, and saying it twice records it once."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, new: tuple[Event, ...]) -> None:
+        async with self._database.write() as connection:
+            await insert_new(connection, events, [event_row(event) for event in new])
+
+    async def of_call(self, call_id: str) -> tuple[Event, ...]:
+        """What happened to one call, in order."""
+        query = select(events).where(events.c.call_id == call_id).order_by(events.c.at, events.c.event_id)
+        async with self._database.read() as connection:
+            rows = (await connection.execute(query)).mappings().all()
+        return tuple(Event.model_validate({**row, "details": json.loads(row["details"]) if row["details"] else None}) for row in rows)
+
+
+def event_row(event: Event) -> dict[str, object]:
+    return {
+        "event_id": event.event_id,
+        "event_type": event.event_type.value,
+        "tool_id": event.tool_id,
+        "call_id": event.call_id,
+        "at": timestamp(event.at),
+        "details": json.dumps(event.details) if event.details is not None else None,
+    }

@@ -1,0 +1,1 @@
+"""JSON Schema, for whoever has to check a document: parameters, outputs, manifests."""

@@ -1,0 +1,1 @@
+"""What other agents import to use a Tool Agent service."""

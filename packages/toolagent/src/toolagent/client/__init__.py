@@ -1,0 +1,1 @@
+"""Names, typed stubs, the Temporal plugin and the client."""

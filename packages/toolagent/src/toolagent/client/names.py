@@ -1,0 +1,56 @@
+"""What things are called on Temporal: defined once, used by services, workers and callers."""
+
+from temporalio.common import SearchAttributeKey
+
+__all__ = [
+    "ADMIT",
+    "CALL",
+    "CALLER",
+    "CONTROL",
+    "CONTROL_TOOL",
+    "FINGERPRINT",
+    "INVOKE_TOOL",
+    "PLACE",
+    "SEARCH_ATTRIBUTES",
+    "SETTLE",
+    "TASK_QUEUE",
+    "TASK_TYPE",
+    "TOOL_CONNECTION_LOST",
+    "TOOL_ID",
+    "WORKER_STOPPING",
+    "control_queue",
+]
+
+TASK_QUEUE = "tool-agent"
+"""Where the workflows are."""
+
+INVOKE_TOOL = "InvokeTool"
+CONTROL_TOOL = "ControlTool"
+
+ADMIT = "admit"
+PLACE = "place"
+CALL = "call_tool"
+SETTLE = "settle"
+CONTROL = "control_tool"
+
+FINGERPRINT = "fingerprint"
+"""Memo of an `InvokeTool`: tells whether a second call under the same key is the same call."""
+
+TOOL_ID = SearchAttributeKey.for_keyword("ToolId")
+CALLER = SearchAttributeKey.for_keyword("Caller")
+TASK_TYPE = SearchAttributeKey.for_keyword("TaskType")
+CHAT_ID = SearchAttributeKey.for_keyword("ChatId")
+GROUP_ID = SearchAttributeKey.for_keyword("GroupId")
+AWAITING = SearchAttributeKey.for_keyword("Awaiting")
+SEARCH_ATTRIBUTES = (TOOL_ID, CALLER, TASK_TYPE, CHAT_ID, GROUP_ID, AWAITING)
+
+TOOL_CONNECTION_LOST = "tool_connection_lost"
+"""Error type of an attempt that may be made again because the tool is repeatable."""
+
+WORKER_STOPPING = "worker_stopping"
+"""Error type of an attempt that was ended because its worker shuts down."""
+
+
+def control_queue(host: str) -> str:
+    """Where a host takes orders about the tools that live on it."""
+    return f"{host}/control"

@@ -1,0 +1,26 @@
+"""One plugin carries our converter and sandbox rules to clients, workers, replayers and tests."""
+
+from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.plugin import SimplePlugin
+from temporalio.worker import WorkflowRunner
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
+
+__all__ = ["ToolAgentPlugin", "sandboxed_runner"]
+
+PASSED_THROUGH = ("pydantic", "pydantic_core", "annotated_types", "toolagent.contracts", "toolagent.client")
+
+
+def sandboxed_runner() -> SandboxedWorkflowRunner:
+    """The workflow sandbox with only pydantic and the wire let through, so that it keeps watching `toolagent.core`."""
+    return SandboxedWorkflowRunner(restrictions=SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH))
+
+
+class ToolAgentPlugin(SimplePlugin):
+    """Give it to `Client.connect`; workers and replayers made from that client have it too."""
+
+    def __init__(self, workflow_runner: WorkflowRunner | None = None) -> None:
+        super().__init__(
+            "toolagent",
+            data_converter=pydantic_data_converter,
+            workflow_runner=workflow_runner or sandboxed_runner(),
+        )

@@ -1,0 +1,43 @@
+"""What Temporal knows of a workflow, as the task a person follows."""
+
+from collections.abc import Sequence
+
+from temporalio.api.common.v1 import Payload
+from temporalio.api.enums.v1 import PendingActivityState
+from temporalio.client import WorkflowExecutionDescription, WorkflowExecutionStatus
+from temporalio.converter import DataConverter
+
+from toolagent.client import names
+from toolagent.contracts.tasks import TaskState, TaskView
+
+__all__ = ["view_of"]
+
+_STATES = {
+    WorkflowExecutionStatus.RUNNING: TaskState.RUNNING,
+    WorkflowExecutionStatus.CONTINUED_AS_NEW: TaskState.RUNNING,
+    WorkflowExecutionStatus.COMPLETED: TaskState.COMPLETED,
+    WorkflowExecutionStatus.CANCELED: TaskState.CANCELLED,
+}
+
+
+async def view_of(description: WorkflowExecutionDescription, converter: DataConverter) -> TaskView:
+    """The task without its result. Progress is what the running activity last said in its heartbeat."""
+    status = _STATES.get(description.status, TaskState.FAILED) if description.status else TaskState.PENDING
+    progress: str | None = None
+    for activity in description.raw_description.pending_activities:
+        if activity.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED:
+            status = TaskState.PENDING
+        progress = await _text(activity.heartbeat_details.payloads, converter) or progress
+    return TaskView(
+        task_id=description.id,
+        status=status,
+        tool_id=description.typed_search_attributes.get(names.TOOL_ID),
+        progress=progress,
+        started_at=description.start_time,
+        ended_at=description.close_time,
+    )
+
+
+async def _text(payloads: Sequence[Payload], converter: DataConverter) -> str | None:
+    values = await converter.decode(payloads) if payloads else []
+    return values[0] if values and isinstance(values[0], str) else None

@@ -1,0 +1,178 @@
+"""Calls over Temporal, for the front door and for other agents that have a connection of their own."""
+
+import uuid
+from datetime import UTC, datetime, timedelta
+
+from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
+from temporalio.common import Priority, SearchAttributePair, TypedSearchAttributes, WorkflowIDReusePolicy
+from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, WorkflowAlreadyStartedError
+from temporalio.service import RPCError, RPCStatusCode
+from tenacity import AsyncRetrying, RetryError, retry_if_exception, stop_after_delay, wait_exponential
+
+from toolagent.client import names
+from toolagent.client.failures import AnswerPendingError, CallRefusedError, ControlFailedError
+from toolagent.client.task_views import view_of
+from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
+from toolagent.contracts.routes import ToolControl, ToolRoute
+from toolagent.contracts.tasks import TaskView
+from toolagent.core.idempotency import call_id_for_key, fingerprint
+from toolagent.core.results import IDEMPOTENCY_CONFLICT, failed
+
+__all__ = ["ToolAgentClient", "is_away"]
+
+START_TIMEOUT = timedelta(seconds=5)
+CONTROL_TIMEOUT = timedelta(minutes=15)
+_AWAY = (RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED, RPCStatusCode.UNKNOWN, RPCStatusCode.INTERNAL)
+
+
+class ToolAgentClient:
+    """Starts, awaits, follows and cancels calls.
+
+    `patience_s` is how many seconds of silence of the Temporal server a waiting caller sits out.
+    """
+
+    def __init__(self, client: Client, *, patience_s: float = 60.0) -> None:
+        self._client = client
+        self._patience_s = patience_s
+
+    async def run(self, call: ToolCall, call_id: str | None = None) -> ToolResult:
+        """Make the call and wait for its result. Raises CallRefusedError, AnswerPendingError."""
+        return await self.result(await self.start(call, call_id), call.tool_id)
+
+    async def start(self, call: ToolCall, call_id: str | None = None) -> str:
+        """Hand the call over; from here on it survives us. Returns its id.
+
+        The id follows from the idempotency key where there is one, else it is `call_id` or a new one. The same id again is the
+        same call. Raises CallRefusedError for another call under the same id, AnswerPendingError when Temporal does not answer.
+        """
+        if call.idempotency_key is not None:
+            call_id = call_id_for_key(call.caller.caller_id, call.idempotency_key)
+        call_id = call_id or f"call-{uuid.uuid4().hex}"
+        mark = fingerprint(call)
+        try:
+            await self._client.start_workflow(
+                names.INVOKE_TOOL,
+                call,
+                id=call_id,
+                task_queue=names.TASK_QUEUE,
+                id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+                memo={names.FINGERPRINT: mark},
+                search_attributes=_search_attributes(call),
+                static_summary=call.tool_id,
+                request_eager_start=True,
+                rpc_timeout=START_TIMEOUT,
+                priority=Priority(priority_key=call.priority),
+            )
+        except WorkflowAlreadyStartedError:
+            await self._insist_on_same(call_id, call.tool_id, mark)
+        except RPCError as error:
+            if not is_away(error):
+                raise
+            message = f"Temporal does not answer ({error.status.name}); whether the call was taken can be asked for by its id."
+            raise AnswerPendingError(_failed(call_id, call.tool_id, ErrorType.UNAVAILABLE, message)) from error
+        return call_id
+
+    async def result(self, call_id: str, tool_id: str = "") -> ToolResult:
+        """Wait for the end of a call. Raises AnswerPendingError when Temporal stays away for longer than our patience."""
+        try:
+            async for attempt in AsyncRetrying(
+                retry=retry_if_exception(is_away), stop=stop_after_delay(self._patience_s), wait=wait_exponential(0.2, max=2)
+            ):
+                with attempt:
+                    return await self._handle(call_id).result()
+        except RetryError as error:
+            message = f"Temporal has been away for {self._patience_s:g} s; the call goes on when it is back. Ask for it by its id."
+            raise AnswerPendingError(_failed(call_id, tool_id, ErrorType.UNAVAILABLE, message)) from error
+        except WorkflowFailureError as error:
+            return _result_of_failure(call_id, tool_id, error)
+        raise AssertionError("tenacity ended without an outcome")
+
+    async def task(self, call_id: str) -> TaskView | None:
+        """How far a call is; None when Temporal does not know it. Raises AnswerPendingError."""
+        try:
+            description = await self._handle(call_id).describe(rpc_timeout=START_TIMEOUT)
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                return None
+            raise self._pending(call_id, error) from error
+        view = await view_of(description, self._client.data_converter)
+        return view if view.ended_at is None else view.model_copy(update={"result": await self.result(call_id, view.tool_id or "")})
+
+    async def cancel(self, call_id: str) -> bool:
+        """Ask a call to end; False when Temporal does not know it. One that has ended stays as it is."""
+        try:
+            await self._handle(call_id).cancel(rpc_timeout=START_TIMEOUT)
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                return False
+            raise self._pending(call_id, error) from error
+        return True
+
+    async def control(self, control: ToolControl) -> ToolRoute:
+        """Start, stop or destroy a tool on its host and wait until that is done. Raises ControlFailedError."""
+        control_id = f"control-{uuid.uuid4().hex[:8]}"
+        try:
+            return await self._client.execute_workflow(
+                names.CONTROL_TOOL,
+                control,
+                id=control_id,
+                task_queue=names.TASK_QUEUE,
+                execution_timeout=CONTROL_TIMEOUT,
+                result_type=ToolRoute,
+                static_summary=f"{control.action.value} {control.tool_id}",
+                search_attributes=TypedSearchAttributes(
+                    [SearchAttributePair(names.TOOL_ID, control.tool_id), SearchAttributePair(names.TASK_TYPE, "control")]
+                ),
+            )
+        except RPCError as error:
+            if not is_away(error):
+                raise
+            message = f"Temporal does not answer ({error.status.name})."
+            raise ControlFailedError(ToolError(type=ErrorType.UNAVAILABLE, message=message)) from error
+        except WorkflowFailureError as error:
+            raise ControlFailedError(_error_of_control(error)) from error
+
+    def _handle(self, call_id: str) -> WorkflowHandle[object, ToolResult]:
+        return self._client.get_workflow_handle(call_id, result_type=ToolResult)
+
+    def _pending(self, call_id: str, error: RPCError) -> Exception:
+        if not is_away(error):
+            return error
+        return AnswerPendingError(_failed(call_id, "", ErrorType.UNAVAILABLE, f"Temporal does not answer ({error.status.name})."))
+
+    async def _insist_on_same(self, call_id: str, tool_id: str, mark: str) -> None:
+        description = await self._handle(call_id).describe()
+        if await description.memo_value(names.FINGERPRINT, mark, type_hint=str) != mark:
+            message = "This idempotency key or call id was used for another call: other tool, version or params. Choose a new one."
+            details = ToolError(type=ErrorType.REJECTED, message=message, details={"reason": IDEMPOTENCY_CONFLICT})
+            raise CallRefusedError(failed(call_id, tool_id, details, datetime.now(UTC)))
+
+
+def is_away(error: BaseException) -> bool:
+    """Whether an error says that Temporal cannot be reached now, and nothing about what was asked."""
+    return isinstance(error, RPCError) and error.status in _AWAY
+
+
+def _search_attributes(call: ToolCall) -> TypedSearchAttributes:
+    caller = [SearchAttributePair(names.CALLER, call.caller.caller_id)] if call.caller.caller_id else []
+    return TypedSearchAttributes([SearchAttributePair(names.TOOL_ID, call.tool_id), SearchAttributePair(names.TASK_TYPE, "call"), *caller])
+
+
+def _failed(call_id: str, tool_id: str, error_type: ErrorType, message: str) -> ToolResult:
+    return failed(call_id, tool_id, ToolError(type=error_type, message=message), datetime.now(UTC))
+
+
+def _result_of_failure(call_id: str, tool_id: str, error: WorkflowFailureError) -> ToolResult:
+    """A workflow that was ended from outside (terminated, timed out) ran no code of ours; its effect, if any, is unknown."""
+    if isinstance(error.cause, CancelledError):
+        return _failed(call_id, tool_id, ErrorType.CANCELLED, "The call was cancelled.")
+    message = f"The call was ended from outside before it was settled: {error.cause}."
+    details = ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details={"outcome": "unknown"})
+    return failed(call_id, tool_id, details, datetime.now(UTC))
+
+
+def _error_of_control(error: WorkflowFailureError) -> ToolError:
+    cause = error.cause.cause if isinstance(error.cause, ActivityError) else error.cause
+    if isinstance(cause, ApplicationError) and cause.type in set(ErrorType):
+        return ToolError(type=ErrorType(cause.type), message=cause.message, details=cause.details[0] if cause.details else None)
+    return ToolError(type=ErrorType.UNAVAILABLE, message=f"The tool's host did not do it: {cause}.")

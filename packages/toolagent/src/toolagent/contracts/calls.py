@@ -1,0 +1,112 @@
+"""One invocation and how it ended."""
+
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, JsonValue
+
+from toolagent.contracts.contract import Contract
+from toolagent.contracts.identifiers import ToolId
+
+__all__ = [
+    "CallMode",
+    "Caller",
+    "ErrorType",
+    "IdempotencyKey",
+    "ToolCall",
+    "ToolError",
+    "ToolResult",
+    "ValidationIssue",
+]
+
+IdempotencyKey = Annotated[str, Field(min_length=1, max_length=255)]
+
+
+class ErrorType(StrEnum):
+    """Everything that can go wrong with a call: a closed set (DESIGN §3)."""
+
+    TOOL_NOT_FOUND = "tool_not_found"
+    VALIDATION_ERROR = "validation_error"
+    PERMISSION_DENIED = "permission_denied"
+    SECURITY_ERROR = "security_error"
+    BUDGET_EXCEEDED = "budget_exceeded"
+    REJECTED = "rejected"
+    CANCELLED = "cancelled"
+    TIMEOUT = "timeout"
+    EXECUTION_ERROR = "execution_error"
+    DEPENDENCY_ERROR = "dependency_error"
+    OUTPUT_VALIDATION_ERROR = "output_validation_error"
+    EXECUTOR_NOT_FOUND = "executor_not_found"
+    UNAVAILABLE = "unavailable"
+
+
+class CallMode(StrEnum):
+    SYNC = "sync"
+    ASYNC = "async"
+
+
+class Caller(Contract):
+    """Who asks, and on whose behalf (seed 003 §3.3)."""
+
+    caller_id: Annotated[str | None, Field(max_length=200)] = None
+    caller_type: Annotated[str, Field(max_length=64, description="conversation_agent, workflow_node, direct or unknown")] = "unknown"
+    conversation_id: Annotated[str | None, Field(max_length=200)] = None
+    workflow_id: Annotated[str | None, Field(max_length=200)] = None
+    node_id: Annotated[str | None, Field(max_length=200)] = None
+    variables: dict[str, JsonValue] = {}
+
+    @classmethod
+    def for_conversation(cls, agent_id: str, conversation_id: str, variables: dict[str, JsonValue] | None = None) -> Self:
+        return cls(caller_id=agent_id, caller_type="conversation_agent", conversation_id=conversation_id, variables=variables or {})
+
+    @classmethod
+    def for_workflow(cls, workflow_id: str, node_id: str, variables: dict[str, JsonValue] | None = None) -> Self:
+        return cls(caller_id=node_id, caller_type="workflow_node", workflow_id=workflow_id, node_id=node_id, variables=variables or {})
+
+
+class ToolCall(Contract):
+    """What is asked of a tool."""
+
+    tool_id: ToolId
+    params: dict[str, JsonValue] = {}
+    version: Annotated[str | None, Field(max_length=64, description="An exact version; unset: the active one.")] = None
+    mode: CallMode = CallMode.SYNC
+    timeout_s: Annotated[
+        float | None, Field(gt=0, le=86_400, description="Seconds the call may take; never more than the tool allows.")
+    ] = None
+    idempotency_key: IdempotencyKey | None = None
+    caller: Caller = Caller()
+    stream: bool = False
+    priority: Annotated[int, Field(ge=1, le=5, description="1 is served first when slots are short.")] = 3
+
+
+class ValidationIssue(Contract):
+    """One thing that is wrong with the parameters or the output, and where."""
+
+    path: Annotated[str, Field(description="JSON path, `$` is the whole value.")]
+    message: str
+    keyword: Annotated[str, Field(description="The JSON Schema keyword that failed.")] = ""
+
+
+class ToolError(Contract):
+    """The tool could not do it. Data, not an exception: the caller reads it and may try again."""
+
+    type: ErrorType
+    message: str
+    details: JsonValue = None
+
+
+class ToolResult(Contract):
+    """How a call ended. `execution_time` is in seconds, waiting excluded."""
+
+    status: Literal["success", "error"]
+    result: JsonValue = None
+    error: ToolError | None = None
+    error_type: ErrorType | None = None
+    validation_errors: tuple[ValidationIssue, ...] = ()
+    execution_time: float = 0.0
+    executed_at: datetime = datetime(1970, 1, 1, tzinfo=UTC)
+    metadata: dict[str, JsonValue] = {}
+    call_id: str = ""
+    tool_id: str = ""

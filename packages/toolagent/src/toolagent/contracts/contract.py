@@ -1,0 +1,11 @@
+"""What every value on the wire has in common."""
+
+from pydantic import BaseModel, ConfigDict
+
+__all__ = ["Contract"]
+
+
+class Contract(BaseModel):
+    """Frozen; ignores fields it does not know, so that an old worker may read a new payload."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)

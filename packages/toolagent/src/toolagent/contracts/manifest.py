@@ -1,0 +1,130 @@
+"""What a tool is: everything the five seeds say of one."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field, JsonValue, StringConstraints
+
+from toolagent.contracts.contract import Contract
+from toolagent.contracts.identifiers import GroupId, ToolId
+from toolagent.contracts.sources import BackendRuntime
+
+__all__ = [
+    "FileAccess",
+    "JsonSchema",
+    "NetworkAccess",
+    "PermissionClass",
+    "SecurityContext",
+    "SemVer",
+    "SideEffectScope",
+    "ToolExample",
+    "ToolGroup",
+    "ToolManifest",
+    "ToolStatus",
+]
+
+JsonSchema = dict[str, JsonValue]
+SemVer = Annotated[str, StringConstraints(pattern=r"^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$", max_length=64)]
+
+
+class ToolStatus(StrEnum):
+    """Where a tool is in its life (seed 001 §1.1). Only `active` tools can be called."""
+
+    ACTIVE = "active"
+    INACTIVE = "inactive"
+    STAGING = "staging"
+    BUILDING = "building"
+
+
+class PermissionClass(StrEnum):
+    """What kind of right a call needs (seed 002 §2.2)."""
+
+    READ = "read"
+    WRITE = "write"
+    EXTERNAL = "external"
+
+
+class SideEffectScope(StrEnum):
+    """What a call may change (seed 002 §2.2)."""
+
+    NONE = "none"
+    LOCAL_STATE = "local_state"
+    DB_WRITE = "db_write"
+    NETWORK = "network"
+
+
+class FileAccess(Contract):
+    allow_read: Annotated[tuple[str, ...], Field(alias="allowRead")] = ()
+    allow_write: Annotated[tuple[str, ...], Field(alias="allowWrite")] = ()
+
+
+class NetworkAccess(Contract):
+    allow_hosts: Annotated[tuple[str, ...], Field(alias="allowHosts")] = ()
+
+
+class SecurityContext(Contract):
+    """What a tool asks to be allowed (seed 004 §2.2.2); the sandbox grants at most this."""
+
+    file_access: Annotated[FileAccess, Field(alias="fileAccess")] = FileAccess()
+    network_access: Annotated[NetworkAccess, Field(alias="networkAccess")] = NetworkAccess()
+    required_capabilities: Annotated[tuple[str, ...], Field(alias="requiredCapabilities")] = ()
+
+
+class ToolExample(Contract):
+    """One call and, where it is known, what comes of it (seed 004 §2.2.2)."""
+
+    description: str = ""
+    input: dict[str, JsonValue] = {}
+    expected_output: Annotated[JsonValue, Field(alias="expectedOutput")] = None
+
+
+class ToolManifest(Contract):
+    """What a tool is. A tool that does not say what it changes is taken to change everything."""
+
+    tool_id: ToolId
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    description: str = ""
+    version: SemVer = "1.0.0"
+    category: Annotated[str, Field(min_length=1, max_length=64)] = "custom"
+    backend_runtime: BackendRuntime = BackendRuntime.LOCAL
+    group_ids: tuple[GroupId, ...] = ()
+    tool_slug_ids: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    input_schema: JsonSchema = {}
+    output_schema: JsonSchema = {}
+    stream_support: bool = False
+    status: ToolStatus = ToolStatus.ACTIVE
+    permission_class: PermissionClass = PermissionClass.EXTERNAL
+    side_effect_scope: SideEffectScope = SideEffectScope.NETWORK
+    requires_confirmation: bool = False
+    security_context: Annotated[SecurityContext, Field(alias="securityContext")] = SecurityContext()
+    examples: tuple[ToolExample, ...] = ()
+    idempotent: Annotated[
+        bool | None, Field(description="May be called again with no further effect; unset: when it has no side effects.")
+    ] = None
+    timeout_s: Annotated[float, Field(gt=0, le=86_400, description="Seconds one call may take.")] = 30.0
+    cost_usd: Annotated[float, Field(ge=0, description="What one call costs, in US dollars.")] = 0.0
+    cache_ttl_s: Annotated[float, Field(ge=0, description="Seconds a result may be served again; 0 never.")] = 0.0
+    bucket: Annotated[str | None, Field(pattern=r"^[a-z][a-z0-9_-]*$", description="Whose slots a call takes; unset: its category's.")] = (
+        None
+    )
+    concurrency: Annotated[int | None, Field(ge=1, description="Calls of this tool at once on one host; unset: no limit of its own.")] = (
+        None
+    )
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether a call may be sent again when nobody knows what became of the first."""
+        return self.idempotent if self.idempotent is not None else self.side_effect_scope is SideEffectScope.NONE
+
+
+class ToolGroup(Contract):
+    """Tools that are used together (seed 000 §8.5)."""
+
+    group_id: GroupId
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    description: str = ""
+    category: str = "custom"
+    tool_ids: tuple[ToolId, ...] = ()
+    usage_order: tuple[ToolId, ...] = ()
+    usage_example: str = ""

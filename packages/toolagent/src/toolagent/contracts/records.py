@@ -1,0 +1,71 @@
+"""The durable account of calls, files and what went wrong while reading the catalog."""
+
+from datetime import datetime
+from enum import StrEnum
+
+from pydantic import JsonValue
+
+from toolagent.contracts.calls import Caller, ToolResult
+from toolagent.contracts.contract import Contract
+
+__all__ = ["CallRecord", "CatalogFault", "Event", "EventType", "StoredFile"]
+
+
+class CallRecord(Contract):
+    """One call, as it is remembered after Temporal has forgotten it (seed 003 §5.1). Secret parameters are masked."""
+
+    call_id: str
+    tool_id: str
+    version: str
+    fingerprint: str
+    workflow_id: str
+    run_id: str
+    params: dict[str, JsonValue] = {}
+    caller: Caller = Caller()
+    sent_at: datetime | None = None
+    created_at: datetime
+    settled_at: datetime | None = None
+    result: ToolResult | None = None
+
+
+class EventType(StrEnum):
+    """What can happen to a tool or a call (seed 003 §6.1)."""
+
+    TOOL_ADDED = "tool_added"
+    TOOL_UPDATED = "tool_updated"
+    TOOL_REMOVED = "tool_removed"
+    LOAD_ERROR = "load_error"
+    VALIDATION_ERROR = "validation_error"
+    EXECUTION_STARTED = "execution_started"
+    EXECUTION_COMPLETED = "execution_completed"
+    EXECUTION_FAILED = "execution_failed"
+
+
+class Event(Contract):
+    """`event_id` is derived from what happened, so that saying it twice records it once."""
+
+    event_id: str
+    event_type: EventType
+    tool_id: str
+    call_id: str | None = None
+    at: datetime
+    details: JsonValue = None
+
+
+class StoredFile(Contract):
+    """A file in the content store. `sha256` is of its bytes, `size` in bytes."""
+
+    file_id: str
+    name: str
+    media_type: str
+    size: int
+    sha256: str
+    created_at: datetime
+
+
+class CatalogFault(Contract):
+    """Something in the catalog that could not be used as it is written."""
+
+    file: str
+    field: str
+    reason: str

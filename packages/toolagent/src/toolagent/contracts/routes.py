@@ -1,0 +1,48 @@
+"""The running state of a tool (seed 001 §1.4, with the host and the endpoint)."""
+
+from datetime import datetime
+from enum import StrEnum
+
+from toolagent.contracts.contract import Contract
+from toolagent.contracts.identifiers import ToolId
+from toolagent.contracts.sources import ToolSource
+
+__all__ = ["ControlAction", "RunState", "ToolControl", "ToolRoute"]
+
+
+class RunState(StrEnum):
+    """Whether a tool runs (seed 001 §1.1, ProcessState)."""
+
+    STOPPED = "stopped"
+    STARTING = "starting"
+    RUNNING = "running"
+    ERROR = "error"
+
+
+class ToolRoute(Contract):
+    """Where a tool can be reached. Callers use `endpoint`; `port` is informative."""
+
+    tool_id: ToolId
+    sources: tuple[ToolSource, ...] = ()
+    active_source: int = 0
+    state: RunState = RunState.STOPPED
+    host: str | None = None
+    endpoint: str | None = None
+    pid: int | None = None
+    port: int | None = None
+    started_at: datetime | None = None
+    last_error: str | None = None
+
+
+class ControlAction(StrEnum):
+    START = "start"
+    STOP = "stop"
+    DESTROY = "destroy"
+
+
+class ToolControl(Contract):
+    """What a person or an agent asks of a tool's running state on one host."""
+
+    tool_id: ToolId
+    action: ControlAction
+    host: str

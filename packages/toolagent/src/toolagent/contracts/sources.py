@@ -1,0 +1,122 @@
+"""Where a tool's implementation lives: a union tagged by `type` (seeds 000 §8.2, 001 §1.3, 004 §2.2.2)."""
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from toolagent.contracts.contract import Contract
+from toolagent.contracts.identifiers import SecretName, ToolId
+
+__all__ = [
+    "BackendRuntime",
+    "BuiltinSource",
+    "DockerSource",
+    "HttpMethod",
+    "LocalSource",
+    "McpSource",
+    "RemoteSource",
+    "ScriptLanguage",
+    "ScriptSource",
+    "ToolSource",
+    "backend_runtime_of",
+]
+
+HttpMethod = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+
+
+class BackendRuntime(StrEnum):
+    """The seeds' three-valued view of a source."""
+
+    LOCAL = "local"
+    DOCKER = "docker"
+    REMOTE = "remote"
+
+
+class ScriptLanguage(StrEnum):
+    PYTHON = "python"
+    NODEJS = "nodejs"
+    BUN = "bun"
+
+
+class HttpSource(Contract):
+    """What all sources that are reached over HTTP say of it."""
+
+    endpoint_path: Annotated[str, Field(pattern=r"^/", description="Path of the call; `{name}` is filled from the parameters.")] = "/"
+    http_method: HttpMethod = "POST"
+    health_path: Annotated[
+        str, Field(pattern=r"^/", description="Asked until it answers 200; when it answers 404, any answer below 500 counts as started.")
+    ] = "/health"
+
+
+class LocalSource(HttpSource):
+    """A uv project on this machine, started as `main.py --port N`."""
+
+    type: Literal["local"] = "local"
+    host_dir: Annotated[str, Field(min_length=1, description="Folder of the project, relative to the data folder.")]
+    internal_port: Annotated[int, Field(ge=0, le=65535, description="A fixed port; 0 takes a free one.")] = 0
+
+
+class DockerSource(HttpSource):
+    """A container, by image, Dockerfile or id."""
+
+    type: Literal["docker"] = "docker"
+    container_id: str | None = None
+    image: str | None = None
+    dockerfile: str | None = None
+    internal_port: Annotated[int, Field(ge=0, le=65535)] = 0
+
+
+class RemoteSource(HttpSource):
+    """A service somewhere else, reached over HTTP."""
+
+    type: Literal["remote"] = "remote"
+    remote_url: Annotated[str, Field(pattern=r"^https?://[^\s/]", description="Scheme, host and port, and a path prefix if there is one.")]
+    remote_path: Annotated[str, Field(description="Path of the call; `endpoint_path` when empty.")] = ""
+    remote_api_key: Annotated[SecretName | None, Field(description="The name of a secret, `secret:NAME`; never the key itself.")] = None
+    auth_header: str = "Authorization"
+    auth_scheme: Annotated[str, Field(description="Written before the key; empty sends the key alone.")] = "Bearer"
+
+
+class ScriptSource(Contract):
+    """A script that reads JSON from stdin and writes JSON to stdout."""
+
+    type: Literal["script"] = "script"
+    script_path: Annotated[str, Field(min_length=1)]
+    language: ScriptLanguage
+    entry_point: str | None = None
+
+
+class BuiltinSource(Contract):
+    """Code of the engine itself, by the name of its handler."""
+
+    type: Literal["builtin"] = "builtin"
+    handler: ToolId
+
+
+class McpSource(Contract):
+    """A tool of an MCP server, over HTTP (`url`) or stdio (`command`)."""
+
+    type: Literal["mcp"] = "mcp"
+    tool_name: Annotated[str, Field(min_length=1)]
+    url: str | None = None
+    command: tuple[str, ...] = ()
+
+
+ToolSource = Annotated[
+    LocalSource | DockerSource | RemoteSource | ScriptSource | BuiltinSource | McpSource,
+    Field(discriminator="type"),
+]
+
+
+def backend_runtime_of(source: ToolSource) -> BackendRuntime:
+    """The backend runtime that a source means (DESIGN §1)."""
+    match source:
+        case LocalSource() | ScriptSource() | BuiltinSource():
+            return BackendRuntime.LOCAL
+        case DockerSource():
+            return BackendRuntime.DOCKER
+        case RemoteSource():
+            return BackendRuntime.REMOTE
+        case McpSource(url=url):
+            return BackendRuntime.REMOTE if url else BackendRuntime.LOCAL

@@ -1,0 +1,115 @@
+"""What the steps of one call (admit, place, call, settle) hand to each other through the workflow."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue
+
+from toolagent.contracts.calls import Caller, ToolCall, ToolError, ToolResult, ValidationIssue
+from toolagent.contracts.contract import Contract
+from toolagent.contracts.identifiers import ToolId
+
+__all__ = [
+    "Admission",
+    "AdmitRequest",
+    "Admitted",
+    "Answered",
+    "CallOutcome",
+    "CallPlan",
+    "CallRequest",
+    "Finished",
+    "NotRunning",
+    "PlaceRequest",
+    "Placement",
+    "SettleRequest",
+]
+
+
+class Placement(Contract):
+    """Which queue a call waits in, and the host that queue belongs to, if to one."""
+
+    queue: str
+    host: str | None = None
+
+
+class CallPlan(Contract):
+    """Everything that was decided about a call before it was made. Times are in seconds."""
+
+    call_id: str
+    tool_id: ToolId
+    version: str
+    params: dict[str, JsonValue]
+    fingerprint: str
+    placement: Placement
+    fast: Annotated[bool, Field(description="The call is made inside the workflow's own task.")]
+    repeatable: bool
+    timeout_s: float
+    start_timeout_s: Annotated[float, Field(description="What building and starting the tool may take, on top of `timeout_s`.")]
+    queue_timeout_s: Annotated[float, Field(description="What waiting for a slot may take.")]
+    priority: int = 3
+    caller: Caller = Caller()
+
+
+class AdmitRequest(Contract):
+    call: ToolCall
+    call_id: str
+    workflow_id: str
+    run_id: str
+
+
+class Admitted(Contract):
+    """The call may be made, like this."""
+
+    kind: Literal["admitted"] = "admitted"
+    plan: CallPlan
+
+
+class Answered(Contract):
+    """The call need not or must not be made: this is the answer."""
+
+    kind: Literal["answered"] = "answered"
+    result: ToolResult
+
+
+Admission = Annotated[Admitted | Answered, Field(discriminator="kind")]
+
+
+class PlaceRequest(Contract):
+    """A queue was not served in time: where to wait instead?"""
+
+    plan: CallPlan
+    avoid_hosts: tuple[str, ...] = ()
+
+
+class CallRequest(Contract):
+    plan: CallPlan
+    only_if_running: Annotated[bool, Field(description="Do not start anything: answer `not_running` instead.")] = False
+
+
+class Finished(Contract):
+    """The tool answered, or it is known why it did not. `execution_time` is in seconds."""
+
+    kind: Literal["finished"] = "finished"
+    output: JsonValue = None
+    error: ToolError | None = None
+    validation_errors: tuple[ValidationIssue, ...] = ()
+    execution_time: float = 0.0
+    started_at: datetime | None = None
+    active_source: int | None = None
+    host: str | None = None
+
+
+class NotRunning(Contract):
+    """The tool does not run here (any more): make an ordinary call."""
+
+    kind: Literal["not_running"] = "not_running"
+
+
+CallOutcome = Annotated[Finished | NotRunning, Field(discriminator="kind")]
+
+
+class SettleRequest(Contract):
+    plan: CallPlan
+    outcome: Finished
+    workflow_id: str
+    run_id: str

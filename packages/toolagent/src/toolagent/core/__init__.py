@@ -1,0 +1,1 @@
+"""The rules: pure functions, no clock, no I/O."""

@@ -1,0 +1,61 @@
+"""How results are made."""
+
+from datetime import datetime
+
+from pydantic import JsonValue
+
+from toolagent.contracts.calls import ToolError, ToolResult, ValidationIssue
+
+__all__ = ["IDEMPOTENCY_CONFLICT", "TOO_LARGE", "failed", "reason_of", "succeeded"]
+
+IDEMPOTENCY_CONFLICT = "idempotency_conflict"
+"""`details.reason` of a `rejected` call whose key was used for another call."""
+
+TOO_LARGE = "too_large"
+"""`details.reason` of a `validation_error` because of the size of the parameters."""
+
+
+def failed(
+    call_id: str,
+    tool_id: str,
+    error: ToolError,
+    at: datetime,
+    *,
+    validation_errors: tuple[ValidationIssue, ...] = (),
+    execution_time: float = 0.0,
+    metadata: dict[str, JsonValue] | None = None,
+) -> ToolResult:
+    """A result that says what went wrong. `execution_time` is in seconds."""
+    return ToolResult(
+        status="error",
+        error=error,
+        error_type=error.type,
+        validation_errors=validation_errors,
+        execution_time=execution_time,
+        executed_at=at,
+        metadata=metadata or {},
+        call_id=call_id,
+        tool_id=tool_id,
+    )
+
+
+def succeeded(
+    call_id: str, tool_id: str, output: JsonValue, at: datetime, *, execution_time: float, metadata: dict[str, JsonValue]
+) -> ToolResult:
+    """A result with the tool's output. `execution_time` is in seconds."""
+    return ToolResult(
+        status="success",
+        result=output,
+        execution_time=execution_time,
+        executed_at=at,
+        metadata=metadata,
+        call_id=call_id,
+        tool_id=tool_id,
+    )
+
+
+def reason_of(result: ToolResult) -> str | None:
+    """The machine-readable reason inside an error type, where it has several."""
+    details = result.error.details if result.error else None
+    reason = details.get("reason") if isinstance(details, dict) else None
+    return reason if isinstance(reason, str) else None

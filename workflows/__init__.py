@@ -1,0 +1,1 @@
+"""Deterministic orchestration; imports contracts, core, stubs and nothing else of ours."""

@@ -1,0 +1,113 @@
+"""Time-outs and retries of every step, each with its reason."""
+
+from datetime import timedelta
+from typing import TypedDict
+
+from temporalio.common import Priority, RetryPolicy
+from temporalio.workflow import ActivityCancellationType
+from toolagent.contracts.routes import ToolControl
+from toolagent.contracts.steps import CallPlan
+
+__all__ = ["HOST_PATIENCE", "admit", "call", "control", "fast_call", "place", "settle"]
+
+HOST_PATIENCE = timedelta(seconds=30)
+"""How long a host's queue may leave a call waiting before we ask whether the host is still there."""
+
+_HEARTBEAT = timedelta(seconds=10)
+"""A worker that was killed is noticed after this long."""
+
+_GRACE = timedelta(seconds=30)
+"""What an attempt may take on top of starting and calling the tool: waiting for the tool's own limit, taking in files."""
+
+
+class LocalOptions(TypedDict):
+    start_to_close_timeout: timedelta
+    retry_policy: RetryPolicy
+    summary: str
+
+
+class BoundedLocalOptions(LocalOptions):
+    schedule_to_close_timeout: timedelta
+
+
+class CallOptions(TypedDict):
+    task_queue: str
+    schedule_to_start_timeout: timedelta
+    start_to_close_timeout: timedelta
+    heartbeat_timeout: timedelta
+    retry_policy: RetryPolicy
+    cancellation_type: ActivityCancellationType
+    priority: Priority
+    summary: str
+
+
+class ControlOptions(TypedDict):
+    task_queue: str
+    schedule_to_start_timeout: timedelta
+    start_to_close_timeout: timedelta
+    heartbeat_timeout: timedelta
+    retry_policy: RetryPolicy
+    summary: str
+
+
+def admit(tool_id: str) -> BoundedLocalOptions:
+    """Reads the database only, so it may be tried again; a caller who waits for longer than this is told that we are not well."""
+    return {
+        "start_to_close_timeout": timedelta(seconds=10),
+        "schedule_to_close_timeout": timedelta(seconds=60),
+        "retry_policy": RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=5)),
+        "summary": f"admit {tool_id}",
+    }
+
+
+def place(plan: CallPlan) -> BoundedLocalOptions:
+    """Decides in memory; as patient as `admit`."""
+    return {**admit(plan.tool_id), "summary": f"place {plan.tool_id}"}
+
+
+def fast_call(plan: CallPlan) -> LocalOptions:
+    """One attempt: what fails here is data, or is made again as an ordinary call."""
+    return {
+        "start_to_close_timeout": timedelta(seconds=plan.timeout_s) + timedelta(seconds=5),
+        "retry_policy": RetryPolicy(maximum_attempts=1),
+        "summary": f"call {plan.tool_id}",
+    }
+
+
+def call(plan: CallPlan) -> CallOptions:
+    """Attempts after the first are for workers that died: what was sent once is not sent again (see `activities.call_tool`)."""
+    waits = HOST_PATIENCE if plan.placement.host else timedelta(seconds=plan.queue_timeout_s)
+    return {
+        "task_queue": plan.placement.queue,
+        "schedule_to_start_timeout": waits,
+        "start_to_close_timeout": timedelta(seconds=plan.start_timeout_s + plan.timeout_s) + _GRACE,
+        "heartbeat_timeout": _HEARTBEAT,
+        "retry_policy": RetryPolicy(
+            initial_interval=timedelta(milliseconds=500), maximum_interval=timedelta(seconds=10), maximum_attempts=5
+        ),
+        # The tool's answer may already be on its way, and whether it stopped belongs into the result.
+        "cancellation_type": ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+        "priority": Priority(priority_key=plan.priority),
+        "summary": f"call {plan.tool_id}",
+    }
+
+
+def settle(plan: CallPlan) -> LocalOptions:
+    """Tried until it works: a call that was made must end with a record."""
+    return {
+        "start_to_close_timeout": timedelta(seconds=30),
+        "retry_policy": RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=10)),
+        "summary": f"settle {plan.tool_id}",
+    }
+
+
+def control(control: ToolControl, queue: str) -> ControlOptions:
+    """Starting may build an environment first; each action may be repeated."""
+    return {
+        "task_queue": queue,
+        "schedule_to_start_timeout": HOST_PATIENCE,
+        "start_to_close_timeout": timedelta(minutes=10),
+        "heartbeat_timeout": _HEARTBEAT,
+        "retry_policy": RetryPolicy(maximum_attempts=3),
+        "summary": f"{control.action.value} {control.tool_id}",
+    }

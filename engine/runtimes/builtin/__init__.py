@@ -1,0 +1,32 @@
+"""Tools that are part of the engine: one file each, and one line here."""
+
+from collections.abc import Mapping
+
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.sources import BuiltinSource
+
+from engine.runtimes.builtin import calculator, echo, http_request
+from engine.runtimes.builtin.options import BuiltinOptions
+from engine.runtimes.builtin.tool import BuiltinTool
+
+__all__ = ["builtin_tools", "entries"]
+
+_TOOLS = (
+    calculator.tool,
+    echo.tool,
+    http_request.tool,
+)
+
+
+def builtin_tools(options: BuiltinOptions) -> Mapping[str, BuiltinTool]:
+    """All built-in tools by tool id. Raises ValueError when an option cannot be used or two tools have one id."""
+    tools = [make(options) for make in _TOOLS]
+    by_id: dict[str, BuiltinTool] = {tool.manifest.tool_id: tool for tool in tools}
+    if len(by_id) != len(tools):
+        raise ValueError(f"Two built-in tools have one id: {sorted(tool.manifest.tool_id for tool in tools)}.")
+    return by_id
+
+
+def entries(tools: Mapping[str, BuiltinTool]) -> tuple[ToolEntry, ...]:
+    """What the registry is told of them."""
+    return tuple(ToolEntry(manifest=tool.manifest, sources=(BuiltinSource(handler=tool_id),)) for tool_id, tool in tools.items())

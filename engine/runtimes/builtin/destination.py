@@ -1,0 +1,144 @@
+"""Which addresses a request may go to, and a transport that goes to no other.
+
+The name is resolved once a hop, all its addresses are judged before anything is connected, and the connection goes to a judged address:
+a name server that changes its mind in between (DNS rebinding) gains nothing.
+"""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+
+import httpx
+from toolagent.contracts.calls import ErrorType
+
+from engine.runtimes.builtin.options import ALLOW_SETTING
+from engine.runtimes.failures import CallFailed
+
+__all__ = ["Address", "Destinations", "PinnedTransport", "Resolve", "is_public", "resolve"]
+
+Address = IPv4Address | IPv6Address
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+"""From a host and a port to addresses, best first. Raises OSError, or UnicodeError for what cannot be a host name."""
+
+_NAT64 = IPv6Network("64:ff9b::/96")
+
+
+async def resolve(host: str, port: int) -> Sequence[str]:
+    """As the operating system does it, which also reads `127.1` and `2130706433` as addresses."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+def is_public(address: Address) -> bool:
+    """Whether an address belongs to the public internet; one that carries an IPv4 address is judged by that."""
+    carried = _carried(address)
+    if carried is not None:
+        return is_public(carried)
+    return address.is_global and not (
+        address.is_multicast
+        or address.is_reserved
+        or address.is_unspecified
+        or address.is_loopback
+        or address.is_link_local
+        or (isinstance(address, IPv6Address) and address.is_site_local)
+    )
+
+
+def _carried(address: Address) -> IPv4Address | None:
+    if isinstance(address, IPv4Address):
+        return None
+    if address in _NAT64:
+        return IPv4Address(address.packed[-4:])
+    return address.ipv4_mapped or address.sixtofour
+
+
+class Destinations:
+    """Public addresses, and what the setting names besides. Raises ValueError for an entry that is no host, address or CIDR."""
+
+    def __init__(self, allow: Sequence[str], resolve: Resolve = resolve) -> None:
+        self._resolve = resolve
+        self._networks: list[IPv4Network | IPv6Network] = []
+        self._hosts: set[str] = set()
+        for entry in allow:
+            self._admit(entry.strip())
+
+    def _admit(self, entry: str) -> None:
+        try:
+            self._networks.append(ip_network(entry, strict=False))
+        except ValueError as error:
+            if not entry or set(entry) & set("/:@*[] "):
+                raise ValueError(f"{ALLOW_SETTING}: {entry!r} is no host name, address or CIDR (such as 10.0.0.0/8).") from error
+            self._hosts.add(_canonical(entry))
+
+    async def of(self, url: httpx.URL) -> list[Address]:
+        """The addresses that this URL may be fetched from. Raises CallFailed: `security_error` if any of them must not be reached."""
+        if url.scheme not in {"http", "https"} or not url.host:
+            raise CallFailed(ErrorType.SECURITY_ERROR, f"A redirect leads to {url.scheme}:, which is neither http nor https.")
+        if url.userinfo:
+            raise CallFailed(
+                ErrorType.SECURITY_ERROR, f"A redirect to {url.host!r} carries a user name or password in its URL; it is not followed."
+            )
+        port = url.port or (443 if url.scheme == "https" else 80)
+        try:
+            found = [ip_address(address) for address in await self._resolve(url.raw_host.decode("ascii").strip("[]"), port)]
+        except (OSError, UnicodeError, OverflowError) as error:
+            raise CallFailed(
+                ErrorType.EXECUTION_ERROR, f"The host {url.host!r} could not be resolved: {error}.", {"cause": "dns", "host": url.host}
+            ) from error
+        for address in found:
+            if not self._may_reach(url.host, address):
+                raise _refused(url.host, address)
+        return found
+
+    def _may_reach(self, host: str, address: Address) -> bool:
+        if _canonical(host) in self._hosts or is_public(address):
+            return True
+        judged = _carried(address) or address
+        return any(judged in network or address in network for network in self._networks)
+
+
+class PinnedTransport(httpx.AsyncBaseTransport):
+    """Connects to the addresses that Destinations gives, in their order; host header and TLS name stay those of the URL.
+
+    `inner` must keep no connection alive: its pool would share one between names that live at the same address.
+    """
+
+    def __init__(self, destinations: Destinations, inner: httpx.AsyncBaseTransport) -> None:
+        self._destinations = destinations
+        self._inner = inner
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        addresses = await self._destinations.of(request.url)
+        failure: httpx.TransportError = httpx.ConnectError("the host has no address", request=request)
+        for address in addresses:
+            try:
+                return await self._inner.handle_async_request(_pinned(request, address))
+            except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+                failure = error
+        raise failure
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+def _pinned(request: httpx.Request, address: Address) -> httpx.Request:
+    return httpx.Request(
+        request.method,
+        request.url.copy_with(host=str(address)),
+        headers=request.headers,
+        stream=request.stream,
+        extensions={**request.extensions, "sni_hostname": request.url.raw_host.decode("ascii").strip("[]")},
+    )
+
+
+def _canonical(host: str) -> str:
+    return host.rstrip(".").lower()
+
+
+def _refused(host: str, address: Address) -> CallFailed:
+    return CallFailed(
+        ErrorType.SECURITY_ERROR,
+        f"{host!r} is at {address}, which is not a public address; {ALLOW_SETTING} can allow the host, the address or its network.",
+        {"host": host, "address": str(address), "setting": ALLOW_SETTING},
+    )

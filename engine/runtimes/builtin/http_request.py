@@ -1,0 +1,197 @@
+"""Sends an HTTP request and returns the response (seed 003 §2.1)."""
+
+import asyncio
+import re
+import ssl
+import zlib
+from typing import Annotated, Literal, NoReturn
+
+import httpx
+from pydantic import Field, JsonValue, field_validator, model_validator
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.manifest import PermissionClass, SideEffectScope, ToolExample, ToolManifest
+
+from engine.runtimes.builtin.destination import Destinations, PinnedTransport
+from engine.runtimes.builtin.options import BuiltinOptions
+from engine.runtimes.builtin.response_body import ACCEPT_ENCODING, BodyEncoding, as_json, read_body
+from engine.runtimes.builtin.tool import BuiltinTool, ToolArguments, ToolOutput, TypedTool, schema_of
+from engine.runtimes.failures import CallFailed
+
+__all__ = ["Arguments", "HttpRequest", "Result", "tool"]
+
+_MAX_PORT = 65_535
+_MAX_REDIRECTS = 5
+_CONNECT_SECONDS = 10.0
+_HOP_BY_HOP = ("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer", "transfer-encoding", "upgrade")
+_OURS = frozenset(("host", "content-length", "proxy-connection", *_HOP_BY_HOP))
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
+
+
+class Arguments(ToolArguments):
+    url: Annotated[str, Field(pattern=r"^https?://", max_length=8000)]
+    method: Literal["GET", "POST", "PUT", "DELETE", "PATCH"] = "GET"
+    headers: dict[str, str] = Field(
+        default={}, description="Request headers; Host, Content-Length and hop-by-hop headers are set by the tool."
+    )
+    body: dict[str, JsonValue] = Field(default_factory=dict, description="Sent as JSON with POST, PUT and PATCH.")
+    timeout: Annotated[float, Field(ge=1, le=300, description="Seconds, for all redirects together.")] = 30
+
+    @field_validator("url")
+    @classmethod
+    def _is_plain_url(cls, value: str) -> str:
+        try:
+            url = httpx.URL(value)
+        except httpx.InvalidURL as error:
+            raise ValueError(f"not a URL: {error}") from error
+        if not url.host:
+            raise ValueError("the URL has no host")
+        if url.port is not None and not 0 < url.port <= _MAX_PORT:
+            raise ValueError(f"there is no port {url.port}")
+        if url.userinfo:
+            raise ValueError("a user name or password does not belong in the URL: send an Authorization header")
+        return value
+
+    @field_validator("headers")
+    @classmethod
+    def _are_the_callers_headers(cls, value: dict[str, str]) -> dict[str, str]:
+        for name, text in value.items():
+            if name.lower() in _OURS:
+                raise ValueError(f"the header {name!r} is set by the tool: leave it out")
+            if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(text):
+                raise ValueError(f"the header {name!r} has characters that HTTP does not allow in its name or value")
+        return value
+
+    @model_validator(mode="after")
+    def _body_has_a_method(self) -> "Arguments":
+        if self.body and self.method in {"GET", "DELETE"}:
+            raise ValueError(f"a body is sent with POST, PUT and PATCH, not with {self.method}")
+        return self
+
+
+class Result(ToolOutput):
+    status_code: int
+    headers: dict[str, str]
+    body: JsonValue
+    body_encoding: Annotated[BodyEncoding, Field(description="What `body` is: parsed JSON, a text, or bytes in base64.")]
+    truncated: Annotated[bool, Field(description="Whether the body was longer than what is returned.")]
+    url: Annotated[str, Field(description="Where the response came from, after redirects.")]
+
+
+_MANIFEST = ToolManifest(
+    tool_id="http_request",
+    name="HTTP request",
+    description="Sends an HTTP request and returns status, headers and body. An HTTP error status is a result, not a failure.",
+    category="http",
+    tags=("network", "api", "request"),
+    input_schema=schema_of(Arguments),
+    output_schema=schema_of(Result),
+    permission_class=PermissionClass.EXTERNAL,
+    side_effect_scope=SideEffectScope.NETWORK,
+    examples=(
+        ToolExample(description="Fetch a page", input={"url": "https://example.com/"}),
+        ToolExample(description="Post JSON", input={"url": "https://example.com/items", "method": "POST", "body": {"name": "a"}}),
+    ),
+    timeout_s=310,
+)
+
+
+def tool(options: BuiltinOptions) -> BuiltinTool:
+    sender = HttpRequest(Destinations(options.http_request_allow), options.http_request_max_bytes)
+    return TypedTool(_MANIFEST, Arguments, sender.run)
+
+
+class HttpRequest:
+    """Takes certificates that the usual bundle or this machine trusts, unless told `tls`."""
+
+    def __init__(self, destinations: Destinations, max_bytes: int, tls: ssl.SSLContext | None = None) -> None:
+        self._destinations = destinations
+        self._max_bytes = max_bytes
+        self._tls = tls or _trust()
+
+    async def run(self, arguments: Arguments) -> Result:
+        """Raises CallFailed: `security_error` for an address that must not be reached, `timeout`, or `execution_error`."""
+        limit = asyncio.timeout(arguments.timeout)
+        try:
+            async with limit:
+                return await self._send(arguments)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise CallFailed(
+                ErrorType.TIMEOUT, f"No complete answer within {arguments.timeout:g} s.", {"timeout_s": arguments.timeout}, "unknown"
+            ) from error
+        except (httpx.RequestError, httpx.InvalidURL, zlib.error) as error:
+            _explain(error)
+
+    async def _send(self, arguments: Arguments) -> Result:
+        has_body = arguments.method in {"POST", "PUT", "PATCH"} and "body" in arguments.model_fields_set
+        async with (
+            self._client() as client,
+            client.stream(
+                arguments.method,
+                arguments.url,
+                headers=arguments.headers,
+                json=arguments.body if has_body else None,
+            ) as response,
+        ):
+            read = await read_body(response, self._max_bytes)
+            body, encoding = as_json(response, read)
+            return Result(
+                status_code=response.status_code,
+                headers=dict(response.headers),
+                body=body,
+                body_encoding=encoding,
+                truncated=read[1],
+                url=str(response.url),
+            )
+
+    def _client(self) -> httpx.AsyncClient:
+        one_each = httpx.Limits(max_keepalive_connections=0)
+        return httpx.AsyncClient(
+            transport=PinnedTransport(self._destinations, httpx.AsyncHTTPTransport(verify=self._tls, trust_env=False, limits=one_each)),
+            headers={"User-Agent": "tool-agent", "Accept-Encoding": ACCEPT_ENCODING, "Connection": "close"},
+            timeout=httpx.Timeout(None, connect=_CONNECT_SECONDS),
+            follow_redirects=True,
+            max_redirects=_MAX_REDIRECTS,
+            trust_env=False,
+        )
+
+
+def _trust() -> ssl.SSLContext:
+    context = httpx.create_ssl_context(trust_env=False)
+    context.load_default_certs()
+    return context
+
+
+def _explain(error: httpx.RequestError | httpx.InvalidURL | zlib.error) -> NoReturn:
+    match error:
+        case httpx.ConnectTimeout():
+            raise CallFailed(ErrorType.TIMEOUT, f"No connection within {_CONNECT_SECONDS:g} s.", {"cause": "connect"}) from error
+        case httpx.ConnectError():
+            cause, words = _connect_cause(error)
+            raise CallFailed(ErrorType.EXECUTION_ERROR, f"The connection could not be made: {words}.", {"cause": cause}) from error
+        case httpx.TooManyRedirects():
+            raise CallFailed(
+                ErrorType.EXECUTION_ERROR, f"More than {_MAX_REDIRECTS} redirects.", {"cause": "redirects"}, "unknown"
+            ) from error
+        case zlib.error():
+            raise CallFailed(
+                ErrorType.EXECUTION_ERROR, f"The body cannot be unpacked: {error}.", {"cause": "encoding"}, "unknown"
+            ) from error
+        case _:
+            words = str(error) or type(error).__name__
+            raise CallFailed(
+                ErrorType.EXECUTION_ERROR, f"The exchange broke off: {words}.", {"cause": type(error).__name__}, "unknown"
+            ) from error
+
+
+def _connect_cause(error: httpx.ConnectError) -> tuple[str, str]:
+    found: BaseException | None = error
+    while found is not None:
+        if isinstance(found, ssl.SSLError):
+            return "tls", f"TLS failed, {found}"
+        if isinstance(found, ConnectionRefusedError):
+            return "refused", "it was refused; does anything listen on that port?"
+        found = found.__cause__ or found.__context__
+    return "unreachable", str(error) or "the host cannot be reached"

@@ -1,0 +1,16 @@
+"""What the engine's settings decide about the built-in tools."""
+
+from dataclasses import dataclass
+
+__all__ = ["ALLOW_SETTING", "BuiltinOptions"]
+
+ALLOW_SETTING = "TOOL_AGENT_HTTP_REQUEST_ALLOW"
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltinOptions:
+    """`http_request_allow` holds host names, addresses and CIDRs that may be reached although they are not public."""
+
+    http_request_allow: tuple[str, ...] = ()
+    http_request_max_bytes: int = 1024 * 1024
+    """Bytes of a response body that are returned; the rest is cut."""

@@ -1,0 +1,60 @@
+"""Runs the tools that are part of the engine, in its own process."""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from pydantic import JsonValue
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.manifest import SideEffectScope, ToolManifest
+from toolagent.contracts.sources import BuiltinSource
+
+from engine.runtimes.builtin.tool import BuiltinTool
+from engine.runtimes.failures import CallFailed, NotSent, StartFailed
+from engine.runtimes.runtime import Progress, Running, ToolRequest
+
+__all__ = ["BuiltinRuntime"]
+
+
+class BuiltinRuntime:
+    """The runtime of BuiltinSource. Nothing is started, so nothing has to be ended."""
+
+    def __init__(self, tools: Mapping[str, BuiltinTool]) -> None:
+        self._tools = tools
+
+    async def start(self, tool: ToolManifest, source: BuiltinSource, progress: Progress) -> Running:
+        if source.handler not in self._tools:
+            raise StartFailed(ErrorType.EXECUTOR_NOT_FOUND, f"{tool.tool_id!r}: {self._missing(source)}")
+        progress(f"{source.handler} is built in")
+        return Running(endpoint=f"builtin:{source.handler}", started_at=datetime.now(UTC))
+
+    async def is_alive(self, running: Running) -> bool:  # noqa: ARG002 - it is as alive as this process
+        return True
+
+    async def is_idle(self, running: Running, source: BuiltinSource) -> bool:  # noqa: ARG002 - no call makes another wait
+        return True
+
+    async def call(self, running: Running, source: BuiltinSource, request: ToolRequest) -> JsonValue:  # noqa: ARG002 - the source says it all
+        tool = self._tools.get(source.handler)
+        if tool is None:
+            raise NotSent(ErrorType.EXECUTOR_NOT_FOUND, self._missing(source))
+        limit = asyncio.timeout(request.timeout_s)
+        try:
+            async with limit:
+                return await tool.invoke(request.params)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            harmless = tool.manifest.side_effect_scope is SideEffectScope.NONE
+            raise CallFailed(
+                ErrorType.TIMEOUT,
+                f"{source.handler!r} did not answer within {request.timeout_s:g} s.",
+                {"timeout_s": request.timeout_s},
+                "failed" if harmless else "unknown",
+            ) from error
+
+    async def stop(self, running: Running) -> None:
+        """Nothing was started."""
+
+    def _missing(self, source: BuiltinSource) -> str:
+        return f"There is no built-in handler {source.handler!r}; there are: {', '.join(sorted(self._tools))}."

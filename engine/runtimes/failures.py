@@ -1,0 +1,47 @@
+"""What can go wrong between us and a tool.
+
+RuntimeFailure           carries an `ErrorType`, a message for the caller and details
+├── NotSent              nothing reached the tool: another source, or another try, may follow
+│   └── StartFailed      the tool could not be built or started
+└── CallFailed           the request was sent; `outcome` says whether it is known what became of it
+"""
+
+from typing import Literal
+
+from pydantic import JsonValue
+
+from toolagent.contracts.calls import ErrorType
+
+__all__ = ["CallFailed", "NotSent", "RuntimeFailure", "StartFailed"]
+
+
+class RuntimeFailure(Exception):
+    """A tool could not do what was asked of it; becomes the `ToolError` of the call."""
+
+    def __init__(self, error_type: ErrorType, message: str, details: dict[str, JsonValue] | None = None) -> None:
+        super().__init__(message)
+        self.error_type = error_type
+        self.message = message
+        self.details = details or {}
+
+
+class NotSent(RuntimeFailure):
+    """No byte of the request reached the tool."""
+
+
+class StartFailed(NotSent):
+    """`dependency_error` when its environment could not be built, `unavailable` when it did not come up."""
+
+
+class CallFailed(RuntimeFailure):
+    """The request was sent. `unknown`: the tool may have acted; `failed`: it answered that it failed."""
+
+    def __init__(
+        self,
+        error_type: ErrorType,
+        message: str,
+        details: dict[str, JsonValue] | None = None,
+        outcome: Literal["failed", "unknown"] = "failed",
+    ) -> None:
+        super().__init__(error_type, message, details)
+        self.outcome = outcome

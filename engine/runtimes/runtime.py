@@ -1,0 +1,76 @@
+"""What every way of running a tool has to be able to do."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+from pydantic import JsonValue
+from toolagent.contracts.contract import Contract
+from toolagent.contracts.manifest import ToolManifest
+
+__all__ = ["AnyRuntime", "Mortal", "Progress", "Running", "Runtime", "ToolRequest"]
+
+Progress = Callable[[str], None]
+"""Told, in a few words, what is being done now; must not block."""
+
+S_contra = TypeVar("S_contra", bound=Contract, contravariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A started tool. `endpoint` is `http://…`, `https://…`, `unix:…`, or `builtin:<handler>`."""
+
+    endpoint: str
+    started_at: datetime
+    pid: int | None = None
+    port: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRequest:
+    """One request to a running tool. `timeout_s` is in seconds and counts from the moment of sending."""
+
+    call_id: str
+    params: dict[str, JsonValue]
+    timeout_s: float
+    output_dir: Path
+    """Where the tool may leave files for this call."""
+
+
+class Runtime(Protocol[S_contra]):
+    """One module a source type. Stateless towards the caller: what runs is remembered by the supervisor."""
+
+    async def start(self, tool: ToolManifest, source: S_contra, progress: Progress) -> Running:
+        """Bring the tool up and wait until it is healthy. Raises StartFailed."""
+        ...
+
+    async def is_alive(self, running: Running) -> bool:
+        """Whether it is still there, at no noticeable cost."""
+        ...
+
+    async def is_idle(self, running: Running, source: S_contra) -> bool:
+        """Whether it can serve and is not busy, asked after a cancelled call."""
+        ...
+
+    async def call(self, running: Running, source: S_contra, request: ToolRequest) -> JsonValue:
+        """Send the request once. Raises NotSent or CallFailed; cancelling it closes the connection."""
+        ...
+
+    async def stop(self, running: Running) -> None:
+        """End it and everything it started. Stopping what has ended is no error."""
+        ...
+
+
+@runtime_checkable
+class Mortal(Protocol):
+    """A runtime whose tools are processes, which can end by themselves. Without this, a tool is always there."""
+
+    async def ended(self, running: Running) -> str:
+        """Wait until it has ended, by itself or stopped, and say how: `exited with code 1`."""
+        ...
+
+
+AnyRuntime: TypeAlias = Runtime[Any]
+"""A runtime picked by a source's tag: that the two belong together is known to the registry, not to the type checker."""

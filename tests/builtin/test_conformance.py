@@ -1,0 +1,67 @@
+"""Every built-in tool keeps the contract, and the check can see one that does not."""
+
+import pytest
+from pydantic import JsonValue
+from toolagent.contracts.manifest import SideEffectScope, ToolExample, ToolManifest
+from toolagent.contracts.sources import BuiltinSource
+
+from engine.runtimes.builtin import builtin_tools, entries
+from engine.runtimes.builtin.conformance import check_tool
+from engine.runtimes.builtin.options import BuiltinOptions
+
+TOOLS = builtin_tools(BuiltinOptions())
+SCHEMA: dict[str, JsonValue] = {
+    "type": "object",
+    "properties": {"n": {"type": "integer"}},
+    "required": ["n"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize("tool_id", TOOLS)
+async def test_a_built_in_tool_conforms(tool_id: str) -> None:
+    assert await check_tool(tool_id, TOOLS[tool_id]) == ()
+
+
+class Careless:
+    """Takes anything."""
+
+    manifest = ToolManifest(
+        tool_id="careless",
+        name="Careless",
+        description="Takes anything.",
+        input_schema=SCHEMA,
+        output_schema=SCHEMA,
+        examples=(ToolExample(input={"n": 1}, expected_output={"n": 2}),),
+    )
+
+    async def invoke(self, params: dict[str, JsonValue]) -> JsonValue:
+        return {"n": params.get("n")}
+
+
+async def test_a_tool_that_takes_anything_does_not_conform() -> None:
+    problems = await check_tool("careless", Careless())
+    assert "the example {'n': 1} gave {'n': 1}, not {'n': 2}" in problems
+    assert "{} was accepted against input_schema" in problems
+    assert "{'n': 1, 'no_such_parameter': 1} was accepted against input_schema" in problems
+
+
+async def test_a_tool_under_another_name_does_not_conform() -> None:
+    assert await check_tool("other", TOOLS["echo"]) == ("'echo' is registered as 'other'",)
+
+
+def test_each_tool_becomes_an_entry_whose_source_is_its_handler() -> None:
+    assert [(entry.manifest.tool_id, entry.sources) for entry in entries(TOOLS)] == [
+        (tool_id, (BuiltinSource(handler=tool_id),)) for tool_id in TOOLS
+    ]
+
+
+@pytest.mark.parametrize("tool_id", ["echo", "calculator"])
+def test_harmless_tools_may_go_the_fast_path(tool_id: str) -> None:
+    manifest = TOOLS[tool_id].manifest
+    assert (manifest.side_effect_scope, manifest.timeout_s) == (SideEffectScope.NONE, 2.0)
+
+
+def test_an_allow_list_entry_that_is_no_host_is_refused_at_start() -> None:
+    with pytest.raises(ValueError, match="TOOL_AGENT_HTTP_REQUEST_ALLOW"):
+        builtin_tools(BuiltinOptions(http_request_allow=("10.0.0.0/33",)))

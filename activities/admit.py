@@ -3,7 +3,6 @@
 from engine.runtimes.supervisor import Supervisor
 from temporalio import activity
 from toolagent.client import names
-from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.steps import Admission, AdmitRequest, Placement, PlaceRequest
 
 from engine.calls.admission import Admissions
@@ -21,11 +20,8 @@ class Admit:
     @activity.defn(name=names.ADMIT)
     async def admit(self, request: AdmitRequest) -> Admission:
         """What the caller got wrong is an answer; a database that is away is raised, and tried again."""
-        return await self._admissions.admit(request, self._is_running)
+        return await self._admissions.admit(request, self._supervisor.is_ready)
 
     @activity.defn(name=names.PLACE)
     async def place(self, request: PlaceRequest) -> Placement:
         return await self._admissions.place(request)
-
-    def _is_running(self, entry: ToolEntry) -> bool:
-        return self._supervisor.is_running(entry)

@@ -6,6 +6,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pydantic import JsonValue
+
+from engine.calls.file_parameters import FileParameters, FileRefused
+from engine.store.calls import CallTable
+from engine.store.clock import now
+from engine.validation.schemas import issues_of
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult, ValidationIssue
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolStatus
@@ -15,11 +20,6 @@ from toolagent.core.idempotency import fingerprint
 from toolagent.core.results import IDEMPOTENCY_CONFLICT, TOO_LARGE, failed
 from toolagent.core.schemas import with_defaults
 from toolagent.core.suggestions import nearest
-
-from engine.calls.file_parameters import FileParameters, FileRefused
-from engine.store.calls import CallTable
-from engine.store.clock import now
-from engine.validation.schemas import issues_of
 
 __all__ = ["Admissions", "CallLimits", "ToolLookup"]
 

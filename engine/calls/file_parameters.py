@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Self
 
 from pydantic import JsonValue
+
+from engine.store.files import FileStore
 from toolagent.contracts.calls import ErrorType, ToolError, ValidationIssue
 from toolagent.contracts.identifiers import FILE_ID_PATTERN
 from toolagent.contracts.manifest import JsonSchema, ToolManifest
 from toolagent.core.failures import FileTooLargeError
 from toolagent.core.schemas import FILE_PATH, map_values, mentions_format, values_of_format
-
-from engine.store.files import FileStore
 
 __all__ = ["CallFolder", "FileParameters", "FileRefused"]
 
@@ -83,7 +83,7 @@ class FileParameters:
         if located is None:
             message = "The path leaves the files root. Name a file under it, or upload one with POST /files and give its id."
             raise FileRefused(ErrorType.SECURITY_ERROR, path, message)
-        if not await asyncio.to_thread(located.is_file):
+        if not await asyncio.to_thread(_is_file, located):
             message = f"There is no file {value[:200]!r} under the files root. Upload it with POST /files and give its id."
             raise FileRefused(ErrorType.VALIDATION_ERROR, path, message)
         return located
@@ -111,3 +111,10 @@ def _under(root: Path, value: str) -> Path | None:
     except (OSError, ValueError, RuntimeError):  # too long, a NUL, a loop of links
         return None
     return located if located.is_relative_to(root.resolve()) else None
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name too long for the file system
+        return False

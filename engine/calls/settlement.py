@@ -1,17 +1,17 @@
 """How a call ends: its output is checked, its result made, and both are written down (DESIGN §3, settle)."""
 
 from pydantic import JsonValue
+
+from engine.calls.admission import ToolLookup
+from engine.store.calls import CallTable
+from engine.store.clock import now
+from engine.validation.schemas import issues_of
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.records import CallRecord, Event, EventType
 from toolagent.contracts.steps import CallPlan, Finished, SettleRequest
 from toolagent.core.results import failed, succeeded
 from toolagent.core.schemas import mask_secrets
-
-from engine.calls.admission import ToolLookup
-from engine.store.calls import CallTable
-from engine.store.clock import now
-from engine.validation.schemas import issues_of
 
 __all__ = ["Settlements", "record_of"]
 

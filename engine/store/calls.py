@@ -5,14 +5,14 @@ from datetime import datetime
 
 from pydantic import JsonValue
 from sqlalchemy import RowMapping, select, update
-from toolagent.contracts.calls import Caller, ToolResult
-from toolagent.contracts.records import CallRecord, Event
 
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
 from engine.store.events import event_row
 from engine.store.tables import calls, events
 from engine.store.upserts import insert_for, insert_new, upsert
+from toolagent.contracts.calls import Caller, ToolResult
+from toolagent.contracts.records import CallRecord, Event
 
 __all__ = ["CallTable"]
 

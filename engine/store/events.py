@@ -3,12 +3,12 @@
 import json
 
 from sqlalchemy import select
-from toolagent.contracts.records import Event
 
 from engine.store.clock import timestamp
 from engine.store.database import Database
 from engine.store.tables import events
 from engine.store.upserts import insert_new
+from toolagent.contracts.records import Event
 
 __all__ = ["EventTable", "event_row"]
 

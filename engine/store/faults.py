@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from sqlalchemy import delete, insert, select
-from toolagent.contracts.records import CatalogFault
 
 from engine.store.database import Database
 from engine.store.tables import faults
+from toolagent.contracts.records import CatalogFault
 
 __all__ = ["FaultTable"]
 

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 from sqlalchemy import select
-from toolagent.contracts.records import StoredFile
-from toolagent.core.failures import FileTooLargeError
 
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
 from engine.store.tables import files
 from engine.store.upserts import insert_new
+from toolagent.contracts.records import StoredFile
+from toolagent.core.failures import FileTooLargeError
 
 __all__ = ["FileStore", "file_id_of"]
 
@@ -53,7 +53,7 @@ class FileStore:
             await asyncio.to_thread(blob.parent.mkdir, parents=True, exist_ok=True)
             await asyncio.to_thread(Path(temporary).replace, blob)
         finally:
-            Path(temporary).unlink(missing_ok=True)
+            await asyncio.to_thread(Path(temporary).unlink, missing_ok=True)
         return await self._note(digest.hexdigest(), size, name, media_type)
 
     async def put_file(self, path: Path, name: str | None = None) -> StoredFile:
@@ -103,8 +103,13 @@ def _safe_name(name: str) -> str:
     last = name.replace("\\", "/").rsplit("/", 1)[-1]
     cleaned = "".join(character for character in last if character.isprintable()).strip()
     stem, dot, ending = cleaned.rpartition(".")
-    shortened = f"{stem[:180]}{dot}{ending[:20]}" if dot else cleaned[:200]
+    shortened = f"{_cut(stem, 180)}{dot}{_cut(ending, 20)}" if dot else _cut(cleaned, 200)
     return shortened if shortened.strip(".") else "file"
+
+
+def _cut(text: str, limit: int) -> str:
+    """File systems count bytes."""
+    return text.encode("utf-8", "ignore")[:limit].decode("utf-8", "ignore")
 
 
 def _sync(file: BinaryIO) -> None:

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 
 from sqlalchemy import delete, select
-from toolagent.contracts.manifest import ToolGroup
 
 from engine.store.database import Database
 from engine.store.tables import groups
 from engine.store.upserts import upsert
+from toolagent.contracts.manifest import ToolGroup
 
 __all__ = ["GroupTable"]
 

@@ -1,12 +1,12 @@
 """The table `routes`: the running state of tools, by host."""
 
 from sqlalchemy import delete, select
-from toolagent.contracts.routes import RunState, ToolRoute
 
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
 from engine.store.tables import routes
 from engine.store.upserts import upsert
+from toolagent.contracts.routes import RunState, ToolRoute
 
 __all__ = ["RouteTable"]
 

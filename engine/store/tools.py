@@ -6,14 +6,14 @@ from functools import lru_cache
 from pydantic import TypeAdapter
 from sqlalchemy import Row, Select, and_, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
-from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.manifest import ToolManifest
-from toolagent.contracts.sources import ToolSource
 
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
 from engine.store.tables import sources, tool_versions, tools
 from engine.store.upserts import upsert
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.sources import ToolSource
 
 __all__ = ["ToolTable"]
 

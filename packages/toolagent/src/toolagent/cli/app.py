@@ -1,0 +1,263 @@
+"""The commands of `toolagent`."""
+
+import sys
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic import TypeAdapter, ValidationError
+
+from toolagent.cli.failures import ExitCode, Interrupted, reported
+from toolagent.cli.files import file_ids, output_folder, read_text, uploaded
+from toolagent.cli.follow import follow, has_ended
+from toolagent.cli.parameters import ParameterError, parse_parameters
+from toolagent.cli.render import (
+    as_json,
+    describe_error,
+    show_contract,
+    show_failure,
+    show_faults,
+    show_health,
+    show_json,
+    show_note,
+    show_routes,
+    show_task,
+    show_tool,
+    show_tools,
+)
+from toolagent.client.http import DEFAULT_URL, TaskAccepted, ToolAgentHttp, ToolListing
+from toolagent.contracts.calls import CallMode, ToolCall, ToolResult
+from toolagent.contracts.identifiers import ToolId
+from toolagent.contracts.routes import RunState
+from toolagent.contracts.tasks import TaskState, TaskView
+
+__all__ = ["app", "main"]
+
+Url = Annotated[str, typer.Option("--url", envvar="TOOL_AGENT_URL", help="Where the service is.")]
+ApiKey = Annotated[str | None, typer.Option("--api-key", envvar="TOOL_AGENT_API_KEY", show_default=False, help="Sent as a bearer token.")]
+AsJson = Annotated[bool, typer.Option("--json", help="JSON on stdout, as the service answers it.")]
+Tool = Annotated[str, typer.Argument(help="The id of a tool, such as `image_stitcher`.", show_default=False)]
+
+app = typer.Typer(
+    name="toolagent",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    help="Find, call and watch the tools of a Tool Agent service.\n\n"
+    "Data goes to stdout, messages to stderr. Exit codes: 0 done, 1 the call failed, 2 wrong usage, 3 the service cannot be reached.",
+)
+
+
+def main() -> None:
+    """The console script."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that lacks a character still shows the rest.
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    app()
+
+
+@app.command()
+def tools(
+    search: Annotated[str | None, typer.Option(help="Only tools found by this word.")] = None,
+    category: Annotated[str | None, typer.Option(help="Only tools of this category.")] = None,
+    json_output: AsJson = False,
+    url: Url = DEFAULT_URL,
+    api_key: ApiKey = None,
+) -> None:
+    """List the tools, or search them.
+
+    `toolagent tools --search image`
+
+    `toolagent tools --category math --json`
+    """
+    with reported(), _service(url, api_key) as service:
+        listing = _found(service, search, category)
+        if json_output:
+            show_contract(listing)
+            return
+        if listing.tools:
+            show_tools(listing.tools)
+        else:
+            show_note("No tool fits.")
+        show_faults(listing.catalog_faults)
+
+
+@app.command()
+def show(tool: Tool, json_output: AsJson = False, url: Url = DEFAULT_URL, api_key: ApiKey = None) -> None:
+    """Show what a tool takes, gives and is allowed, with a call to copy.
+
+    `toolagent show image_stitcher`
+    """
+    with reported(), _service(url, api_key) as service:
+        detail = service.tool(_tool_id(tool))
+        if json_output:
+            show_contract(detail)
+        else:
+            show_tool(detail)
+
+
+@app.command()
+def run(
+    tool: Tool,
+    parameters: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME=VALUE",
+            show_default=False,
+            help="`name=value`, `name=@file`, `name:=json`, or one JSON object. A value is read by the tool's schema: "
+            "a string stays a string. A file for a parameter of type file is uploaded. Repeat a name to fill a list.",
+        ),
+    ] = None,
+    params: Annotated[str | None, typer.Option(help="All parameters as a JSON object, or `@file.json`; NAME=VALUE overrides.")] = None,
+    detach: Annotated[bool, typer.Option("--async", help="Print the task id and do not wait.")] = False,
+    timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="What the call may take.")] = None,
+    key: Annotated[
+        str | None, typer.Option(metavar="KEY", help="Idempotency key: the same key is one call, however often it is sent.")
+    ] = None,
+    version: Annotated[str | None, typer.Option(help="An exact version of the tool.")] = None,
+    json_output: AsJson = False,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Save the files the result names in this folder.")] = None,
+    url: Url = DEFAULT_URL,
+    api_key: ApiKey = None,
+) -> None:
+    """Call a tool and print its result. Ctrl-C cancels the call.
+
+    `toolagent run calculator expression='2 * (3 + 4)'`
+
+    `toolagent run image_stitcher images=@a.png images=@b.png direction=vertical --out pictures`
+
+    `toolagent run echo text=@letter.txt --json`
+
+    `toolagent run http_request url=https://example.com headers:='{"Accept": "text/html"}' --timeout 5`
+    """
+    with reported(), _service(url, api_key) as service:
+        if detach and out:
+            raise ParameterError(
+                "--out needs the result: leave out --async, or fetch it later with `toolagent task ID --follow --out DIR`."
+            )
+        folder = output_folder(out) if out else None
+        detail = service.tool(_tool_id(tool))
+        base = read_text(params[1:]) if params and params.startswith("@") else params
+        values = parse_parameters(parameters or [], detail.input_schema, read_text, base)
+        options = {"version": version, "timeout_s": timeout, "idempotency_key": key}
+        given = {name: value for name, value in options.items() if value is not None}
+        call = ToolCall.model_validate({"tool_id": tool, "params": values, "mode": CallMode.ASYNC, **given})
+        call = call.model_copy(update={"params": uploaded(service, values)})
+        answer = _started(service, call)
+        if isinstance(answer, TaskAccepted) and detach:
+            show_contract(answer)
+            show_note(f"Follow it: toolagent task {answer.task_id} --follow")
+            return
+        result = answer if isinstance(answer, ToolResult) else _ended(follow(service, answer.task_id))
+        _finish(service, result, json_output=json_output, folder=folder)
+
+
+@app.command()
+def status(json_output: AsJson = False, url: Url = DEFAULT_URL, api_key: ApiKey = None) -> None:
+    """Show whether the service is well, and the tools that run. Exit code 1 when it is not well.
+
+    `toolagent status`
+    """
+    with reported(), _service(url, api_key) as service:
+        health = service.health()
+        if not json_output:
+            show_health(health)
+        routes = service.routes()
+        if json_output:
+            show_json({"health": as_json(health), "tools": [as_json(route) for route in routes]})
+        elif running := tuple(route for route in routes if route.state is not RunState.STOPPED or route.last_error):
+            show_routes(running)
+        else:
+            show_note("No tool is running.")
+        if health.status != "ok":
+            show_failure("The service is not ready; the checks say why.")
+            raise typer.Exit(ExitCode.FAILED)
+
+
+@app.command()
+def task(
+    task_id: Annotated[str, typer.Argument(metavar="ID", help="The id that `run --async` printed.", show_default=False)],
+    cancel: Annotated[bool, typer.Option("--cancel", help="Ask for it to be cancelled.")] = False,
+    wait: Annotated[bool, typer.Option("--follow", "--wait", help="Wait until it ends; Ctrl-C cancels it.")] = False,
+    json_output: AsJson = False,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Save the files the result names in this folder.")] = None,
+    url: Url = DEFAULT_URL,
+    api_key: ApiKey = None,
+) -> None:
+    """Show a task, follow it to its end or cancel it.
+
+    `toolagent task call-0123456789abcdef --follow`
+
+    `toolagent task call-0123456789abcdef --cancel`
+    """
+    with reported(), _service(url, api_key) as service:
+        folder = output_folder(out) if out else None
+        view = service.cancel(task_id) if cancel else service.task(task_id)
+        view = follow(service, task_id) if wait else view
+        if json_output:
+            show_contract(view)
+        elif not has_ended(view) or cancel:
+            show_task(view)
+        if cancel and view.status is TaskState.CANCELLED:
+            return
+        if has_ended(view):
+            _finish(service, _ended(view), quiet=json_output or cancel, folder=folder)
+
+
+def _service(url: str, api_key: str | None) -> ToolAgentHttp:
+    try:
+        return ToolAgentHttp(url, api_key)
+    except ValueError as error:
+        raise ParameterError(str(error)) from error
+
+
+def _tool_id(tool: str) -> str:
+    try:
+        return TypeAdapter(ToolId).validate_python(tool)
+    except ValidationError as error:
+        raise ParameterError(f"{tool!r} is not a tool id (small letters, digits, _ and -); `toolagent tools` lists them.") from error
+
+
+def _found(service: ToolAgentHttp, search: str | None, category: str | None) -> ToolListing:
+    if search:
+        return ToolListing(tools=service.search(search, category).tools)
+    listing = service.tools()
+    return listing.model_copy(update={"tools": tuple(tool for tool in listing.tools if category in {None, tool.category})})
+
+
+def _started(service: ToolAgentHttp, call: ToolCall) -> ToolResult | TaskAccepted:
+    try:
+        return service.run(call)
+    except KeyboardInterrupt as error:
+        raise Interrupted("Stopped while the call was being handed over; the service may have taken it.") from error
+
+
+def _ended(task: TaskView) -> ToolResult:
+    if task.result:
+        return task.result
+    status = "success" if task.status is TaskState.COMPLETED else "error"
+    return ToolResult(status=status, call_id=task.task_id, tool_id=task.tool_id or "", metadata={"task_status": task.status.value})
+
+
+def _finish(service: ToolAgentHttp, result: ToolResult, *, json_output: bool = False, quiet: bool = False, folder: Path | None) -> None:
+    """Print how a call ended (unless `quiet`) and save its files; a failed call is exit code 1."""
+    if json_output:
+        show_contract(result)
+    if result.status == "error":
+        show_failure(describe_error(result))
+        raise typer.Exit(ExitCode.FAILED)
+    if not json_output and not quiet:
+        show_json(result.result)
+    if folder:
+        _save_files(service, result, folder)
+
+
+def _save_files(service: ToolAgentHttp, result: ToolResult, folder: Path) -> None:
+    found = list(file_ids(result.result))
+    for file_id in found:
+        show_note(f"saved {service.download(file_id, folder)}")
+    if not found:
+        show_note("The result names no files.")

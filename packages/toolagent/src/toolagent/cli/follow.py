@@ -1,0 +1,87 @@
+"""Watching a task until it ends, and letting Ctrl-C cancel it."""
+
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.console import Console
+
+from toolagent.cli.failures import Interrupted
+from toolagent.cli.render import cell, show_note
+from toolagent.client.http import ToolAgentHttp, Unreachable
+from toolagent.contracts.tasks import TaskState, TaskView
+
+__all__ = ["follow", "has_ended"]
+
+_FIRST_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 1.0
+_CANCEL_GRACE_S = 15.0
+
+
+class Progress(Protocol):
+    def __call__(self, task: TaskView) -> None: ...
+
+
+def has_ended(task: TaskView) -> bool:
+    return task.status in {TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELLED}
+
+
+def follow(service: ToolAgentHttp, task_id: str) -> TaskView:
+    """The task once it has ended. Raises Interrupted after Ctrl-C, when the service was asked to cancel the task."""
+    with _progress(task_id) as progress:
+        try:
+            return _watch(service, task_id, progress)
+        except Unreachable:
+            show_note(f"The task goes on without us: toolagent task {task_id} --follow")
+            raise
+        except KeyboardInterrupt:
+            return _cancelled(service, task_id, progress)
+
+
+def _watch(service: ToolAgentHttp, task_id: str, progress: Progress, until: float = float("inf")) -> TaskView:
+    pause = _FIRST_PAUSE_S
+    while not has_ended(task := service.task(task_id)) and time.monotonic() < until:
+        progress(task)
+        time.sleep(pause)
+        pause = min(pause * 1.5, _LONGEST_PAUSE_S)
+    return task
+
+
+def _cancelled(service: ToolAgentHttp, task_id: str, progress: Progress) -> TaskView:
+    show_note(f"Asking the service to cancel {task_id} (Ctrl-C again to leave at once).", "yellow")
+    try:
+        service.cancel(task_id)
+        task = _watch(service, task_id, progress, until=time.monotonic() + _CANCEL_GRACE_S)
+    except KeyboardInterrupt as error:
+        raise Interrupted(f"Left {task_id}; see how it ends: toolagent task {task_id} --follow") from error
+    if has_ended(task):
+        raise Interrupted(f"{task_id} ended: {task.status.value}.")
+    raise Interrupted(f"{task_id} was asked to cancel and has not ended yet: toolagent task {task_id} --follow")
+
+
+@contextmanager
+def _progress(task_id: str) -> Generator[Progress, None, None]:
+    console = Console(stderr=True)
+    if console.is_terminal:
+        with console.status(cell(f"{task_id} …")) as spinner:
+            yield lambda task: spinner.update(cell(_line(task)))
+    else:
+        yield _Lines()
+
+
+class _Lines:
+    """Plain lines, one for each change."""
+
+    def __init__(self) -> None:
+        self._last = ""
+
+    def __call__(self, task: TaskView) -> None:
+        line = _line(task)
+        if line != self._last:
+            self._last = line
+            show_note(line)
+
+
+def _line(task: TaskView) -> str:
+    return f"{task.task_id} {task.status.value}{': ' + task.progress if task.progress else ''}"

@@ -1,0 +1,212 @@
+"""What a person sees: data on stdout, messages on stderr."""
+
+import json
+import sys
+from datetime import datetime
+
+import typer
+from pydantic import JsonValue
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from toolagent.cli.example import call_line
+from toolagent.cli.schemas import property_names, property_schema, required_names, type_label
+from toolagent.client.http import Health, ToolDetail, ToolSummary
+from toolagent.contracts.calls import ToolResult
+from toolagent.contracts.contract import Contract
+from toolagent.contracts.records import CatalogFault
+from toolagent.contracts.routes import ToolRoute
+from toolagent.contracts.tasks import TaskView
+
+__all__ = [
+    "as_json",
+    "cell",
+    "describe_error",
+    "show_contract",
+    "show_failure",
+    "show_faults",
+    "show_health",
+    "show_json",
+    "show_note",
+    "show_routes",
+    "show_task",
+    "show_tool",
+    "show_tools",
+]
+
+_COLOURS = {
+    "running": "green",
+    "ok": "green",
+    "completed": "green",
+    "starting": "yellow",
+    "pending": "yellow",
+    "error": "red",
+    "failed": "red",
+}
+
+
+def as_json(contract: Contract) -> JsonValue:
+    return contract.model_dump(mode="json")
+
+
+def show_json(value: JsonValue) -> None:
+    """Pretty JSON on stdout; escaped where the terminal's encoding lacks a character."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(value, indent=2)
+    if sys.stdout.isatty():
+        Console().print_json(text)
+    else:
+        typer.echo(text)
+
+
+def show_contract(contract: Contract) -> None:
+    show_json(as_json(contract))
+
+
+def show_note(message: str, style: str = "") -> None:
+    """A message on stderr, its lines never broken."""
+    Console(stderr=True).print(cell(message, style), soft_wrap=True, highlight=False)
+
+
+def show_failure(message: str) -> None:
+    show_note(message, "red")
+
+
+def show_faults(faults: tuple[CatalogFault, ...]) -> None:
+    for fault in faults:
+        show_note(f"warning: catalog {fault.file}: {fault.field}: {fault.reason}", "yellow")
+
+
+def show_tools(tools: tuple[ToolSummary, ...]) -> None:
+    table = _table("id", "name", "category", "backend", "state", "version")
+    for tool in tools:
+        table.add_row(
+            cell(tool.tool_id, "bold"),
+            *map(cell, (tool.name, tool.category, tool.backend_runtime)),
+            _state(tool.state.value if tool.state else "—"),
+            cell(tool.version),
+        )
+    _console().print(table)
+
+
+def show_tool(tool: ToolDetail) -> None:
+    console = _console()
+    console.print(cell(tool.tool_id, "bold"), cell(f"· {tool.name} · {tool.version} · {tool.category} · {tool.backend_runtime.value}"))
+    console.print(cell(tool.description or "(no description)"), soft_wrap=True)
+    console.print(_parameters(tool))
+    console.print(cell(f"output: {_output(tool)}"), soft_wrap=True)
+    console.print(cell(f"limits: {_limits(tool)}"), soft_wrap=True)
+    if tool.route:
+        reason = f" ({tool.route.last_error})" if tool.route.last_error else ""
+        console.print(cell(f"state: {tool.route.state.value}{reason}"), soft_wrap=True)
+    console.print(cell("example:"))
+    console.print(cell(f"  {call_line(tool)}"), soft_wrap=True)
+
+
+def show_health(health: Health) -> None:
+    table = _table("check", "state")
+    table.add_row("service", _state(health.status))
+    for name, state in health.checks.items():
+        table.add_row(cell(name), _state(state))
+    _console().print(table)
+
+
+def show_routes(routes: tuple[ToolRoute, ...]) -> None:
+    table = _table("tool", "state", "pid", "port", "host", "since", "last error")
+    for route in routes:
+        numbers = (str(number) if number else "—" for number in (route.pid, route.port))
+        table.add_row(
+            cell(route.tool_id, "bold"),
+            _state(route.state.value),
+            *numbers,
+            cell(route.host or "—"),
+            _moment(route.started_at),
+            cell(route.last_error or ""),
+        )
+    _console().print(table)
+
+
+def show_task(task: TaskView) -> None:
+    table = _table("task", "tool", "state", "progress", "started", "ended")
+    table.add_row(
+        cell(task.task_id, "bold"),
+        cell(task.tool_id or "—"),
+        _state(task.status.value),
+        cell(task.progress or ""),
+        _moment(task.started_at),
+        _moment(task.ended_at),
+    )
+    _console().print(table)
+
+
+def describe_error(result: ToolResult) -> str:
+    """Type and message of a failed call, then what is wrong with its values, one a line."""
+    kind = result.error.type if result.error else result.error_type
+    message = result.error.message if result.error else "The call failed and does not say why."
+    issues = (f"\n  {issue.path}: {issue.message}" for issue in result.validation_errors)
+    details = result.error.details if result.error else None
+    more = f"\n  details: {json.dumps(details, ensure_ascii=False)}" if details and not result.validation_errors else ""
+    return f"{kind or 'error'}: {message}{''.join(issues)}{more}"
+
+
+def cell(text: str, style: str = "") -> Text:
+    """Text of the service as it is: no markup, and nothing a terminal would obey."""
+    return Text("".join(char if char.isprintable() or char in "\n\t" else repr(char)[1:-1] for char in text), style=style)
+
+
+def _console() -> Console:
+    # Piped output keeps each row on its line.
+    return Console(highlight=False) if sys.stdout.isatty() else Console(width=500, highlight=False)
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _state(state: str) -> Text:
+    return cell(state, _COLOURS.get(state, ""))
+
+
+def _moment(moment: datetime | None) -> str:
+    return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S") if moment else "—"
+
+
+def _parameters(tool: ToolDetail) -> Table:
+    table = _table("parameter", "type", "required", "default", "description")
+    required = required_names(tool.input_schema)
+    for name in property_names(tool.input_schema):
+        schema = property_schema(tool.input_schema, name)
+        default = json.dumps(schema["default"], ensure_ascii=False) if "default" in schema else ""
+        description = schema.get("description")
+        table.add_row(
+            cell(name, "bold"),
+            cell(type_label(schema)),
+            "yes" if name in required else "",
+            cell(default),
+            cell(description if isinstance(description, str) else ""),
+        )
+    return table
+
+
+def _output(tool: ToolDetail) -> str:
+    names = property_names(tool.output_schema)
+    fields = (f"{name}: {type_label(property_schema(tool.output_schema, name))}" for name in names)
+    return ", ".join(fields) if names else type_label(tool.output_schema)
+
+
+def _limits(tool: ToolDetail) -> str:
+    limits = [f"{tool.timeout_s:g} s a call", f"changes: {tool.side_effect_scope.value}"]
+    if tool.concurrency:
+        limits.append(f"{tool.concurrency} calls at once")
+    if tool.cost_usd:
+        limits.append(f"{tool.cost_usd:g} USD a call")
+    if tool.requires_confirmation:
+        limits.append("a person must confirm")
+    return ", ".join(limits)

@@ -1,0 +1,1 @@
+"""Fakes that keep the contracts, and conformance suites; public on purpose."""

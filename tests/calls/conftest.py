@@ -1,0 +1,79 @@
+"""Admission and settlement on a real database, with a few tools in it."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest_asyncio
+from pydantic import JsonValue
+
+from engine.calls.admission import Admissions, CallLimits
+from engine.calls.file_parameters import FileParameters
+from engine.calls.settlement import Settlements
+from engine.registry.registry import ToolRegistry
+from engine.store.calls import CallTable
+from engine.store.database import Database
+from engine.store.files import FileStore
+from engine.store.routes import RouteTable
+from engine.store.tools import ToolTable
+from toolagent.contracts.calls import ToolCall
+from toolagent.contracts.manifest import SideEffectScope, ToolManifest, ToolStatus
+from toolagent.contracts.sources import BuiltinSource, DockerSource, LocalSource
+from toolagent.contracts.steps import Admission, AdmitRequest
+
+STITCH = ToolManifest(
+    tool_id="stitch",
+    name="Stitch",
+    timeout_s=10,
+    input_schema={
+        "type": "object",
+        "properties": {
+            "images": {"type": "array", "items": {"type": "string", "format": "file-path"}, "maxItems": 2},
+            "spacing": {"type": "integer", "minimum": 0, "default": 4},
+            "token": {"type": "string", "format": "password"},
+        },
+        "required": ["images"],
+        "additionalProperties": False,
+    },
+    output_schema={"type": "object", "properties": {"image": {"type": "string", "format": "file-path"}}, "required": ["image"]},
+)
+
+
+@dataclass
+class Desk:
+    """Everything around a call, and the folder whose files it may name."""
+
+    admissions: Admissions
+    settlements: Settlements
+    calls: CallTable
+    files: FileStore
+    parameters: FileParameters
+    root: Path
+    admit: Callable[..., Awaitable[Admission]]
+
+
+@pytest_asyncio.fixture
+async def desk(database: Database, tmp_path: Path) -> Desk:
+    registry = ToolRegistry(ToolTable(database), RouteTable(database))
+    local = LocalSource(host_dir="x")
+    for manifest, sources in (
+        (STITCH, (local,)),
+        (ToolManifest(tool_id="pure", name="Pure", side_effect_scope=SideEffectScope.NONE, timeout_s=1), (BuiltinSource(handler="pure"),)),
+        (ToolManifest(tool_id="asleep", name="Asleep", status=ToolStatus.STAGING), (local,)),
+        (ToolManifest(tool_id="asks", name="Asks", requires_confirmation=True), (local,)),
+        (ToolManifest(tool_id="homeless", name="Homeless"), ()),
+        (ToolManifest(tool_id="boxed", name="Boxed"), (DockerSource(image="x"),)),
+    ):
+        await registry.register(manifest, sources)
+    calls, files = CallTable(database), FileStore(database, tmp_path / "content", 1000)
+    root = tmp_path / "files"
+    root.mkdir()
+    parameters = FileParameters(files, root)
+    limits = CallLimits("h1", ("default",), ("local", "builtin", "remote"), 2000, 60.0, 600.0)
+    admissions = Admissions(registry, calls, parameters, limits)
+
+    async def admit(tool_id: str, params: dict[str, JsonValue] | None = None, **fields: JsonValue) -> Admission:
+        call = ToolCall.model_validate({"tool_id": tool_id, "params": params or {}, **fields})
+        return await admissions.admit(AdmitRequest(call=call, call_id="call-12345678", workflow_id="w", run_id="r"), lambda _entry: True)
+
+    return Desk(admissions, Settlements(registry, calls), calls, files, parameters, root, admit)

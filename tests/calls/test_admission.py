@@ -1,0 +1,118 @@
+"""What is decided about a call before it is made."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+from pydantic import JsonValue
+
+from toolagent.contracts.calls import ErrorType, ToolResult
+from toolagent.contracts.steps import Admission, Admitted, Answered, Finished, Placement, PlaceRequest, SettleRequest
+from toolagent.core.results import IDEMPOTENCY_CONFLICT, TOO_LARGE, reason_of
+
+if TYPE_CHECKING:
+    from tests.calls.conftest import Desk
+
+
+def refused(admission: Admission) -> ToolResult:
+    assert isinstance(admission, Answered)
+    return admission.result
+
+
+def admitted(admission: Admission) -> Admitted:
+    assert isinstance(admission, Admitted), admission
+    return admission
+
+
+async def test_defaults_are_filled_in_before_the_call(desk: "Desk") -> None:
+    (desk.root / "a.png").write_bytes(b"x")
+    plan = admitted(await desk.admit("stitch", {"images": ["a.png"]})).plan
+    assert plan.params == {"images": ["a.png"], "spacing": 4}
+    assert (plan.placement, plan.fast, plan.repeatable) == (Placement(queue="h1/default", host="h1"), False, False)
+
+
+async def test_a_quick_harmless_tool_goes_the_fast_path(desk: "Desk") -> None:
+    plan = admitted(await desk.admit("pure")).plan
+    assert (plan.fast, plan.repeatable, plan.placement) == (True, True, Placement(queue="default"))
+
+
+async def test_an_unknown_tool_is_answered_with_the_nearest_ids(desk: "Desk") -> None:
+    result = refused(await desk.admit("stich"))
+    assert result.error is not None
+    assert (result.error_type, result.error.details) == (ErrorType.TOOL_NOT_FOUND, {"nearest": ["stitch"]})
+
+
+async def test_an_unknown_version_is_answered_with_the_active_one(desk: "Desk") -> None:
+    result = refused(await desk.admit("pure", version="9.9.9"))
+    assert result.error is not None
+    assert (result.error_type, result.error.details) == (ErrorType.TOOL_NOT_FOUND, {"active_version": "1.0.0"})
+
+
+async def test_every_wrong_parameter_is_listed_with_its_path(desk: "Desk") -> None:
+    result = refused(await desk.admit("stitch", {"images": "a", "spacing": -1, "colour": "red"}))
+    assert result.error_type is ErrorType.VALIDATION_ERROR
+    found = {(issue.path, issue.keyword) for issue in result.validation_errors}
+    assert found == {("$.images", "type"), ("$.spacing", "minimum"), ("$", "additionalProperties")}
+
+
+async def test_a_missing_parameter_is_named(desk: "Desk") -> None:
+    issues = refused(await desk.admit("stitch")).validation_errors
+    assert [(issue.path, issue.keyword) for issue in issues] == [("$", "required")]
+
+
+@pytest.mark.parametrize(
+    ("tool_id", "fields", "error_type"),
+    [
+        ("asleep", {}, ErrorType.UNAVAILABLE),
+        ("asks", {}, ErrorType.PERMISSION_DENIED),
+        ("homeless", {}, ErrorType.EXECUTOR_NOT_FOUND),
+        ("boxed", {}, ErrorType.EXECUTOR_NOT_FOUND),
+        ("pure", {"stream": True}, ErrorType.VALIDATION_ERROR),
+    ],
+)
+async def test_tools_that_cannot_be_called_are_refused(
+    desk: "Desk", tool_id: str, fields: dict[str, JsonValue], error_type: ErrorType
+) -> None:
+    assert refused(await desk.admit(tool_id, **fields)).error_type is error_type
+
+
+async def test_parameters_may_not_be_too_large(desk: "Desk") -> None:
+    result = refused(await desk.admit("pure", {"text": "長" * 1000}))
+    assert (result.error_type, reason_of(result)) == (ErrorType.VALIDATION_ERROR, TOO_LARGE)
+
+
+@pytest.mark.parametrize("path", ["../outside.png", "/etc/passwd", "link.png", "folder/../../outside.png", "a\x00b", "loop", "x" * 1000])
+async def test_a_path_never_leaves_its_root(desk: "Desk", path: str) -> None:
+    (desk.root.parent / "outside.png").write_bytes(b"secret")
+    (desk.root / "link.png").symlink_to(desk.root.parent / "outside.png")
+    (desk.root / "loop").symlink_to(desk.root / "loop")
+    result = refused(await desk.admit("stitch", {"images": [path]}))
+    assert result.error_type in {ErrorType.SECURITY_ERROR, ErrorType.VALIDATION_ERROR}
+    assert result.error_type is ErrorType.SECURITY_ERROR or path in {"x" * 1000, "loop"}
+    assert [issue.path for issue in result.validation_errors] == ["$.images[0]"]
+
+
+@pytest.mark.parametrize("value", ["nothing.png", "file_" + "0" * 32, "."])
+async def test_a_file_that_is_not_there_is_named(desk: "Desk", value: str) -> None:
+    result = refused(await desk.admit("stitch", {"images": [value]}))
+    assert result.error_type is ErrorType.VALIDATION_ERROR
+    assert [issue.path for issue in result.validation_errors] == ["$.images[0]"]
+
+
+async def test_a_settled_call_is_answered_from_its_record_without_being_made_again(desk: "Desk") -> None:
+    plan = admitted(await desk.admit("pure", {"a": 1})).plan
+    result = await desk.settlements.settle(SettleRequest(plan=plan, outcome=Finished(output=1), workflow_id="w", run_id="r"))
+    assert refused(await desk.admit("pure", {"a": 1})) == result
+
+
+async def test_another_call_under_the_same_id_is_a_conflict(desk: "Desk") -> None:
+    plan = admitted(await desk.admit("pure", {"a": 1})).plan
+    await desk.settlements.settle(SettleRequest(plan=plan, outcome=Finished(output=1), workflow_id="w", run_id="r"))
+    result = refused(await desk.admit("pure", {"a": 2}))
+    assert (result.error_type, reason_of(result)) == (ErrorType.REJECTED, IDEMPOTENCY_CONFLICT)
+
+
+async def test_a_call_that_no_host_took_is_placed_where_somebody_lives(desk: "Desk") -> None:
+    (desk.root / "a.png").write_bytes(b"x")
+    plan = admitted(await desk.admit("stitch", {"images": ["a.png"]})).plan
+    gone = plan.model_copy(update={"placement": Placement(queue="h0/default", host="h0")})
+    assert await desk.admissions.place(PlaceRequest(plan=gone, avoid_hosts=("h0",))) == plan.placement

@@ -1,0 +1,232 @@
+"""A small real server that speaks the service's protocol, and the command line to try on it."""
+
+import hashlib
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Annotated
+
+import pytest
+import uvicorn
+from fastapi import Depends, FastAPI, File, Request, Response, UploadFile
+from fastapi.responses import JSONResponse
+from pydantic import JsonValue
+from typer.testing import CliRunner, Result
+
+from toolagent.cli.app import app as command_line
+
+API_KEY = "the-right-key"
+BOUND_S = 20.0
+TOOLS: dict[str, dict[str, JsonValue]] = {
+    "echo": {
+        "name": "Echo",
+        "description": "Gives back what it is [bold]given[/bold].",
+        "category": "text",
+        "input_schema": {
+            "type": "object",
+            "required": ["text"],
+            "properties": {
+                "text": {"type": "string", "description": "Any text."},
+                "count": {"type": "integer", "default": 1},
+                "ratio": {"type": "number"},
+                "loud": {"type": "boolean"},
+                "tags": {"type": "array", "items": {"type": "string"}},
+                "extra": {"type": "object"},
+            },
+        },
+    },
+    "stitcher": {
+        "name": "Stitcher",
+        "category": "image",
+        "input_schema": {
+            "type": "object",
+            "required": ["images"],
+            "properties": {
+                "images": {"type": "array", "items": {"type": "string", "format": "file-path"}},
+                "logo": {"type": "string", "format": "file-path"},
+            },
+        },
+    },
+    "refuser": {"name": "Refuser", "category": "text"},
+    "breaker": {"name": "Breaker", "category": "text"},
+    "endless": {"name": "Endless", "category": "text"},
+}
+
+
+class WrongKey(Exception):
+    """The request carries no key, or another one."""
+
+
+class Service:
+    """What the server knows and was asked; `followed` is set when an endless task has been looked at."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.well = True
+        self.needs_key = False
+        self.calls: list[dict[str, JsonValue]] = []
+        self.files: dict[str, tuple[str, bytes]] = {}
+        self.tasks: dict[str, dict[str, JsonValue]] = {}
+        self.followed = threading.Event()
+        self.cancelled: list[str] = []
+
+    async def check_key(self, request: Request) -> None:
+        if self.needs_key and request.headers.get("authorization") != f"Bearer {API_KEY}":
+            raise WrongKey
+
+    async def health(self) -> Response:
+        checks = {"database": "ok", "temporal": "ok" if self.well else "nothing answers"}
+        return JSONResponse({"status": "ok" if self.well else "unavailable", "checks": checks}, 200 if self.well else 503)
+
+    async def list_tools(self) -> Response:
+        faults = [{"file": "tools/bad.json", "field": "version", "reason": "is not a version"}]
+        shown = [summary(tool_id) for tool_id in TOOLS]
+        return JSONResponse({"backend_runtimes": ["local"], "groups": [], "tools": shown, "catalog_faults": faults})
+
+    async def search(self, body: dict[str, str]) -> Response:
+        found = [summary(tool_id) for tool_id in TOOLS if body["keyword"] in tool_id]
+        return JSONResponse({"tools": found, "total": len(found)})
+
+    async def list_routes(self) -> Response:
+        running = {"tool_id": "stitcher", "state": "running", "pid": 4711, "port": 9001, "host": "here", "started_at": now()}
+        return JSONResponse({"tools": [running, {"tool_id": "echo", "state": "stopped"}]})
+
+    async def show_tool(self, tool_id: str) -> Response:
+        if tool_id not in TOOLS:
+            return problem(404, "Not Found", f"There is no tool {tool_id!r}; the nearest are: echo.")
+        return JSONResponse({"tool_id": tool_id, **TOOLS[tool_id], "sources": [], "route": {"tool_id": tool_id, "state": "stopped"}})
+
+    async def control(self, tool_id: str) -> Response:
+        return JSONResponse({"tool_id": tool_id, "state": "running", "port": 9001})
+
+    async def run_tool(self, call: dict[str, JsonValue]) -> Response:
+        self.calls.append(call)
+        if unknown := set(call) - {"tool_id", "params", "version", "mode", "timeout_s", "idempotency_key"}:
+            return problem(
+                422, "Unprocessable", "Unknown fields.", [{"field": name, "message": "is not known"} for name in sorted(unknown)]
+            )
+        if call["tool_id"] == "refuser":
+            issues: list[JsonValue] = [{"path": "$.width", "message": "is too small"}, {"path": "$.height", "message": "is missing"}]
+            return JSONResponse(failure("validation_error", "Two things are wrong.", issues), 422)
+        if call["mode"] == "sync":
+            return JSONResponse(outcome(call))
+        task_id = f"call-{len(self.tasks):08d}"
+        self.tasks[task_id] = {"task_id": task_id, "status": "pending", "tool_id": call["tool_id"], "call": call, "looks": 0}
+        return JSONResponse({"task_id": task_id, "status": "pending"}, 202, {"X-Call-Id": task_id})
+
+    async def show_task(self, task_id: str) -> Response:
+        if task_id not in self.tasks:
+            return problem(404, "Not Found", f"There is no task {task_id!r}.")
+        return JSONResponse(looked_at(self, self.tasks[task_id]))
+
+    async def cancel(self, task_id: str) -> Response:
+        self.cancelled.append(task_id)
+        self.tasks[task_id] |= {"status": "cancelled", "result": failure("cancelled", "The call was cancelled.")}
+        return JSONResponse(self.tasks[task_id], 202)
+
+    async def store(self, file: Annotated[UploadFile, File()]) -> Response:
+        content = await file.read()
+        digest = hashlib.sha256(content).hexdigest()
+        file_id = f"file_{digest[:32]}"
+        self.files[file_id] = (file.filename or "", content)
+        stored = {"file_id": file_id, "name": file.filename, "media_type": "x/y", "size": len(content), "sha256": digest}
+        return JSONResponse({**stored, "created_at": now()}, 201)
+
+    async def fetch(self, file_id: str) -> Response:
+        if file_id not in self.files:
+            return problem(404, "Not Found", f"There is no file {file_id!r}.")
+        name, content = self.files[file_id]
+        return Response(content, media_type="image/png", headers={"content-disposition": f'attachment; filename="{name}"'} if name else {})
+
+
+def problem(status: int, title: str, detail: str, errors: list[JsonValue] | None = None) -> JSONResponse:
+    body = {"type": "about:blank", "title": title, "status": status, "detail": detail, "errors": errors or []}
+    return JSONResponse(body, status, media_type="application/problem+json")
+
+
+def failure(kind: str, message: str, issues: list[JsonValue] | None = None) -> dict[str, JsonValue]:
+    return {"status": "error", "error": {"type": kind, "message": message}, "error_type": kind, "validation_errors": issues or []}
+
+
+def outcome(call: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    if call["tool_id"] == "breaker":
+        return failure("execution_error", "The tool \x1b[31mbroke\x1b[0m [/red].")
+    return {"status": "success", "result": call["params"], "execution_time": 0.1, "tool_id": call["tool_id"]}
+
+
+def wrong_key(request: Request, error: Exception) -> Response:
+    return problem(401, "Unauthorized", "The key is missing or wrong.")
+
+
+def build(service: Service) -> FastAPI:
+    app = FastAPI(dependencies=[Depends(service.check_key)])
+    app.add_exception_handler(WrongKey, wrong_key)
+    app.add_api_route("/health", service.health)
+    app.add_api_route("/tools", service.list_tools)
+    app.add_api_route("/search_tools", service.search, methods=["POST"])
+    app.add_api_route("/tools/status", service.list_routes)
+    app.add_api_route("/tools/{tool_id}", service.show_tool)
+    app.add_api_route("/tools/{tool_id}", service.control, methods=["DELETE"])
+    app.add_api_route("/tools/{tool_id}/start", service.control, methods=["POST"])
+    app.add_api_route("/run_tool", service.run_tool, methods=["POST"])
+    app.add_api_route("/tasks/{task_id}", service.show_task)
+    app.add_api_route("/tasks/{task_id}/cancel", service.cancel, methods=["POST"])
+    app.add_api_route("/files", service.store, methods=["POST"])
+    app.add_api_route("/files/{file_id}", service.fetch)
+    return app
+
+
+def looked_at(service: Service, task: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """A task goes one step further each time it is looked at: pending, half way, done."""
+    looks = task["looks"]
+    call = task["call"]
+    assert isinstance(looks, int)
+    assert isinstance(call, dict)
+    task["looks"] = looks + 1
+    if task["status"] == "cancelled":
+        return task
+    if call["tool_id"] == "endless" or looks < 2:
+        task |= {"status": "running", "progress": "half way" if looks else None}
+        service.followed.set()
+        return task
+    result = outcome(call)
+    ended: dict[str, JsonValue] = {"status": "completed" if result["status"] == "success" else "failed", "progress": None, "result": result}
+    return task | ended
+
+
+def summary(tool_id: str) -> dict[str, JsonValue]:
+    shown = {key: value for key, value in TOOLS[tool_id].items() if key != "input_schema"}
+    state: dict[str, JsonValue] = {"backend_runtime": "local", "group_ids": [], "state": "stopped", "status": "active", "version": "1.0.0"}
+    return {"tool_id": tool_id, "description": "", **shown, **state}
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat()
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    state = Service()
+    listener = socket.create_server(("127.0.0.1", 0))
+    state.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    server = uvicorn.Server(uvicorn.Config(build(state), log_level="error", lifespan="off", timeout_graceful_shutdown=2))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    yield state
+    server.should_exit = True
+    thread.join(BOUND_S)
+    listener.close()
+
+
+Invoke = Callable[..., Result]
+
+
+@pytest.fixture
+def toolagent(service: Service) -> Invoke:
+    """The command line inside this process, on the small server."""
+
+    def invoke(*words: str, **env: str) -> Result:
+        return CliRunner().invoke(command_line, words, env={"TOOL_AGENT_URL": service.url, "TOOL_AGENT_API_KEY": None, **env})
+
+    return invoke

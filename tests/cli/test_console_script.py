@@ -1,0 +1,68 @@
+"""The installed command as a person runs it: a process of its own."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Service
+
+SCRIPT = str(Path(sys.executable).with_name("toolagent"))
+BOUND_S = 60.0
+
+
+def run(service: "Service", *words: str | bytes, **env: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([SCRIPT, *words], capture_output=True, timeout=BOUND_S, check=False, env={"TOOL_AGENT_URL": service.url, **env})
+
+
+def test_the_script_prints_help_with_every_command(service: "Service") -> None:
+    shown = run(service, "--help")
+    assert shown.returncode == 0
+    assert all(command.encode() in shown.stdout for command in ("tools", "show", "run", "status", "task"))
+
+
+def test_a_call_through_the_script_prints_nothing_but_json_on_stdout(service: "Service") -> None:
+    done = run(service, "run", "echo", "text=你好")
+    assert (done.returncode, json.loads(done.stdout)) == (0, {"text": "你好"})
+
+
+def test_a_terminal_without_unicode_gets_escaped_json(service: "Service") -> None:
+    done = run(service, "run", "echo", 'text:="\\u4f60"', PYTHONIOENCODING="ascii")
+    assert (done.returncode, json.loads(done.stdout.decode("ascii"))) == (0, {"text": "你"})
+    assert run(service, "show", "echo", PYTHONIOENCODING="ascii").returncode == 0
+
+
+def test_bytes_that_are_not_utf8_are_wrong_usage(service: "Service") -> None:
+    for word in (b"text=\xff", b"\xff=1", b"\xff"):
+        refused = run(service, "run", "echo", word)
+        assert (refused.returncode, refused.stdout, service.calls) == (2, b"", [])
+        assert b"Traceback" not in refused.stderr
+
+
+def test_an_unreachable_service_ends_the_script_with_3(service: "Service") -> None:
+    assert run(service, "status", "--url", "http://127.0.0.1:1").returncode == 3
+
+
+def test_ctrl_c_asks_the_service_to_cancel_the_call(service: "Service") -> None:
+    with subprocess.Popen([SCRIPT, "run", "endless"], stderr=subprocess.PIPE, env={"TOOL_AGENT_URL": service.url}) as process:
+        assert service.followed.wait(BOUND_S)
+        process.send_signal(signal.SIGINT)
+        _, messages = process.communicate(timeout=BOUND_S)
+    assert (process.returncode, service.cancelled) == (130, ["call-00000000"])
+    assert b"Traceback" not in messages
+    assert b"cancel" in messages
+
+
+def test_a_reader_that_goes_away_is_no_traceback(service: "Service") -> None:
+    with subprocess.Popen(
+        [SCRIPT, "tools", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={"TOOL_AGENT_URL": service.url}
+    ) as process:
+        assert process.stdout
+        assert process.stderr
+        process.stdout.close()
+        messages = process.stderr.read()
+        process.wait(BOUND_S)
+    assert b"Traceback" not in messages

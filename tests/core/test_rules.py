@@ -1,0 +1,130 @@
+"""The pure rules."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import JsonValue
+
+from toolagent.contracts.calls import ToolCall
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.manifest import JsonSchema, SideEffectScope, ToolManifest
+from toolagent.contracts.sources import BuiltinSource, LocalSource, RemoteSource
+from toolagent.contracts.steps import Placement
+from toolagent.core.dispatch import bucket_of, is_fast, placement_of, timeout_of
+from toolagent.core.idempotency import call_id_for_key, call_id_of_workflow, fingerprint
+from toolagent.core.schemas import MASK, mask_secrets, mentions_format, values_of_format, with_defaults
+from toolagent.core.suggestions import nearest
+
+BUCKETS = {"default", "http", "ai"}
+PURE = ToolManifest(tool_id="pure", name="Pure", side_effect_scope=SideEffectScope.NONE, timeout_s=2)
+LOCAL, REMOTE, BUILTIN = LocalSource(host_dir="x"), RemoteSource(remote_url="http://x"), BuiltinSource(handler="echo")
+
+
+@pytest.mark.parametrize(
+    ("bucket", "category", "expected"),
+    [(None, "cv", "default"), (None, "ai", "ai"), ("http", "ai", "http"), ("unknown", "ai", "ai")],
+)
+def test_a_call_takes_the_slots_of_its_bucket(bucket: str | None, category: str, expected: str) -> None:
+    assert bucket_of(ToolManifest(tool_id="t", name="T", bucket=bucket, category=category), BUCKETS) == expected
+
+
+def test_tools_that_live_on_a_host_wait_in_its_queue() -> None:
+    assert placement_of(ToolEntry(manifest=PURE, sources=(LOCAL,)), BUCKETS, "h1") == Placement(queue="h1/default", host="h1")
+    assert placement_of(ToolEntry(manifest=PURE, sources=(BUILTIN, LOCAL)), BUCKETS, "h1") == Placement(queue="h1/default", host="h1")
+    assert placement_of(ToolEntry(manifest=PURE, sources=(REMOTE,)), BUCKETS, "h1") == Placement(queue="default")
+
+
+@pytest.mark.parametrize(
+    ("scope", "timeout_s", "running", "fast"),
+    [
+        (SideEffectScope.NONE, 2.0, True, True),
+        (SideEffectScope.NONE, 2.1, True, False),
+        (SideEffectScope.NONE, 2.0, False, False),
+        (SideEffectScope.NETWORK, 2.0, True, False),
+    ],
+)
+def test_the_fast_path_is_for_quick_harmless_tools_that_run(scope: SideEffectScope, timeout_s: float, running: bool, fast: bool) -> None:
+    entry = ToolEntry(manifest=PURE.model_copy(update={"side_effect_scope": scope}), sources=(BUILTIN,))
+    assert is_fast(entry, timeout_s, running_here=running) is fast
+
+
+@pytest.mark.parametrize(("asked", "given_s"), [(None, 2), (1, 1), (100, 2)])
+def test_a_caller_may_shorten_the_time_but_not_lengthen_it(asked: float | None, given_s: float) -> None:
+    assert timeout_of(ToolCall(tool_id="pure", timeout_s=asked), PURE) == given_s
+
+
+@pytest.mark.parametrize(
+    ("idempotent", "scope", "repeatable"),
+    [
+        (None, SideEffectScope.NONE, True),
+        (None, SideEffectScope.NETWORK, False),
+        (True, SideEffectScope.NETWORK, True),
+        (False, SideEffectScope.NONE, False),
+    ],
+)
+def test_a_tool_is_repeatable_when_it_says_so_or_changes_nothing(idempotent: bool | None, scope: SideEffectScope, repeatable: bool) -> None:
+    assert ToolManifest(tool_id="t", name="T", idempotent=idempotent, side_effect_scope=scope).repeatable is repeatable
+
+
+def test_one_key_of_two_callers_is_two_calls() -> None:
+    assert call_id_for_key("a", "k") != call_id_for_key("b", "k")
+    assert call_id_for_key(None, "k") == call_id_for_key(None, "k")
+    assert call_id_for_key("a,b", "k") != call_id_for_key("a", "b,k")
+
+
+def test_a_foreign_workflow_id_may_be_used_again_for_another_call() -> None:
+    assert call_id_of_workflow("call-0123456789", "run") == "call-0123456789"
+    assert call_id_of_workflow("my-workflow", "run-1") == "call-run-1"
+
+
+def test_the_fingerprint_sees_tool_version_and_params_and_nothing_else() -> None:
+    call = ToolCall(tool_id="t", params={"a": 1, "b": 2})
+    assert fingerprint(call) == fingerprint(ToolCall(tool_id="t", params={"b": 2, "a": 1}, timeout_s=3, idempotency_key="k"))
+    others = [
+        ToolCall(tool_id="u", params=call.params),
+        ToolCall(tool_id="t", params={"a": 1}),
+        call.model_copy(update={"version": "1.0.0"}),
+    ]
+    assert len({fingerprint(call), *map(fingerprint, others)}) == 4
+
+
+@given(st.dictionaries(st.text(), st.integers() | st.text() | st.none()))
+def test_every_call_has_a_fingerprint(params: dict[str, int | str | None]) -> None:
+    assert len(fingerprint(ToolCall(tool_id="t", params=params))) == 64
+
+
+NESTED: JsonSchema = {
+    "type": "object",
+    "properties": {
+        "size": {"type": "integer", "default": 3},
+        "box": {"type": "object", "properties": {"side": {"default": "left"}}},
+        "images": {"type": "array", "items": {"type": "string", "format": "file-path"}},
+        "choice": {"anyOf": [{"type": "string", "format": "file-path"}, {"type": "null"}]},
+        "key": {"type": "string", "format": "password"},
+        "extra": {"type": "object", "additionalProperties": {"type": "string", "writeOnly": True}},
+    },
+}
+
+
+def test_defaults_are_filled_in_where_nothing_was_said() -> None:
+    assert with_defaults(NESTED, {"box": {}}) == {"size": 3, "box": {"side": "left"}}
+    assert with_defaults(NESTED, {"size": None}) == {"size": None}
+
+
+def test_file_paths_are_found_in_lists_and_branches() -> None:
+    value: JsonValue = {"images": ["a", "b"], "choice": "c", "size": 1}
+    assert list(values_of_format(NESTED, value, "file-path")) == [("$.images[0]", "a"), ("$.images[1]", "b"), ("$.choice", "c")]
+    assert mentions_format(NESTED, "file-path")
+    assert not mentions_format(NESTED, "uri")
+
+
+def test_secrets_are_masked_for_the_record() -> None:
+    masked = mask_secrets(NESTED, {"key": "sesame", "extra": {"a": "b"}, "size": 1})
+    assert masked == {"key": MASK, "extra": {"a": MASK}, "size": 1}
+
+
+def test_the_nearest_ids_come_first() -> None:
+    known = ("image_stitcher", "image_compress_api", "echo")
+    assert nearest("image_sticher", known)[0] == "image_stitcher"
+    assert nearest("stitcher", known) == ("image_stitcher",)
+    assert nearest("zzz", known) == ()

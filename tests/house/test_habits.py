@@ -1,0 +1,63 @@
+"""What the machine checks is what a person checks: `.ci/run` is `make check`, and `make check` is everything."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+STEPS = ("lint", "types", "contracts", "test")
+# What prepares a shell decides nothing about the code.
+PREPARES = re.compile(r"(set|cd)\s.*")
+CALLS_CHECK = re.compile(r"(exec\s+)?make(\s+-\S+)*\s+check")
+
+
+def _prerequisites(makefile: str, target: str) -> list[str]:
+    found = re.search(rf"^{re.escape(target)}:(?!=)([^#\n]*)", makefile, re.MULTILINE)
+    return found.group(1).split() if found else []
+
+
+def _recipe(makefile: str, target: str) -> list[str]:
+    found = re.search(rf"^{re.escape(target)}:(?!=)[^\n]*\n((?:\t[^\n]*\n?)*)", makefile, re.MULTILINE)
+    return found.group(1).split("\n\t") if found and found.group(1) else []
+
+
+def _decisions(script: str) -> list[str]:
+    """The commands of a script that do more than prepare the shell."""
+    lines = [line.strip() for line in script.splitlines()]
+    return [line for line in lines if line and not line.startswith("#") and not PREPARES.fullmatch(line)]
+
+
+def _only_checks(script: str) -> bool:
+    commands = _decisions(script)
+    return len(commands) == 1 and CALLS_CHECK.fullmatch(commands[0]) is not None
+
+
+def test_check_is_every_step_and_nothing_of_its_own(root: Path) -> None:
+    makefile = (root / "Makefile").read_text("utf-8")
+    assert set(STEPS) <= set(_prerequisites(makefile, "check"))
+    assert _recipe(makefile, "check") == []
+    assert [step for step in STEPS if not _recipe(makefile, step)] == []
+
+
+def test_the_machine_runs_check_and_nothing_else(root: Path) -> None:
+    script = root / ".ci/run"
+    assert script.is_file(), "Write .ci/run: it changes to the root and calls `make check`."
+    assert os.access(script, os.X_OK), "Make .ci/run executable."
+    assert _only_checks(script.read_text("utf-8"))
+
+
+@pytest.mark.parametrize(
+    "script", ["", "make test", "make check\npytest -k fast", "ruff check .\nmake check", "make check || true", "make checkers"]
+)
+def test_a_script_that_checks_otherwise_is_caught(script: str) -> None:
+    assert not _only_checks(script)
+
+
+def test_a_script_that_prepares_and_checks_passes() -> None:
+    assert _only_checks('#!/bin/sh\nset -eu\ncd "$(dirname "$0")/.."\nexec make check\n')
+
+
+def test_a_check_that_lacks_a_step_or_does_its_own_is_seen() -> None:
+    assert _prerequisites("check: lint test ## all but types\n", "check") == ["lint", "test"]
+    assert _recipe("check: lint\n\t@pytest\n", "check") == ["\t@pytest\n"]

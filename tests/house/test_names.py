@@ -1,0 +1,159 @@
+"""Modules are nouns with a docstring and a true `__all__`; an `__init__` is a docstring or a registry (STYLE §3)."""
+
+import ast
+import importlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+OUR_ROOTS = ("engine", "workflows", "activities", "api", "workers")
+PACKAGE = Path("packages/toolagent/src")
+NOT_NOUNS = frozenset({"utils", "util", "helpers", "helper", "common", "shared", "manager", "base"})
+CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]*")
+
+
+def _is_ours(path: Path) -> bool:
+    return path.suffix == ".py" and (path.parts[0] in OUR_ROOTS or path.is_relative_to(PACKAGE))
+
+
+def _module_name(path: Path) -> str:
+    inner = path.relative_to(PACKAGE) if path.is_relative_to(PACKAGE) else path
+    return ".".join(inner.with_suffix("").parts)
+
+
+def _assigned(statement: ast.stmt) -> list[str]:
+    match statement:
+        case ast.Assign(targets=targets):
+            return [ast.unparse(target) for target in targets]
+        case ast.AnnAssign(target=target):
+            return [ast.unparse(target)]
+        case _:
+            return []
+
+
+def _stray(statement: ast.stmt) -> bool:
+    """Whether a statement has no place in a registry."""
+    match statement:
+        case ast.Import() | ast.ImportFrom() | ast.FunctionDef():
+            return False
+        case ast.Assign() | ast.AnnAssign():
+            return not all(name == "__all__" or CONSTANT.fullmatch(name) for name in _assigned(statement))
+        case _:
+            return True
+
+
+def _init_faults(source: str) -> Iterator[str]:
+    """What an `__init__` holds besides a docstring and a registry: constants in capitals with what reads them, or one function."""
+    tree = ast.parse(source)
+    if not ast.get_docstring(tree):
+        yield "no docstring"
+    code = tree.body[1:] if ast.get_docstring(tree) else tree.body
+    yield from (f"line {statement.lineno} does not belong to a registry" for statement in code if _stray(statement))
+    constants = [name for statement in code for name in _assigned(statement) if name != "__all__"]
+    functions = [statement for statement in code if isinstance(statement, ast.FunctionDef)]
+    if len(functions) > 1 and not constants:
+        yield "functions, but no registry that they read"
+    if code and not constants and not functions:
+        yield "code, but no registry"
+
+
+def _literal_all(tree: ast.Module) -> list[str] | None:
+    """The names in `__all__`, or None when it is missing or not a literal list or tuple of strings."""
+    for statement in tree.body:
+        match statement:
+            case (
+                ast.Assign(targets=[ast.Name(id="__all__")], value=ast.List(elts=items) | ast.Tuple(elts=items))
+                | ast.AnnAssign(target=ast.Name(id="__all__"), value=ast.List(elts=items) | ast.Tuple(elts=items))
+            ):
+                names = [item.value for item in items if isinstance(item, ast.Constant) and isinstance(item.value, str)]
+                return names if len(names) == len(items) else None
+            case _:
+                continue
+    return None
+
+
+def _module_faults(name: str, source: str) -> Iterator[str]:
+    tree = ast.parse(source)
+    if not ast.get_docstring(tree):
+        yield "no docstring"
+    public = _literal_all(tree)
+    if public is None:
+        yield "no literal __all__"
+        return
+    try:
+        module = importlib.import_module(name)
+    except ImportError as error:
+        yield f"cannot be imported: {error}"
+        return
+    yield from (f"__all__ names {each!r}, which is not there" for each in public if not hasattr(module, each))
+    if len(set(public)) < len(public):
+        yield "__all__ names something twice"
+
+
+def test_every_init_is_a_docstring_or_a_registry(root: Path, files: tuple[Path, ...]) -> None:
+    inits = [path for path in files if _is_ours(path) and path.name == "__init__.py"]
+    assert inits, "No package is there: the guard looks at nothing."
+    assert {str(path): faults for path in inits if (faults := [*_init_faults((root / path).read_text("utf-8"))])} == {}
+
+
+def test_every_folder_of_modules_is_a_package(files: tuple[Path, ...]) -> None:
+    # Import-linter does not see a folder without an `__init__`, so its contracts would hold for want of looking.
+    folders = {path.parent for path in files if _is_ours(path) and "migrations" not in path.parts} - {PACKAGE}
+    assert sorted(str(folder) for folder in folders if folder / "__init__.py" not in files) == []
+
+
+def test_no_module_has_a_name_that_says_nothing(files: tuple[Path, ...]) -> None:
+    assert [str(path) for path in files if path.suffix == ".py" and NOT_NOUNS.intersection(path.with_suffix("").parts)] == []
+
+
+def test_every_module_has_a_docstring_and_an_all_that_is_true(root: Path, files: tuple[Path, ...]) -> None:
+    modules = [path for path in files if _is_ours(path) and path.stem not in {"__init__", "__main__"} and "migrations" not in path.parts]
+    assert modules, "No module is there: the guard looks at nothing."
+    sources = {path: (root / path).read_text("utf-8") for path in modules}
+    assert {str(path): faults for path, text in sources.items() if (faults := [*_module_faults(_module_name(path), text)])} == {}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "",
+        "X = 1",
+        '"""D."""\nimport os',
+        '"""D."""\nclass Registry: ...',
+        '"""D."""\nregistry = {}',
+        '"""D."""\nX = 1\nX.append(2)',
+        '"""D."""\nif True:\n    X = 1',
+        '"""D."""\ndef one(): ...\ndef two(): ...',
+    ],
+)
+def test_an_init_that_is_neither_is_caught(source: str) -> None:
+    assert [*_init_faults(source)]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '"""D."""',
+        '"""D."""\nfrom engine.runtimes import local\n__all__ = ["RUNTIMES"]\nRUNTIMES: tuple[str, ...] = (local.NAME,)',
+        '"""D."""\n_TOOLS = ()\ndef tools(): return _TOOLS\ndef ids(): return [tool.id for tool in _TOOLS]',
+        '"""D."""\nfrom api.routes import calls\ndef routers(): return (calls.router,)',
+    ],
+)
+def test_an_init_that_is_a_docstring_or_a_registry_passes(source: str) -> None:
+    assert [*_init_faults(source)] == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '__all__ = ["Decimal"]',
+        '"""D."""',
+        '"""D."""\n__all__ = [x for x in "ab"]',
+        '"""D."""\n__all__ = ["nowhere"]',
+        '"""D."""\n__all__ = ["Decimal", "Decimal"]',
+    ],
+)
+def test_a_module_without_docstring_or_with_a_false_all_is_caught(source: str) -> None:
+    assert [*_module_faults("decimal", source)]

@@ -1,0 +1,144 @@
+"""Importing the catalog: what can be used is used, what cannot is named."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pydantic import JsonValue
+
+from engine.registry.catalog import CatalogImport
+from engine.registry.registry import ToolRegistry
+from engine.store.database import Database
+from engine.store.faults import FaultTable
+from engine.store.groups import GroupTable
+from engine.store.routes import RouteTable
+from engine.store.tools import ToolTable
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.sources import BackendRuntime, BuiltinSource
+
+ECHO = ToolEntry(manifest=ToolManifest(tool_id="echo", name="Echo"), sources=(BuiltinSource(handler="echo"),))
+A: dict[str, JsonValue] = {"tool_id": "a", "name": "A"}
+B: dict[str, JsonValue] = {"tool_id": "b", "name": "B"}
+LOCAL: JsonValue = {"type": "local", "host_dir": "tools/local/a"}
+
+
+@dataclass
+class Catalog:
+    folder: Path
+    registry: ToolRegistry
+    groups: GroupTable
+    faults: FaultTable
+    importer: CatalogImport
+
+    def write(self, name: str, content: JsonValue | str) -> None:
+        (self.folder / name).write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+
+    async def run(self) -> set[tuple[str, str]]:
+        """What was faulty: file and field."""
+        return {(fault.file, fault.field) for fault in await self.importer.run(self.folder, (ECHO,))}
+
+
+@pytest.fixture
+def catalog(database: Database, tmp_path: Path) -> Catalog:
+    tools, groups, faults = ToolTable(database), GroupTable(database), FaultTable(database)
+    registry = ToolRegistry(tools, RouteTable(database))
+    folder = tmp_path / "data"
+    folder.mkdir()
+    made = Catalog(folder, registry, groups, faults, CatalogImport(registry, tools, groups, faults))
+    made.write("registry.json", {"version": "2.0", "tools": [A, B]})
+    made.write("sources.json", {"sources": {"a": [LOCAL], "b": [LOCAL]}})
+    return made
+
+
+async def test_tools_sources_groups_and_builtins_are_there_after_the_import(catalog: Catalog) -> None:
+    catalog.write("groups.json", {"groups": [{"group_id": "g", "name": "G", "tool_ids": ["a", "echo"]}]})
+    assert await catalog.run() == set()
+    assert await catalog.registry.list_ids() == ("a", "b", "echo")
+    assert [group.group_id for group in await catalog.groups.list_all()] == ["g"]
+
+
+async def test_an_empty_folder_is_an_empty_catalog(catalog: Catalog) -> None:
+    for file in catalog.folder.iterdir():
+        file.unlink()
+    assert await catalog.run() == set()
+    assert await catalog.registry.list_ids() == ("echo",)
+
+
+@pytest.mark.parametrize(
+    ("tools", "fault"),
+    [
+        ([A, B, {"name": "no id"}], "$.tools[2].tool_id"),
+        ([A, B, {"tool_id": "Bad Id", "name": "x"}], "$.tools[2].tool_id"),
+        ([A, B, {"tool_id": "c", "name": "C", "timeout_s": "soon"}], "$.tools[2].timeout_s"),
+        ([A, B, {"tool_id": "c", "name": "C", "input_schema": {"type": "objekt"}}], "$.tools[2].input_schema.type"),
+        ([A, B, {"tool_id": "c", "name": "C", "output_schema": {"$ref": "https://elsewhere/x"}}], "$.tools[2].output_schema"),
+        ([A, B, A], "$.tools[2].tool_id"),
+        ([A, B, "not an object"], "$.tools[2]"),
+        ([A, B, {"tool_id": "echo", "name": "mine"}], "echo.tool_id"),
+    ],
+)
+async def test_a_faulty_tool_is_named_and_the_others_are_imported(catalog: Catalog, tools: JsonValue, fault: str) -> None:
+    catalog.write("registry.json", {"version": "2.0", "tools": tools})
+    assert ("registry.json", fault) in await catalog.run()
+    assert await catalog.registry.list_ids() == ("a", "b", "echo")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{", "[]", "null", "{}", '{"tools": {}}', '{"tools": [], "tools": []}', "\ud800", "[" * 100_000],
+    ids=["half", "list", "null", "empty", "no list", "twice", "not utf-8", "deep"],
+)
+async def test_an_unreadable_file_is_named_and_the_old_state_stays(catalog: Catalog, text: str) -> None:
+    await catalog.run()
+    (catalog.folder / "registry.json").write_bytes(text.encode("utf-8", "surrogatepass"))
+    faults = await catalog.run()
+    assert {file for file, _ in faults} == {"registry.json"}
+    assert await catalog.registry.list_ids() == ("a", "b", "echo")
+    assert len(await catalog.faults.list_all()) == len(faults)
+
+
+@pytest.mark.parametrize(
+    ("sources", "fault"),
+    [
+        ({"a": [LOCAL], "b": "x"}, "$.sources.b"),
+        ({"a": [LOCAL], "b": [{"type": "moon"}]}, "$.sources.b[0]"),
+        ({"a": [LOCAL], "b": [LOCAL], "z": [LOCAL]}, "$.sources.z"),
+        ({"a": [LOCAL], "b": [{"type": "remote", "remote_url": "x"}]}, "$.sources.b[0].remote.remote_url"),
+        (
+            {"a": [LOCAL], "b": [{"type": "remote", "remote_url": "http://x", "remote_api_key": "sk-1"}]},
+            "$.sources.b[0].remote.remote_api_key",
+        ),
+    ],
+)
+async def test_a_faulty_source_is_named(catalog: Catalog, sources: JsonValue, fault: str) -> None:
+    catalog.write("sources.json", {"sources": sources})
+    assert ("sources.json", fault) in await catalog.run()
+    assert "a" in await catalog.registry.list_ids()
+
+
+async def test_the_source_wins_over_the_backend_runtime_and_that_is_said(catalog: Catalog) -> None:
+    catalog.write("registry.json", {"tools": [{**A, "backend_runtime": "docker"}, B]})
+    assert await catalog.run() == {("registry.json", "a.backend_runtime")}
+    manifest = await catalog.registry.get("a")
+    assert manifest is not None
+    assert manifest.backend_runtime is BackendRuntime.LOCAL
+
+
+async def test_a_tool_that_left_the_file_leaves_the_registry(catalog: Catalog) -> None:
+    await catalog.run()
+    catalog.write("registry.json", {"tools": [A]})
+    catalog.write("sources.json", {"sources": {"a": [LOCAL]}})
+    assert await catalog.run() == set()
+    assert await catalog.registry.list_ids() == ("a", "echo")
+
+
+async def test_a_destroyed_tool_stays_away_until_its_entry_has_another_version(catalog: Catalog) -> None:
+    await catalog.run()
+    await catalog.registry.destroy("a")
+    await catalog.run()
+    assert await catalog.registry.get("a") is None
+    catalog.write("registry.json", {"tools": [{**A, "version": "1.0.1"}, B]})
+    await catalog.run()
+    assert await catalog.registry.get("a") is not None

@@ -1,0 +1,91 @@
+"""The tool registry and the source store of seed 001 §2–§3."""
+
+import pytest
+
+from engine.registry.registry import ToolRegistry
+from engine.registry.source_store import SourceStore, UnknownToolError
+from engine.store.database import Database
+from engine.store.routes import RouteTable
+from engine.store.tools import ToolTable
+from toolagent.contracts.manifest import ToolManifest, ToolStatus
+from toolagent.contracts.routes import RunState, ToolRoute
+from toolagent.contracts.sources import BackendRuntime, LocalSource, RemoteSource
+
+COMPRESS = ToolManifest(
+    tool_id="image_compress_api", name="图片压缩 API", category="cv", description="基于 PIL 的图片压缩", tags=("image",)
+)
+SUMMARY = ToolManifest(tool_id="text_summarizer", name="Summary", category="ai", description="Summarises text about images.")
+HIDDEN = ToolManifest(tool_id="old", name="Old", category="cv", status=ToolStatus.INACTIVE)
+LOCAL = LocalSource(host_dir="tools/local/image_compress_api")
+REMOTE = RemoteSource(remote_url="https://api.example.com", remote_path="/v1/compress")
+
+
+async def filled(database: Database) -> ToolRegistry:
+    registry = ToolRegistry(ToolTable(database), RouteTable(database))
+    for manifest in (COMPRESS, SUMMARY, HIDDEN):
+        await registry.register(manifest, (LOCAL,))
+    return registry
+
+
+async def test_registered_tools_are_found_by_id_and_listed(database: Database) -> None:
+    registry = await filled(database)
+    assert await registry.get("image_compress_api") == COMPRESS
+    assert await registry.get("nothing") is None
+    assert await registry.list_all() == (COMPRESS, HIDDEN, SUMMARY)
+    assert await registry.list_active() == (COMPRESS, SUMMARY)
+    assert await registry.find_by_category("cv") == (COMPRESS, HIDDEN)
+
+
+@pytest.mark.parametrize(
+    ("keyword", "category", "found"),
+    [
+        ("图片", None, ["image_compress_api"]),
+        ("IMAGE", None, ["image_compress_api", "text_summarizer"]),
+        ("image", "cv", ["image_compress_api"]),
+        ("image summary", None, ["text_summarizer"]),
+        ("", "cv", ["image_compress_api", "old"]),
+        ("nothing", None, []),
+    ],
+)
+async def test_search_wants_every_word_and_puts_the_best_first(
+    database: Database, keyword: str, category: str | None, found: list[str]
+) -> None:
+    registry = await filled(database)
+    assert [entry.manifest.tool_id for entry in await registry.search(keyword, category)] == found
+
+
+async def test_the_backend_runtime_follows_from_the_source(database: Database) -> None:
+    registry = ToolRegistry(ToolTable(database), RouteTable(database))
+    assert (await registry.register(COMPRESS, (REMOTE,))).backend_runtime is BackendRuntime.REMOTE
+
+
+async def test_unregister_says_whether_there_was_anything(database: Database) -> None:
+    registry = await filled(database)
+    assert await registry.unregister("old") is True
+    assert await registry.unregister("old") is False
+
+
+async def test_destroy_says_what_it_cleaned_up(database: Database) -> None:
+    registry, routes = await filled(database), RouteTable(database)
+    await routes.save(ToolRoute(tool_id="old", host="h", state=RunState.RUNNING), "1.0.0")
+    assert await registry.destroy("old") == {"versions": 1, "sources": 1, "routes": 1}
+    assert await routes.list_all() == ()
+    assert await registry.get("old") is None
+
+
+async def test_sources_are_added_behind_the_others_and_once(database: Database) -> None:
+    await filled(database)
+    store = SourceStore(ToolTable(database))
+    await store.add_source("old", REMOTE)
+    await store.add_source("old", REMOTE)
+    assert await store.get_sources("old") == (LOCAL, REMOTE)
+    assert (await store.load())["old"] == [LOCAL.model_dump(mode="json"), REMOTE.model_dump(mode="json")]
+    await store.save({"old": [REMOTE]})
+    assert await store.get_sources("old") == (REMOTE,)
+    await store.remove_tool("old")
+    assert await store.get_sources("old") == ()
+
+
+async def test_a_source_needs_its_tool(database: Database) -> None:
+    with pytest.raises(UnknownToolError):
+        await SourceStore(ToolTable(database)).add_source("nothing", REMOTE)

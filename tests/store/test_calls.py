@@ -1,0 +1,74 @@
+"""The table of calls."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+
+from engine.store.calls import CallTable
+from engine.store.database import Database
+from engine.store.events import EventTable
+from toolagent.contracts.calls import Caller, ToolResult
+from toolagent.contracts.records import CallRecord, Event, EventType
+from toolagent.core.failures import StoreUnavailableError
+
+AT = datetime(2026, 11, 21, 12, 0, 0, 5, tzinfo=UTC)
+RECORD = CallRecord(
+    call_id="call-12345678",
+    tool_id="echo",
+    version="1.0.0",
+    fingerprint="f",
+    workflow_id="w",
+    run_id="r",
+    params={"message": "漢字"},
+    caller=Caller(caller_id="me", conversation_id="c"),
+    created_at=AT,
+)
+RESULT = ToolResult(status="success", result={"a": [1, None]}, executed_at=AT, call_id="call-12345678", tool_id="echo")
+STARTED = Event(event_id="call-12345678:started", event_type=EventType.EXECUTION_STARTED, tool_id="echo", call_id="call-12345678", at=AT)
+
+
+async def test_a_call_is_marked_as_sent_once(database: Database) -> None:
+    calls = CallTable(database)
+    assert await calls.mark_sent(RECORD) is True
+    assert await calls.mark_sent(RECORD) is False
+
+
+async def test_of_many_attempts_at_once_one_may_send(database: Database) -> None:
+    calls = CallTable(database)
+    assert sum(await asyncio.gather(*(calls.mark_sent(RECORD) for _ in range(20)))) == 1
+
+
+async def test_a_mark_that_was_taken_back_can_be_set_again(database: Database) -> None:
+    calls = CallTable(database)
+    await calls.mark_sent(RECORD)
+    await calls.unmark_sent(RECORD.call_id)
+    assert await calls.mark_sent(RECORD) is True
+
+
+async def test_settling_twice_leaves_one_record_and_one_event(database: Database) -> None:
+    calls, events = CallTable(database), EventTable(database)
+    await calls.settle(RECORD, RESULT, (STARTED,))
+    first = await calls.get(RECORD.call_id)
+    await calls.settle(RECORD.model_copy(update={"created_at": datetime(2030, 1, 1, tzinfo=UTC)}), RESULT, (STARTED,))
+    second = await calls.get(RECORD.call_id)
+    assert first is not None
+    assert second is not None
+    assert second.settled_at is not None
+    assert second.model_copy(update={"settled_at": None}) == RECORD.model_copy(update={"result": RESULT})
+    assert second.created_at == first.created_at
+    assert await events.of_call(RECORD.call_id) == (STARTED,)
+
+
+async def test_settling_keeps_the_mark_that_the_call_was_sent(database: Database) -> None:
+    calls = CallTable(database)
+    await calls.mark_sent(RECORD)
+    await calls.settle(RECORD, RESULT, ())
+    assert await calls.mark_sent(RECORD) is False
+
+
+async def test_a_database_that_is_away_is_named(tmp_path: object) -> None:
+    database = Database("sqlite+aiosqlite:////nowhere/at/all.db")
+    with pytest.raises(StoreUnavailableError):
+        await database.check()
+    await database.close()

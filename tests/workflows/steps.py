@@ -1,0 +1,90 @@
+"""Scripted steps of a call: activities that keep the contract of the real ones."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from temporalio import activity
+
+from toolagent.client import names
+from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
+from toolagent.contracts.steps import (
+    Admission,
+    AdmitRequest,
+    Admitted,
+    CallOutcome,
+    CallPlan,
+    CallRequest,
+    Finished,
+    Placement,
+    PlaceRequest,
+    SettleRequest,
+)
+from toolagent.core.results import failed, succeeded
+
+__all__ = ["Steps", "plan_of"]
+
+Behaviour = Callable[[CallRequest], Awaitable[CallOutcome]]
+
+
+def plan_of(request: AdmitRequest, *, fast: bool = False, queue: str = "default", host: str | None = None) -> CallPlan:
+    return CallPlan(
+        call_id=request.call_id,
+        tool_id=request.call.tool_id,
+        version="1.0.0",
+        params=request.call.params,
+        fingerprint="f",
+        placement=Placement(queue=queue, host=host),
+        fast=fast,
+        repeatable=False,
+        timeout_s=5,
+        start_timeout_s=5,
+        queue_timeout_s=120,
+    )
+
+
+async def answer(request: CallRequest) -> CallOutcome:
+    return Finished(output=request.plan.params, execution_time=0.25)
+
+
+@dataclass
+class Steps:
+    """What each step does, and what it was asked."""
+
+    fast: bool = False
+    queue: str = "default"
+    host: str | None = None
+    elsewhere: Placement = field(default_factory=lambda: Placement(queue="default"))
+    behaviour: Behaviour = answer
+    calls: list[CallRequest] = field(default_factory=list[CallRequest])
+    placed: list[PlaceRequest] = field(default_factory=list[PlaceRequest])
+    settled: list[SettleRequest] = field(default_factory=list[SettleRequest])
+    called: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @activity.defn(name=names.ADMIT)
+    async def admit(self, request: AdmitRequest) -> Admission:
+        return Admitted(plan=plan_of(request, fast=self.fast, queue=self.queue, host=self.host))
+
+    @activity.defn(name=names.PLACE)
+    async def place(self, request: PlaceRequest) -> Placement:
+        self.placed.append(request)
+        return self.elsewhere
+
+    @activity.defn(name=names.CALL)
+    async def call_tool(self, request: CallRequest) -> CallOutcome:
+        self.calls.append(request)
+        self.called.set()
+        return await self.behaviour(request)
+
+    @activity.defn(name=names.SETTLE)
+    async def settle(self, request: SettleRequest) -> ToolResult:
+        self.settled.append(request)
+        plan, outcome = request.plan, request.outcome
+        at = activity.info().started_time
+        if outcome.error is not None:
+            return failed(plan.call_id, plan.tool_id, outcome.error, at)
+        return succeeded(plan.call_id, plan.tool_id, outcome.output, at, execution_time=outcome.execution_time, metadata={})
+
+
+def cancelled() -> Finished:
+    return Finished(error=ToolError(type=ErrorType.CANCELLED, message="cancelled", details={"tool": "left_running"}))

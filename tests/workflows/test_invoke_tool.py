@@ -1,0 +1,191 @@
+"""One call as a workflow, on a real Temporal server with scripted steps."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
+
+import pytest
+from pydantic import JsonValue
+from temporalio import activity, workflow
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import Client, WorkflowHandle
+from temporalio.exceptions import ApplicationError
+from temporalio.worker import Worker
+
+from tests.workflows.steps import Steps, cancelled
+from toolagent.client import names
+from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
+from toolagent.contracts.steps import CallOutcome, CallRequest, Finished, NotRunning, Placement
+from workflows.invoke_tool import InvokeTool
+
+BEAT = timedelta(seconds=0.2)
+ECHO: JsonValue = {"tool_id": "echo", "params": {"message": "你好"}}
+
+
+@workflow.defn
+class SomebodyElse:
+    """Another team's workflow that knows nothing of our types."""
+
+    @workflow.run
+    async def run(self, queue: str) -> JsonValue:
+        return await workflow.execute_child_workflow(names.INVOKE_TOOL, ECHO, task_queue=queue, result_type=dict)
+
+
+@asynccontextmanager
+async def running(client: Client, steps: Steps, *queues: str) -> AsyncGenerator[str]:
+    """Workers for the workflow and for the queues that calls wait in; gives the workflow's queue."""
+    own = f"tests-{uuid.uuid4().hex[:8]}"
+    activities = [steps.admit, steps.place, steps.settle, steps.call_tool]
+    workers = [
+        Worker(client, task_queue=own, workflows=[InvokeTool, SomebodyElse], activities=activities),
+        *(Worker(client, task_queue=queue, activities=[steps.call_tool], max_heartbeat_throttle_interval=BEAT) for queue in queues),
+    ]
+    async with AsyncExitStack() as stack:
+        for worker in workers:
+            await stack.enter_async_context(worker)
+        yield own
+
+
+async def start(client: Client, queue: str, call: JsonValue = ECHO) -> WorkflowHandle[object, ToolResult]:
+    return await client.start_workflow(
+        names.INVOKE_TOOL,
+        call,
+        id=f"call-{uuid.uuid4().hex}",
+        task_queue=queue,
+        result_type=ToolResult,
+        execution_timeout=timedelta(seconds=60),
+    )
+
+
+async def scheduled_activities(handle: WorkflowHandle[object, ToolResult]) -> int:
+    history = await handle.fetch_history()
+    return sum(event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED for event in history.events)
+
+
+async def test_a_call_is_admitted_made_and_settled(temporal: Client) -> None:
+    queue = f"q-{uuid.uuid4().hex[:8]}"
+    steps = Steps(queue=queue)
+    async with running(temporal, steps, queue) as own:
+        handle = await start(temporal, own)
+        result = await handle.result()
+    assert (result.status, result.result, result.call_id) == ("success", {"message": "你好"}, handle.id)
+    assert await scheduled_activities(handle) == 1
+
+
+async def test_a_fast_call_needs_no_queue(temporal: Client) -> None:
+    async with running(temporal, Steps(fast=True)) as own:
+        handle = await start(temporal, own)
+        assert (await handle.result()).status == "success"
+    assert await scheduled_activities(handle) == 0
+
+
+async def test_a_fast_call_of_a_tool_that_stopped_becomes_an_ordinary_one(temporal: Client) -> None:
+    queue = f"q-{uuid.uuid4().hex[:8]}"
+
+    async def stopped(request: CallRequest) -> CallOutcome:
+        return NotRunning() if request.only_if_running else Finished(output=1)
+
+    steps = Steps(fast=True, queue=queue, behaviour=stopped)
+    async with running(temporal, steps, queue) as own:
+        handle = await start(temporal, own)
+        assert (await handle.result()).result == 1
+    assert [call.only_if_running for call in steps.calls] == [True, False]
+
+
+async def test_a_call_can_be_somebody_elses_child_with_plain_json(temporal: Client) -> None:
+    async with running(temporal, Steps(fast=True)) as own:
+        result = await temporal.execute_workflow(SomebodyElse.run, own, id=f"other-{uuid.uuid4().hex}", task_queue=own)
+    assert isinstance(result, dict)
+    assert (result["status"], result["result"], result["error"]) == ("success", {"message": "你好"}, None)
+
+
+@pytest.mark.parametrize(
+    "call", [None, [], "echo", {}, {"tool_id": "Not An Id"}, {"tool_id": "echo", "params": 3}, {"tool_id": "echo", "timeout_s": -1}]
+)
+async def test_input_that_is_no_call_is_answered_instead_of_failing_for_ever(temporal: Client, call: JsonValue) -> None:
+    async with running(temporal, Steps()) as own:
+        result = await (await start(temporal, own, call)).result()
+    assert (result.status, result.error_type) == ("error", ErrorType.VALIDATION_ERROR)
+    assert result.validation_errors
+
+
+async def test_the_workflow_says_which_tool_it_calls_for_whom(temporal: Client) -> None:
+    async with running(temporal, Steps(fast=True)) as own:
+        handle = await start(temporal, own, {"tool_id": "echo", "caller": {"caller_id": "agent-7"}})
+        await handle.result()
+    attributes = (await handle.describe()).typed_search_attributes
+    assert (attributes[names.TOOL_ID], attributes[names.CALLER], attributes[names.TASK_TYPE]) == ("echo", "agent-7", "call")
+
+
+async def test_a_cancelled_call_ends_with_a_result_that_says_what_became_of_the_tool(temporal: Client) -> None:
+    queue = f"q-{uuid.uuid4().hex[:8]}"
+
+    async def slow(_request: CallRequest) -> CallOutcome:
+        try:
+            while True:
+                activity.heartbeat()
+                await asyncio.sleep(0.05)
+        except asyncio.CancelledError:
+            return cancelled()
+
+    steps = Steps(queue=queue, behaviour=slow)
+    async with running(temporal, steps, queue) as own:
+        handle = await start(temporal, own)
+        await asyncio.wait_for(steps.called.wait(), 20)
+        await handle.cancel()
+        result = await handle.result()
+    assert result.error is not None
+    assert (result.error_type, result.error.details) == (ErrorType.CANCELLED, {"tool": "left_running"})
+    assert len(steps.settled) == 1
+
+
+async def test_a_call_that_is_cancelled_while_it_waits_was_not_sent(temporal: Client) -> None:
+    steps = Steps(queue=f"nobody-{uuid.uuid4().hex[:8]}")
+    async with running(temporal, steps) as own:
+        handle = await start(temporal, own)
+        async with asyncio.timeout(20):
+            async for event in handle.fetch_history_events(wait_new_event=True):
+                if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
+                    break
+        await handle.cancel()
+        result = await handle.result()
+    assert result.error is not None
+    assert (result.error_type, result.error.details) == (ErrorType.CANCELLED, {"sent": False})
+    assert steps.calls == []
+
+
+async def test_attempts_that_keep_failing_end_with_an_unknown_outcome(temporal: Client) -> None:
+    queue = f"q-{uuid.uuid4().hex[:8]}"
+
+    async def broken(_request: CallRequest) -> CallOutcome:
+        raise ApplicationError("the disk is gone", non_retryable=True)
+
+    steps = Steps(queue=queue, behaviour=broken)
+    async with running(temporal, steps, queue) as own:
+        result = await (await start(temporal, own)).result()
+    assert result.error is not None
+    assert (result.error_type, result.error.details) == (ErrorType.EXECUTION_ERROR, {"outcome": "unknown"})
+    assert len(steps.settled) == 1
+
+
+async def test_the_call_model_is_what_the_workflow_takes(temporal: Client) -> None:
+    async with running(temporal, Steps(fast=True)) as own:
+        handle = await temporal.start_workflow(
+            names.INVOKE_TOOL,
+            ToolCall(tool_id="echo", params={"a": 1}),
+            id=f"call-{uuid.uuid4().hex}",
+            task_queue=own,
+            result_type=ToolResult,
+        )
+        assert (await handle.result()).result == {"a": 1}
+
+
+async def test_a_call_whose_host_is_silent_is_placed_elsewhere(temporal: Client) -> None:
+    queue = f"q-{uuid.uuid4().hex[:8]}"
+    steps = Steps(queue="host-dead/default", host="host-dead", elsewhere=Placement(queue=queue, host="host-alive"))
+    async with running(temporal, steps, queue) as own:
+        result = await (await start(temporal, own)).result()
+    assert result.status == "success"
+    assert [request.avoid_hosts for request in steps.placed] == [("host-dead",)]

@@ -1,11 +1,11 @@
 """Deciding about a call: the first and the placing step."""
 
-from engine.runtimes.supervisor import Supervisor
 from temporalio import activity
-from toolagent.client import names
-from toolagent.contracts.steps import Admission, AdmitRequest, Placement, PlaceRequest
 
 from engine.calls.admission import Admissions
+from engine.runtimes.supervisor import Supervisor
+from toolagent.client import names
+from toolagent.contracts.steps import Admission, AdmitRequest, Placement, PlaceRequest
 
 __all__ = ["Admit"]
 

@@ -3,14 +3,14 @@
 from datetime import datetime
 
 from pydantic import JsonValue
-from toolagent.contracts.calls import ErrorType, ToolError, ValidationIssue
-from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.steps import CallPlan, Finished
 
 from engine.calls.settlement import record_of
 from engine.runtimes.failures import CallFailed, RuntimeFailure
 from engine.store.calls import CallTable
 from engine.store.clock import now
+from toolagent.contracts.calls import ErrorType, ToolError, ValidationIssue
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.steps import CallPlan, Finished
 
 __all__ = ["AlreadySent", "Attempt"]
 

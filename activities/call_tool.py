@@ -7,13 +7,8 @@ Before a request to a tool that is not repeatable leaves, `sent_at` is committed
 import asyncio
 from pathlib import Path
 
-from engine.runtimes.supervisor import NotRunningHere, Supervisor
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
-from toolagent.client import names
-from toolagent.contracts.calls import ErrorType, ToolError
-from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.steps import CallOutcome, CallPlan, CallRequest, Finished, NotRunning
 
 from activities.attempt import AlreadySent, Attempt
 from activities.heartbeats import beating
@@ -21,7 +16,12 @@ from engine.calls.file_parameters import CallFolder, FileParameters, FileRefused
 from engine.registry.registry import ToolRegistry
 from engine.runtimes.failures import CallFailed, RuntimeFailure
 from engine.runtimes.runtime import Progress, ToolRequest
+from engine.runtimes.supervisor import NotRunningHere, Supervisor
 from engine.store.calls import CallTable
+from toolagent.client import names
+from toolagent.contracts.calls import ErrorType, ToolError
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.steps import CallOutcome, CallPlan, CallRequest, Finished, NotRunning
 
 __all__ = ["CallTool"]
 

@@ -4,17 +4,17 @@ import asyncio
 import shutil
 from pathlib import Path
 
-from engine.runtimes.supervisor import Supervisor
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
-from toolagent.client import names
-from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.routes import ControlAction, ToolControl, ToolRoute
 
 from activities.heartbeats import beating
 from engine.registry.registry import ToolRegistry
 from engine.runtimes.failures import RuntimeFailure
 from engine.runtimes.runtime import Progress
+from engine.runtimes.supervisor import Supervisor
+from toolagent.client import names
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.routes import ControlAction, ToolControl, ToolRoute
 
 __all__ = ["ControlTool"]
 

@@ -13,7 +13,13 @@ _INTERVAL_S = 1.0
 
 @asynccontextmanager
 async def beating() -> AsyncGenerator[Callable[[str], None]]:
-    """Heartbeats until the block ends. Gives a function that says what is being done now; people see it as the task's progress."""
+    """Heartbeats until the block ends. Gives a function that says what is being done now; people see it as the task's progress.
+
+    Local activities have no heartbeats.
+    """
+    if activity.info().is_local:
+        yield lambda _progress: None
+        return
     said: list[str] = []
 
     def say(progress: str) -> None:

@@ -1,11 +1,11 @@
 """Ending a call: the last step."""
 
 from temporalio import activity
+
+from engine.calls.settlement import Settlements
 from toolagent.client import names
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.steps import SettleRequest
-
-from engine.calls.settlement import Settlements
 
 __all__ = ["Settle"]
 

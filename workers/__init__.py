@@ -1,0 +1,1 @@
+"""Processes: the only place that wires parts together."""

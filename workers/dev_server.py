@@ -1,0 +1,147 @@
+"""The embedded Temporal: the real server with its state in a file, as a child that never outlives us."""
+
+import asyncio
+import json
+import shutil
+import sys
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+import yaml
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+
+from engine.runtimes.guardian import Guardian
+from workers.failures import CannotRun
+from workers.ports import free_port, require_free
+from workers.settings import Settings
+
+__all__ = ["DevServer", "DevServerConfig", "embedded_temporal", "read_config", "server_command", "temporal_binary"]
+
+_RESTART_DELAY_S = 1.0
+_STOP_GRACE_S = 10.0
+
+_log = structlog.get_logger(__name__)
+
+
+class DevServerConfig(BaseModel):
+    """`temporal-dev.yaml`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    namespace: str
+    retention_hours: int
+    ip: str
+    port: int
+    ui_port: int
+    search_attributes: dict[str, str]
+    dynamic_config: dict[str, JsonValue]
+    sqlite_pragmas: dict[str, str]
+    environment: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class DevServer:
+    """Where the embedded server is reached."""
+
+    address: str
+    ui_url: str
+
+
+def read_config(path: Path) -> DevServerConfig:
+    """Raises CannotRun naming the field that is wrong."""
+    try:
+        return DevServerConfig.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except (OSError, yaml.YAMLError, ValidationError) as error:
+        raise CannotRun(f"{path} cannot be used: {error}") from error
+
+
+@asynccontextmanager
+async def embedded_temporal(settings: Settings, config: DevServerConfig, folder: Path, guardian: Guardian) -> AsyncGenerator[DevServer]:
+    """Run the server until the block ends; one that dies is started again with its state. Raises CannotRun."""
+    port = _port(settings.temporal_port, config.port, config.ip, "TOOL_AGENT_TEMPORAL_PORT")
+    ui_port = _port(settings.temporal_ui_port, config.ui_port, config.ip, "TOOL_AGENT_TEMPORAL_UI_PORT")
+    command = server_command(temporal_binary(settings.temporal_binary), config, folder, port, ui_port)
+    await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
+    first = await _start(command, config.environment, folder, guardian)
+    keeper = asyncio.create_task(_keep(first, command, config.environment, folder, guardian))
+    try:
+        yield DevServer(address=f"{config.ip}:{port}", ui_url=f"http://{config.ip}:{ui_port}")
+    finally:
+        keeper.cancel()
+        with suppress(asyncio.CancelledError):
+            await keeper
+
+
+async def _keep(
+    process: asyncio.subprocess.Process, command: list[str], environment: Mapping[str, str], folder: Path, guardian: Guardian
+) -> None:
+    try:
+        while True:
+            code = await process.wait()
+            guardian.release(process.pid)
+            _log.error("temporal_ended", exit_code=code, log=str(folder / "server.log"), restart_in_s=_RESTART_DELAY_S)
+            await asyncio.sleep(_RESTART_DELAY_S)
+            process = await _start(command, environment, folder, guardian)
+    finally:
+        await _stop(process)
+        guardian.release(process.pid)
+
+
+async def _start(command: list[str], environment: Mapping[str, str], folder: Path, guardian: Guardian) -> asyncio.subprocess.Process:
+    log = folder / "server.log"
+    with log.open("wb") as output:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            env={"PATH": "/usr/bin:/bin", "HOME": str(folder), **environment},
+        )
+    guardian.watch(process.pid)
+    return process
+
+
+async def _stop(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        process.terminate()
+        try:
+            async with asyncio.timeout(_STOP_GRACE_S):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+
+def server_command(binary: str, config: DevServerConfig, folder: Path, port: int, ui_port: int) -> list[str]:
+    """The command line of the embedded server, on a leash: it dies with the thread that starts it."""
+    leash = ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
+    command = [*leash, binary, "server", "start-dev", "--ip", config.ip, "--port", str(port), "--ui-port", str(ui_port)]
+    command += ["--db-filename", str(folder / "temporal.db"), "--namespace", config.namespace, "--log-level", "warn"]
+    for name, kind in config.search_attributes.items():
+        command += ["--search-attribute", f"{name}={kind}"]
+    for name, value in config.dynamic_config.items():
+        command += ["--dynamic-config-value", f"{name}={json.dumps(value)}"]
+    for name, value in config.sqlite_pragmas.items():
+        command += ["--sqlite-pragma", f"{name}={value}"]
+    return command
+
+
+def _port(wanted: int | None, default: int, ip: str, setting: str) -> int:
+    port = default if wanted is None else wanted
+    if port == 0:
+        return free_port(ip)
+    require_free(ip, port, setting)
+    return port
+
+
+def temporal_binary(named: Path | None = None) -> str:
+    """Raises CannotRun when it is not there."""
+    candidates = [str(named)] if named else [str(Path(sys.prefix) / "bin" / "temporal"), "temporal"]
+    for candidate in candidates:
+        if found := shutil.which(candidate):
+            return found
+    raise CannotRun(f"The program {candidates[0]!r} is not there. Run `make setup`, or set TOOL_AGENT_TEMPORAL_BINARY.")

@@ -1,0 +1,29 @@
+"""What the service says while it runs: to stderr, for people at a terminal and for machines elsewhere."""
+
+import logging
+import sys
+
+import structlog
+
+__all__ = ["configure_logging"]
+
+_QUIET = ("httpx", "httpcore", "temporalio", "uvicorn.error", "asyncio", "alembic")
+"""At INFO these log whole URLs, with whatever secrets are in them, or every detail."""
+
+
+def configure_logging(level: int = logging.INFO) -> None:
+    renderer = structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+    logging.basicConfig(level=level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    for name in _QUIET:
+        logging.getLogger(name).setLevel(logging.WARNING)

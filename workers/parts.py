@@ -1,0 +1,93 @@
+"""The engine's parts, made from settings and given to each other."""
+
+from collections.abc import Mapping
+
+from activities.admit import Admit
+from activities.call_tool import CallTool
+from activities.control_tool import ControlTool
+from activities.settle import Settle
+from api.ports import Check, Doors, Limits
+from engine.calls.admission import Admissions, CallLimits
+from engine.calls.file_parameters import FileParameters
+from engine.calls.settlement import Settlements
+from engine.registry.catalog import CatalogImport
+from engine.registry.registry import ToolRegistry
+from engine.runtimes.builtin import builtin_tools, entries
+from engine.runtimes.builtin.options import BuiltinOptions
+from engine.runtimes.supervisor import Supervisor
+from engine.store.calls import CallTable
+from engine.store.database import Database
+from engine.store.events import EventTable
+from engine.store.faults import FaultTable
+from engine.store.files import FileStore
+from engine.store.groups import GroupTable
+from engine.store.routes import RouteTable
+from engine.store.tools import ToolTable
+from toolagent.client.temporal import ToolAgentClient
+from toolagent.contracts.records import CatalogFault
+from workers.settings import Settings
+from workers.state import StateDirectory
+from workers.temporal_workers import Activities
+
+__all__ = ["Store", "activities_of", "doors_of", "import_catalog"]
+
+
+class Store:
+    """The tables, one repository each, on one database."""
+
+    def __init__(self, database: Database, settings: Settings, state: StateDirectory) -> None:
+        self.database = database
+        self.tools = ToolTable(database)
+        self.routes = RouteTable(database)
+        self.groups = GroupTable(database)
+        self.faults = FaultTable(database)
+        self.calls = CallTable(database)
+        self.events = EventTable(database)
+        self.files = FileStore(database, state.content, settings.max_file_bytes)
+        self.registry = ToolRegistry(self.tools, self.routes)
+
+
+async def import_catalog(store: Store, settings: Settings) -> tuple[CatalogFault, ...]:
+    """Bring the built-in tools and the catalog files into the registry. Returns what was wrong with them."""
+    tools = builtin_tools(BuiltinOptions(settings.http_request_allow, settings.max_result_bytes))
+    return await CatalogImport(store.registry, store.tools, store.groups, store.faults).run(settings.data_dir, entries(tools))
+
+
+def activities_of(
+    store: Store, supervisor: Supervisor, executable: frozenset[str], settings: Settings, state: StateDirectory
+) -> Activities:
+    """What this host can do."""
+    files = FileParameters(store.files, settings.files_folder.absolute())
+    limits = CallLimits(
+        host=state.host,
+        buckets=frozenset(settings.bucket_limits),
+        executable=executable,
+        max_params_bytes=settings.max_params_bytes,
+        start_timeout_s=settings.tool_start_timeout_s,
+        queue_timeout_s=settings.queue_timeout_s,
+    )
+    return Activities(
+        admit=Admit(Admissions(store.registry, store.calls, files, limits), supervisor),
+        call=CallTool(store.registry, supervisor, store.calls, files, state.calls, state.host),
+        settle=Settle(Settlements(store.registry, store.calls)),
+        control=ControlTool(store.registry, supervisor, state.tools),
+    )
+
+
+def doors_of(store: Store, client: ToolAgentClient, settings: Settings, state: StateDirectory, checks: Mapping[str, Check]) -> Doors:
+    """What the front door stands before."""
+    return Doors(
+        client=client,
+        registry=store.registry,
+        routes=store.routes,
+        groups=store.groups,
+        faults=store.faults,
+        calls=store.calls,
+        events=store.events,
+        files=store.files,
+        host=state.host,
+        limits=Limits(max_params_bytes=settings.max_params_bytes, max_file_bytes=settings.max_file_bytes),
+        checks=checks,
+        api_key=settings.api_key.get_secret_value() if settings.api_key else None,
+        allowed_hosts=settings.allowed_hosts,
+    )

@@ -1,0 +1,37 @@
+"""Ports, asked for before they are needed, so that a taken one can be said plainly."""
+
+import errno
+import socket
+
+from workers.failures import CannotRun
+
+__all__ = ["free_port", "listen", "require_free"]
+
+
+def listen(host: str, port: int, setting: str) -> socket.socket:
+    """A bound socket; port 0 takes a free one. Raises CannotRun naming the setting."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise CannotRun(_why(host, port, setting, error)) from error
+    return listener
+
+
+def free_port(host: str = "127.0.0.1") -> int:
+    with socket.create_server((host, 0)) as probe:
+        return probe.getsockname()[1]
+
+
+def require_free(host: str, port: int, setting: str) -> None:
+    """Raises CannotRun when somebody listens there."""
+    listen(host, port, setting).close()
+
+
+def _why(host: str, port: int, setting: str, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"Port {port} on {host} is taken by another program. Stop it, or set {setting} to another port (0 takes a free one)."
+    return f"Cannot listen on {host}:{port} ({error.strerror}). Set {setting}."

@@ -1,0 +1,71 @@
+"""The runtimes of this host, made from settings."""
+
+import shutil
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+
+import uv
+
+from engine.runtimes.builtin import builtin_tools
+from engine.runtimes.builtin.options import BuiltinOptions
+from engine.runtimes.builtin.runtime import BuiltinRuntime
+from engine.runtimes.environments import Environments
+from engine.runtimes.guardian import Guardian
+from engine.runtimes.http_exchange import HttpExchange
+from engine.runtimes.local import LocalRuntime, LocalSettings
+from engine.runtimes.ownership import Owner
+from engine.runtimes.processes import Launcher
+from engine.runtimes.remote import RemoteRuntime
+from engine.runtimes.runtime import AnyRuntime
+from workers.secrets import SecretSource
+from workers.settings import Settings, environment
+from workers.state import StateDirectory
+
+__all__ = ["running_runtimes"]
+
+_TOOL_VARIABLES = ("PATH", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR")
+"""What a tool may see of our environment."""
+
+_UV_VARIABLES = (
+    "HOME",
+    "UV_CACHE_DIR",
+    "UV_INDEX_URL",
+    "UV_DEFAULT_INDEX",
+    "UV_INDEX",
+    "UV_OFFLINE",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "NO_PROXY",
+)
+"""What uv may see besides: where its cache and its settings are, and how it reaches the package index."""
+
+
+@asynccontextmanager
+async def running_runtimes(settings: Settings, state: StateDirectory, guardian: Guardian) -> AsyncGenerator[Mapping[str, AnyRuntime]]:
+    """By the tag of the source they run. Raises CannotRun when the secrets are not private."""
+    secrets = SecretSource(environment(), state.root / "secrets")
+    secrets.check()
+    launcher = Launcher(Owner.of_this_process(state.root), guardian, _chosen(_TOOL_VARIABLES), shutil.which("setpriv"))
+    environments = Environments(
+        state.root / "environments", uv.find_uv_bin(), launcher, _chosen(_UV_VARIABLES), build_timeout_s=settings.tool_start_timeout_s
+    )
+    local = LocalSettings(
+        data=settings.data_dir.absolute(),
+        state=state.root,
+        start_timeout_s=settings.tool_health_timeout_s,
+        stop_grace_s=settings.stop_grace_s,
+    )
+    http = HttpExchange(max_result_bytes=settings.max_result_bytes)
+    try:
+        yield {
+            "local": LocalRuntime(local, launcher, environments, http),
+            "remote": RemoteRuntime(http, secrets.resolve),
+            "builtin": BuiltinRuntime(builtin_tools(BuiltinOptions(settings.http_request_allow, settings.max_result_bytes))),
+        }
+    finally:
+        await http.aclose()
+
+
+def _chosen(names: tuple[str, ...]) -> dict[str, str]:
+    everything = environment()
+    return {name: everything[name] for name in names if name in everything} | {"LANG": "C.UTF-8"}

@@ -1,0 +1,101 @@
+"""Everything that can be set, from the environment (`TOOL_AGENT_…`)."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, SecretStr, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+__all__ = ["Settings", "environment"]
+
+Port = Annotated[int, Field(ge=0, le=65535)]
+Seconds = Annotated[float, Field(gt=0)]
+
+
+class Settings(BaseSettings):
+    """Seed 001 §9 and what the parts of the service need. A port of 0 takes a free one."""
+
+    model_config = SettingsConfigDict(env_prefix="TOOL_AGENT_", frozen=True, extra="ignore")
+
+    # The front door
+    fastapi_host: Annotated[str, Field(description="Address to listen on; any but a loopback one needs `api_key`.")] = "127.0.0.1"
+    fastapi_port: Annotated[Port, Field(description="Port of the HTTP API.")] = 8001
+    mcp_port: Annotated[Port, Field(description="Port of the MCP server; the same as the HTTP API's shares it.")] = 8001
+    api_key: Annotated[SecretStr | None, Field(description="Bearer token that every request but `/health` must carry.")] = None
+    allowed_hosts: Annotated[
+        tuple[str, ...], NoDecode, Field(description="Host names a request may be addressed to when there is no key; comma-separated.")
+    ] = ("127.0.0.1", "localhost", "[::1]")
+    max_params_bytes: Annotated[int, Field(ge=1024, le=1_500_000, description="Bytes of JSON the parameters of a call may have.")] = (
+        1_048_576
+    )
+    max_file_bytes: Annotated[int, Field(ge=1, description="Bytes a file may have.")] = 64 * 1_048_576
+    max_result_bytes: Annotated[int, Field(ge=1024, le=1_500_000, description="Bytes of JSON a tool's answer may have.")] = 1_048_576
+
+    # Temporal
+    temporal_address: Annotated[str | None, Field(description="`host:port` of a server of your own; unset: the embedded one.")] = None
+    temporal_namespace: Annotated[str | None, Field(description="Unset: the one of `temporal-dev.yaml`.")] = None
+    temporal_port: Annotated[Port | None, Field(description="Port of the embedded server; unset: that of `temporal-dev.yaml`.")] = None
+    temporal_ui_port: Annotated[Port | None, Field(description="Port of its web page; unset: that of `temporal-dev.yaml`.")] = None
+    temporal_binary: Annotated[Path | None, Field(description="The `temporal` program; unset: the one that was installed with us.")] = None
+    temporal_config: Annotated[Path, Field(description="The file that describes the embedded server.")] = Path("temporal-dev.yaml")
+    temporal_patience_s: Annotated[Seconds, Field(description="How long a waiting caller sits out a silent Temporal.")] = 60.0
+    workflow_sandbox: Annotated[
+        bool, Field(description="Run workflows in Temporal's sandbox (slower; finds what is not deterministic).")
+    ] = False
+
+    # State
+    state_dir: Annotated[Path, Field(description="Where everything is kept that is not in the database.")] = Path(".state")
+    database_url: Annotated[str | None, Field(description="SQLAlchemy URL; unset: SQLite in the state directory.")] = None
+    data_dir: Annotated[Path, Field(description="The catalog: `registry.json`, `sources.json`, `groups.json` and the tools' folders.")] = (
+        Path("data")
+    )
+    files_root: Annotated[
+        Path | None, Field(description="Folder whose files calls may name by path; unset: `files` in the state directory.")
+    ] = None
+
+    # Calls
+    bucket_limits: Annotated[
+        dict[str, Annotated[int, Field(ge=1)]], Field(description="Calls at once by bucket, on this host and on each of its queues; JSON.")
+    ] = {"default": 16, "http": 5, "ai": 2, "database": 3}
+    tool_start_timeout_s: Annotated[Seconds, Field(description="How long building and starting a tool may take.")] = 300.0
+    tool_health_timeout_s: Annotated[Seconds, Field(description="How long a started tool may take until it is healthy.")] = 30.0
+    queue_timeout_s: Annotated[Seconds, Field(description="How long a call may wait for a slot.")] = 600.0
+    stop_grace_s: Annotated[Seconds, Field(description="How long a tool may take to end, or to come to rest after a cancelled call.")] = 5.0
+    shutdown_grace_s: Annotated[Seconds, Field(description="How long running calls may take when the service stops.")] = 10.0
+    http_request_allow: Annotated[
+        tuple[str, ...], NoDecode, Field(description="Private hosts, addresses or CIDRs that `http_request` may reach; comma-separated.")
+    ] = ()
+
+    # Docker (seed 001 §9)
+    docker_port_start: Annotated[Port, Field(description="First port published for containers.")] = 9001
+    docker_base_image: Annotated[str, Field(description="Image that containers are made from.")] = "agent-sandbox:latest"
+    docker_mem_limit: Annotated[str, Field(description="Memory of a container.")] = "1g"
+    docker_nano_cpus: Annotated[int, Field(ge=1, description="CPU of a container, in billionths of a core.")] = 1_000_000_000
+    docker_ttl_seconds: Annotated[int, Field(ge=1, description="Seconds after which an unused container is removed.")] = 1800
+
+    # Keeping tools (seed 001 §9)
+    cold_tool_idle_timeout_s: Annotated[int, Field(ge=1, description="Seconds after which an idle cold tool is stopped.")] = 300
+    hot_tool_max_containers: Annotated[int, Field(ge=0, description="Containers that are kept warm.")] = 5
+    eviction_policy: Annotated[str, Field(description="Which warm container goes first.")] = "lru"
+    health_check_interval_s: Annotated[int, Field(ge=1, description="Seconds between health checks.")] = 60
+
+    # Money (seed 001 §9)
+    monthly_limit_usd: Annotated[float, Field(ge=0, description="What a month may cost.")] = 100.0
+    single_tx_limit_usd: Annotated[float, Field(ge=0, description="What one call may cost.")] = 20.0
+    require_approval_above_usd: Annotated[float, Field(ge=0, description="From which price a person is asked.")] = 10.0
+
+    @field_validator("allowed_hosts", "http_request_allow", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+    @property
+    def files_folder(self) -> Path:
+        return self.files_root or self.state_dir / "files"
+
+
+def environment() -> Mapping[str, str]:
+    """The process environment: the only place that looks at it besides the settings themselves."""
+    return os.environ  # noqa: TID251 - here it is allowed

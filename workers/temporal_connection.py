@@ -1,0 +1,54 @@
+"""Getting a connection to Temporal that is fit for use: namespace there, search attributes registered."""
+
+from google.protobuf.duration_pb2 import Duration
+from temporalio.api.enums.v1 import IndexedValueType
+from temporalio.api.namespace.v1 import NamespaceConfig
+from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest, UpdateNamespaceRequest
+from temporalio.client import Client
+from temporalio.service import RPCError
+from temporalio.worker import UnsandboxedWorkflowRunner
+from tenacity import AsyncRetrying, RetryError, retry_if_exception_type, stop_after_delay, wait_fixed
+
+from toolagent.client import names
+from toolagent.client.plugin import ToolAgentPlugin
+from workers.failures import CannotRun
+
+__all__ = ["connect", "register_search_attributes", "set_retention"]
+
+
+async def connect(address: str, namespace: str, *, sandbox: bool, patience_s: float) -> Client:
+    """Raises CannotRun when no Temporal answers there for that namespace within `patience_s` seconds."""
+    plugin = ToolAgentPlugin(None if sandbox else UnsandboxedWorkflowRunner())
+    try:
+        async for attempt in AsyncRetrying(
+            retry=retry_if_exception_type((RuntimeError, RPCError)), stop=stop_after_delay(patience_s), wait=wait_fixed(0.1)
+        ):
+            with attempt:
+                client = await Client.connect(address, namespace=namespace, plugins=[plugin])
+                await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=namespace))
+                return client
+    except RetryError as error:
+        cause = error.last_attempt.exception()
+        raise CannotRun(
+            f"No Temporal server answers at {address} for namespace {namespace!r} ({cause}). "
+            "Start it, correct TOOL_AGENT_TEMPORAL_ADDRESS, or unset it to use the embedded one."
+        ) from error
+    raise AssertionError("tenacity ended without an outcome")
+
+
+async def register_search_attributes(client: Client) -> None:
+    """A start that names an unregistered attribute is refused by the server, so those that are missing are added."""
+    present = await client.operator_service.list_search_attributes(ListSearchAttributesRequest(namespace=client.namespace))
+    missing = {key.name: key.indexed_value_type for key in names.SEARCH_ATTRIBUTES if key.name not in present.custom_attributes}
+    if missing:
+        request = AddSearchAttributesRequest(namespace=client.namespace)
+        for name, kind in missing.items():
+            request.search_attributes[name] = IndexedValueType.ValueType(kind.value)
+        await client.operator_service.add_search_attributes(request)
+
+
+async def set_retention(client: Client, hours: int) -> None:
+    """How long the embedded server keeps ended workflows: its file grows by about 20 KB for each."""
+    config = NamespaceConfig(workflow_execution_retention_ttl=Duration(seconds=hours * 3600))
+    await client.workflow_service.update_namespace(UpdateNamespaceRequest(namespace=client.namespace, config=config))

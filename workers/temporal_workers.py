@@ -1,0 +1,100 @@
+"""The Temporal workers of one host: one for workflows, one for each queue that calls wait in."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+from temporalio.client import Client
+from temporalio.worker import PollerBehaviorSimpleMaximum, Worker
+
+from activities.admit import Admit
+from activities.call_tool import CallTool
+from activities.control_tool import ControlTool as ControlToolActivity
+from activities.settle import Settle
+from toolagent.client import names
+from workers.failures import CannotRun
+from workflows.control_tool import ControlTool
+from workflows.invoke_tool import InvokeTool
+
+__all__ = ["WORKFLOWS", "Activities", "WorkerPool", "running_workers"]
+
+WORKFLOWS = (InvokeTool, ControlTool)
+
+_HEARTBEAT_THROTTLE = timedelta(seconds=1)
+"""A cancellation reaches an activity with the answer to a heartbeat."""
+
+_CONTROL_SLOTS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Activities:
+    """What this host can do."""
+
+    admit: Admit
+    call: CallTool
+    settle: Settle
+    control: ControlToolActivity
+
+
+class WorkerPool:
+    """The running workers, as one thing that is well or not."""
+
+    def __init__(self, workers: Sequence[Worker], tasks: Sequence[asyncio.Task[None]]) -> None:
+        self._workers = workers
+        self._tasks = tasks
+
+    async def check(self) -> None:
+        """Raises CannotRun naming the queues that are not served."""
+        idle = [worker.task_queue for worker in self._workers if not worker.is_running]
+        if idle:
+            raise CannotRun(f"The workers of these queues do not run: {', '.join(idle)}.")
+
+    async def ended(self) -> None:
+        """Returns, or raises what went wrong, when a worker ends although nobody asked it to."""
+        done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+
+
+@asynccontextmanager
+async def running_workers(
+    client: Client, host: str, buckets: Mapping[str, int], activities: Activities, grace_s: float
+) -> AsyncGenerator[WorkerPool]:
+    """Serve all queues of this host until the block ends; running calls then get `grace_s` seconds."""
+    call = [activities.call.call_tool]
+    with ThreadPoolExecutor(2, thread_name_prefix="workflow") as executor:
+        workers = [
+            Worker(
+                client,
+                task_queue=names.TASK_QUEUE,
+                workflows=WORKFLOWS,
+                activities=[activities.admit.admit, activities.admit.place, activities.settle.settle, *call],
+                workflow_task_executor=executor,
+                graceful_shutdown_timeout=timedelta(seconds=grace_s),
+            ),
+            _activity_worker(client, names.control_queue(host), [activities.control.control_tool], _CONTROL_SLOTS, grace_s),
+            *(_activity_worker(client, bucket, call, slots, grace_s) for bucket, slots in buckets.items()),
+            *(_activity_worker(client, f"{host}/{bucket}", call, slots, grace_s) for bucket, slots in buckets.items()),
+        ]
+        tasks = [asyncio.create_task(worker.run(), name=f"worker {worker.task_queue}") for worker in workers]
+        try:
+            yield WorkerPool(workers, tasks)
+        finally:
+            await asyncio.gather(*(worker.shutdown() for worker in workers if worker.is_running))
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _activity_worker(client: Client, queue: str, activities: Sequence[Callable[..., object]], slots: int, grace_s: float) -> Worker:
+    return Worker(
+        client,
+        task_queue=queue,
+        activities=activities,
+        max_concurrent_activities=slots,
+        activity_task_poller_behavior=PollerBehaviorSimpleMaximum(2),
+        max_heartbeat_throttle_interval=_HEARTBEAT_THROTTLE,
+        default_heartbeat_throttle_interval=_HEARTBEAT_THROTTLE,
+        graceful_shutdown_timeout=timedelta(seconds=grace_s),
+    )

@@ -50,9 +50,9 @@ class Attempt:
 
     def failed(self, failure: RuntimeFailure) -> Finished:
         """What the tool did wrong, as the call's error."""
-        details = {**failure.details, "sent": self._sent_at is not None}
+        details = failure.details if self._sent_at else {**failure.details, "sent": False}
         if isinstance(failure, CallFailed) and failure.outcome == "unknown":
-            details["outcome"] = "unknown"
+            details = {**details, "outcome": "unknown"}
         return self.refused(ToolError(type=failure.error_type, message=failure.message, details=details))
 
     def refused(self, error: ToolError, issues: tuple[ValidationIssue, ...] = ()) -> Finished:
@@ -71,7 +71,7 @@ class Attempt:
         return self.refused(ToolError(type=ErrorType.CANCELLED, message=message, details=details))
 
     def unknown(self) -> Finished:
-        message = "An earlier attempt sent the request and its worker died. The tool may have acted; the call is not repeatable, so it is not sent again."
+        message = "An earlier attempt sent the request and its worker died. The tool may have acted; it is not asked twice."
         return self.refused(ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details={"sent": True, "outcome": "unknown"}))
 
     @property

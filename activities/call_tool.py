@@ -8,7 +8,7 @@ import asyncio
 from pathlib import Path
 
 from temporalio import activity
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.attempt import AlreadySent, Attempt
 from activities.heartbeats import beating
@@ -24,6 +24,9 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.steps import CallOutcome, CallPlan, CallRequest, Finished, NotRunning
 
 __all__ = ["CallTool"]
+
+EXPECTED = ApplicationErrorCategory.BENIGN
+"""Temporal logs and counts these as what they are: part of the plan."""
 
 MAX_SENDS = 3
 """How often a repeatable tool is asked when the connection to it is lost."""
@@ -65,7 +68,7 @@ class CallTool:
                 return _after_failure(attempt, plan, failure)
             except asyncio.CancelledError:
                 if activity.is_worker_shutdown():
-                    raise ApplicationError("The worker is being stopped.", type=names.WORKER_STOPPING) from None
+                    raise ApplicationError("The worker is being stopped.", type=names.WORKER_STOPPING, category=EXPECTED) from None
                 return attempt.cancelled(await self._supervisor.settle_cancelled(entry) if attempt.was_sent else None)
 
     async def _exchange(
@@ -93,5 +96,5 @@ def _after_failure(attempt: Attempt, plan: CallPlan, failure: RuntimeFailure) ->
     if info.is_local:
         return NotRunning()
     if info.attempt < MAX_SENDS:
-        raise ApplicationError(failure.message, type=names.TOOL_CONNECTION_LOST)
+        raise ApplicationError(failure.message, type=names.TOOL_CONNECTION_LOST, category=EXPECTED)
     return attempt.failed(failure)

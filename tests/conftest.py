@@ -4,6 +4,7 @@ import asyncio
 import shutil
 import subprocess
 from collections.abc import AsyncGenerator, Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -36,15 +37,28 @@ async def database(empty_database: Path, tmp_path: Path) -> AsyncGenerator[Datab
 ROOT = Path(__file__).parent.parent
 
 
+@contextmanager
+def temporal_server(folder: Path) -> Generator[tuple[str, subprocess.Popen[bytes]]]:
+    """A real Temporal server, as `make up` starts it: its address and its process."""
+    port = free_port()
+    command = server_command(temporal_binary(), read_config(ROOT / "temporal-dev.yaml"), folder, port, free_port())
+    with (folder / "server.log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as server:
+        yield f"127.0.0.1:{port}", server
+        server.terminate()
+
+
 @pytest.fixture(scope="session")
 def temporal_address(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
-    """A real Temporal server, as `make up` starts it, for all tests of the session."""
-    folder, port = tmp_path_factory.mktemp("temporal"), free_port()
-    config = read_config(ROOT / "temporal-dev.yaml")
-    command = server_command(temporal_binary(), config, folder, port, free_port())
-    with (folder / "server.log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as server:
-        yield f"127.0.0.1:{port}"
-        server.terminate()
+    """One server for all tests of the session."""
+    with temporal_server(tmp_path_factory.mktemp("temporal")) as (address, _):
+        yield address
+
+
+@pytest.fixture
+def own_temporal(tmp_path: Path) -> Generator[tuple[str, subprocess.Popen[bytes]]]:
+    """A server that the test may kill."""
+    with temporal_server(tmp_path) as server:
+        yield server
 
 
 @pytest_asyncio.fixture

@@ -14,6 +14,7 @@ from engine.registry.catalog import CatalogImport
 from engine.registry.registry import ToolRegistry
 from engine.runtimes.builtin import builtin_tools, entries
 from engine.runtimes.builtin.options import BuiltinOptions
+from engine.runtimes.builtin.tool import BuiltinTool
 from engine.runtimes.supervisor import Supervisor
 from engine.store.calls import CallTable
 from engine.store.database import Database
@@ -25,11 +26,12 @@ from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
 from toolagent.client.temporal import ToolAgentClient
 from toolagent.contracts.records import CatalogFault
+from workers.failures import CannotRun
 from workers.settings import Settings
 from workers.state import StateDirectory
 from workers.temporal_workers import Activities
 
-__all__ = ["Store", "activities_of", "doors_of", "import_catalog"]
+__all__ = ["Store", "activities_of", "builtins_of", "doors_of", "import_catalog"]
 
 
 class Store:
@@ -47,9 +49,16 @@ class Store:
         self.registry = ToolRegistry(self.tools, self.routes)
 
 
-async def import_catalog(store: Store, settings: Settings) -> tuple[CatalogFault, ...]:
+def builtins_of(settings: Settings) -> Mapping[str, BuiltinTool]:
+    """Raises CannotRun when a setting of theirs cannot be used."""
+    try:
+        return builtin_tools(BuiltinOptions(settings.http_request_allow, settings.max_result_bytes))
+    except ValueError as error:
+        raise CannotRun(str(error)) from error
+
+
+async def import_catalog(store: Store, settings: Settings, tools: Mapping[str, BuiltinTool]) -> tuple[CatalogFault, ...]:
     """Bring the built-in tools and the catalog files into the registry. Returns what was wrong with them."""
-    tools = builtin_tools(BuiltinOptions(settings.http_request_allow, settings.max_result_bytes))
     return await CatalogImport(store.registry, store.tools, store.groups, store.faults).run(settings.data_dir, entries(tools))
 
 

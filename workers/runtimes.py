@@ -6,16 +6,15 @@ from contextlib import asynccontextmanager
 
 import uv
 
-from engine.runtimes.builtin import builtin_tools
-from engine.runtimes.builtin.options import BuiltinOptions
-from engine.runtimes.builtin.runtime import BuiltinRuntime
+from engine.runtimes import make_runtimes
+from engine.runtimes.builtin.tool import BuiltinTool
 from engine.runtimes.environments import Environments
 from engine.runtimes.guardian import Guardian
 from engine.runtimes.http_exchange import HttpExchange
-from engine.runtimes.local import LocalRuntime, LocalSettings
+from engine.runtimes.local import LocalSettings
 from engine.runtimes.ownership import Owner
+from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.processes import Launcher
-from engine.runtimes.remote import RemoteRuntime
 from engine.runtimes.runtime import AnyRuntime
 from workers.secrets import SecretSource
 from workers.settings import Settings, environment
@@ -41,7 +40,9 @@ _UV_VARIABLES = (
 
 
 @asynccontextmanager
-async def running_runtimes(settings: Settings, state: StateDirectory, guardian: Guardian) -> AsyncGenerator[Mapping[str, AnyRuntime]]:
+async def running_runtimes(
+    settings: Settings, state: StateDirectory, guardian: Guardian, builtin: Mapping[str, BuiltinTool]
+) -> AsyncGenerator[Mapping[str, AnyRuntime]]:
     """By the tag of the source they run. Raises CannotRun when the secrets are not private."""
     secrets = SecretSource(environment(), state.root / "secrets")
     secrets.check()
@@ -57,11 +58,7 @@ async def running_runtimes(settings: Settings, state: StateDirectory, guardian: 
     )
     http = HttpExchange(max_result_bytes=settings.max_result_bytes)
     try:
-        yield {
-            "local": LocalRuntime(local, launcher, environments, http),
-            "remote": RemoteRuntime(http, secrets.resolve),
-            "builtin": BuiltinRuntime(builtin_tools(BuiltinOptions(settings.http_request_allow, settings.max_result_bytes))),
-        }
+        yield make_runtimes(RuntimeParts(local, launcher, environments, http, secrets.resolve, builtin))
     finally:
         await http.aclose()
 

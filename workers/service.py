@@ -20,7 +20,7 @@ from toolagent.client.temporal import ToolAgentClient
 from toolagent.contracts.records import CatalogFault
 from workers.dev_server import embedded_temporal, read_config
 from workers.front_door import bound_socket, serving
-from workers.parts import Store, activities_of, doors_of, import_catalog
+from workers.parts import Store, activities_of, builtins_of, doors_of, import_catalog
 from workers.runtimes import running_runtimes
 from workers.settings import Settings
 from workers.state import StateDirectory, owned_state
@@ -51,16 +51,17 @@ class Service:
 async def running_service(settings: Settings) -> AsyncGenerator[Service]:
     """Run the service until the block ends. Raises CannotRun with what is wrong and what to do about it."""
     async with AsyncExitStack() as stack:
+        builtin = builtins_of(settings)
         state = stack.enter_context(owned_state(settings.state_dir))
         listener = bound_socket(settings)
         stack.callback(listener.close)
         store = await _opened_store(stack, settings, state)
         guardian = stack.enter_context(Guardian(Owner.of_this_process(state.root)))
         address, ui_url, client = await _temporal(stack, settings, state, guardian)
-        runtimes = await stack.enter_async_context(running_runtimes(settings, state, guardian))
+        runtimes = await stack.enter_async_context(running_runtimes(settings, state, guardian, builtin))
         supervisor = Supervisor(runtimes, store.routes, state.host, cancel_grace_s=settings.stop_grace_s)
         stack.push_async_callback(supervisor.close)
-        faults = await import_catalog(store, settings)
+        faults = await import_catalog(store, settings, builtin)
         for fault in faults:
             _log.warning("catalog_fault", file=fault.file, field=fault.field, reason=fault.reason)
         activities = activities_of(store, supervisor, frozenset(runtimes), settings, state)

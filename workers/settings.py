@@ -1,6 +1,7 @@
 """Everything that can be set, from the environment (`TOOL_AGENT_…`)."""
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -8,7 +9,12 @@ from typing import Annotated
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from toolagent.client.names import TASK_QUEUE
+from toolagent.core.dispatch import DEFAULT_BUCKET
+
 __all__ = ["Settings", "environment"]
+
+_RESERVED_QUEUES = (TASK_QUEUE, "control")
 
 Port = Annotated[int, Field(ge=0, le=65535)]
 Seconds = Annotated[float, Field(gt=0)]
@@ -90,6 +96,17 @@ class Settings(BaseSettings):
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+    @field_validator("bucket_limits")
+    @classmethod
+    def _check_buckets(cls, value: dict[str, int]) -> dict[str, int]:
+        """Bucket names become task queues."""
+        if DEFAULT_BUCKET not in value:
+            raise ValueError(f"a bucket {DEFAULT_BUCKET!r} is needed for tools whose category has none")
+        wrong = [name for name in value if not re.fullmatch(r"[a-z][a-z0-9_-]*", name) or name in _RESERVED_QUEUES]
+        if wrong:
+            raise ValueError(f"these cannot be names of buckets: {', '.join(wrong)}")
+        return value
 
     @property
     def files_folder(self) -> Path:

@@ -89,7 +89,7 @@ def test_the_fingerprint_sees_tool_version_and_params_and_nothing_else() -> None
 
 
 @given(st.dictionaries(st.text(), st.integers() | st.text() | st.none()))
-def test_every_call_has_a_fingerprint(params: dict[str, int | str | None]) -> None:
+def test_every_call_has_a_fingerprint(params: dict[str, JsonValue]) -> None:
     assert len(fingerprint(ToolCall(tool_id="t", params=params))) == 64
 
 

@@ -25,7 +25,8 @@ async def view_of(description: WorkflowExecutionDescription, converter: DataConv
     status = _STATES.get(description.status, TaskState.FAILED) if description.status else TaskState.PENDING
     progress: str | None = None
     for activity in description.raw_description.pending_activities:
-        if activity.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED:
+        # A workflow that was terminated keeps its pending activities.
+        if status is TaskState.RUNNING and activity.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED:
             status = TaskState.PENDING
         progress = await _text(activity.heartbeat_details.payloads, converter) or progress
     return TaskView(

@@ -16,7 +16,7 @@ from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.tasks import TaskView
 from toolagent.core.idempotency import call_id_for_key, fingerprint
-from toolagent.core.results import IDEMPOTENCY_CONFLICT, failed
+from toolagent.core.results import IDEMPOTENCY_CONFLICT, failed, task_state_of
 
 __all__ = ["ToolAgentClient", "is_away"]
 
@@ -96,7 +96,10 @@ class ToolAgentClient:
                 return None
             raise self._pending(call_id, error) from error
         view = await view_of(description, self._client.data_converter)
-        return view if view.ended_at is None else view.model_copy(update={"result": await self.result(call_id, view.tool_id or "")})
+        if view.ended_at is None:
+            return view
+        result = await self.result(call_id, view.tool_id or "")
+        return view.model_copy(update={"result": result, "status": task_state_of(result)})
 
     async def cancel(self, call_id: str) -> bool:
         """Ask a call to end; False when Temporal does not know it. One that has ended stays as it is."""

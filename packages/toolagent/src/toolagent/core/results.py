@@ -4,9 +4,10 @@ from datetime import datetime
 
 from pydantic import JsonValue
 
-from toolagent.contracts.calls import ToolError, ToolResult, ValidationIssue
+from toolagent.contracts.calls import ErrorType, ToolError, ToolResult, ValidationIssue
+from toolagent.contracts.tasks import TaskState
 
-__all__ = ["IDEMPOTENCY_CONFLICT", "TOO_LARGE", "failed", "reason_of", "succeeded"]
+__all__ = ["IDEMPOTENCY_CONFLICT", "TOO_LARGE", "failed", "reason_of", "succeeded", "task_state_of"]
 
 IDEMPOTENCY_CONFLICT = "idempotency_conflict"
 """`details.reason` of a `rejected` call whose key was used for another call."""
@@ -59,3 +60,10 @@ def reason_of(result: ToolResult) -> str | None:
     details = result.error.details if result.error else None
     reason = details.get("reason") if isinstance(details, dict) else None
     return reason if isinstance(reason, str) else None
+
+
+def task_state_of(result: ToolResult) -> TaskState:
+    """How a task ended whose result this is."""
+    if result.status == "success":
+        return TaskState.COMPLETED
+    return TaskState.CANCELLED if result.error_type is ErrorType.CANCELLED else TaskState.FAILED

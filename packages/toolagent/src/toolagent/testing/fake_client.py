@@ -1,0 +1,119 @@
+"""A client that keeps the contract of `ToolAgentClient` without a Temporal server."""
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from toolagent.client.failures import AnswerPendingError, CallRefusedError, ControlFailedError
+from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
+from toolagent.contracts.routes import ControlAction, RunState, ToolControl, ToolRoute
+from toolagent.contracts.tasks import TaskState, TaskView
+from toolagent.core.idempotency import call_id_for_key, fingerprint
+from toolagent.core.results import IDEMPOTENCY_CONFLICT, failed, succeeded
+
+__all__ = ["FakeToolAgentClient", "Script", "echo"]
+
+Script = Callable[[ToolCall, str], ToolResult | None]
+"""How a call with that id ends at once; None: it goes on until `finish` or `cancel`."""
+
+
+def echo(call: ToolCall, call_id: str) -> ToolResult:
+    """Every call succeeds with its own parameters."""
+    return succeeded(call_id, call.tool_id, call.params, datetime.now(UTC), execution_time=0.0, metadata={})
+
+
+@dataclass
+class _Started:
+    call: ToolCall
+    at: datetime
+    end: asyncio.Future[ToolResult]
+
+
+@dataclass
+class FakeToolAgentClient:
+    """`away` plays a Temporal server that does not answer; `control_error` a host that cannot do what is asked.
+
+    `controls` holds what was asked of hosts. What was started is kept until the client is dropped.
+    """
+
+    script: Script = echo
+    away: bool = False
+    control_error: ToolError | None = None
+    controls: list[ToolControl] = field(default_factory=list[ToolControl])
+    _started: dict[str, _Started] = field(default_factory=dict[str, _Started])
+
+    @property
+    def calls(self) -> dict[str, ToolCall]:
+        """Everything that was started, by call id."""
+        return {call_id: started.call for call_id, started in self._started.items()}
+
+    async def run(self, call: ToolCall, call_id: str | None = None) -> ToolResult:
+        """Make the call and wait for its result. Raises CallRefusedError, AnswerPendingError."""
+        return await self.result(await self.start(call, call_id), call.tool_id)
+
+    async def start(self, call: ToolCall, call_id: str | None = None) -> str:
+        """Hand the call over. Raises CallRefusedError for another call under the same id, AnswerPendingError while away."""
+        if call.idempotency_key is not None:
+            call_id = call_id_for_key(call.caller.caller_id, call.idempotency_key)
+        call_id = call_id or f"call-{uuid.uuid4().hex}"
+        self._insist_on_presence(call_id, call.tool_id)
+        known = self._started.get(call_id)
+        if known is None:
+            end = asyncio.get_running_loop().create_future()
+            self._started[call_id] = _Started(call, datetime.now(UTC), end)
+            result = self.script(call, call_id)
+            if result is not None:
+                end.set_result(result)
+        elif fingerprint(known.call) != fingerprint(call):
+            error = ToolError(type=ErrorType.REJECTED, message="Another call has this id.", details={"reason": IDEMPOTENCY_CONFLICT})
+            raise CallRefusedError(failed(call_id, call.tool_id, error, datetime.now(UTC)))
+        return call_id
+
+    async def result(self, call_id: str, tool_id: str = "") -> ToolResult:
+        """Wait for the end of a call. Raises AnswerPendingError while away."""
+        self._insist_on_presence(call_id, tool_id)
+        return await asyncio.shield(self._started[call_id].end)
+
+    async def task(self, call_id: str) -> TaskView | None:
+        """How far a call is; None when it was not started here. Raises AnswerPendingError while away."""
+        self._insist_on_presence(call_id)
+        started = self._started.get(call_id)
+        if started is None:
+            return None
+        view = TaskView(task_id=call_id, status=TaskState.RUNNING, tool_id=started.call.tool_id, started_at=started.at)
+        if not started.end.done():
+            return view
+        # As with Temporal: a workflow that ended with a result is complete, whatever the result says.
+        return view.model_copy(update={"status": TaskState.COMPLETED, "ended_at": datetime.now(UTC), "result": started.end.result()})
+
+    async def cancel(self, call_id: str) -> bool:
+        """Ask a call to end; False when it was not started here. Raises AnswerPendingError while away."""
+        self._insist_on_presence(call_id)
+        started = self._started.get(call_id)
+        if started is not None and not started.end.done():
+            error = ToolError(type=ErrorType.CANCELLED, message="The call was cancelled.")
+            started.end.set_result(failed(call_id, started.call.tool_id, error, datetime.now(UTC)))
+        return started is not None
+
+    async def control(self, control: ToolControl) -> ToolRoute:
+        """Raises ControlFailedError with `control_error`, or while away."""
+        self.controls.append(control)
+        if self.away:
+            raise ControlFailedError(ToolError(type=ErrorType.UNAVAILABLE, message="Temporal does not answer."))
+        if self.control_error is not None:
+            raise ControlFailedError(self.control_error)
+        if control.action is not ControlAction.START:
+            return ToolRoute(tool_id=control.tool_id, host=control.host)
+        endpoint = "http://127.0.0.1:52341"
+        return ToolRoute(tool_id=control.tool_id, host=control.host, state=RunState.RUNNING, endpoint=endpoint, port=52341, pid=12345)
+
+    def finish(self, call_id: str, result: ToolResult) -> None:
+        """End a call that goes on."""
+        self._started[call_id].end.set_result(result)
+
+    def _insist_on_presence(self, call_id: str, tool_id: str = "") -> None:
+        if self.away:
+            error = ToolError(type=ErrorType.UNAVAILABLE, message="Temporal does not answer.")
+            raise AnswerPendingError(failed(call_id, tool_id, error, datetime.now(UTC)))

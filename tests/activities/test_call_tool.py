@@ -1,0 +1,178 @@
+"""Making a call: what is sent, how often, and what is said of it. Against a real HTTP server and a real database."""
+
+import asyncio
+import dataclasses
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from pydantic import JsonValue
+from temporalio.exceptions import ApplicationError
+from temporalio.testing import ActivityEnvironment
+
+from activities.call_tool import MAX_SENDS, CallTool
+from engine.calls.file_parameters import FileParameters
+from engine.registry.registry import ToolRegistry
+from engine.runtimes.http_exchange import HttpExchange
+from engine.runtimes.remote import RemoteRuntime
+from engine.runtimes.supervisor import Supervisor
+from engine.store.calls import CallTable
+from engine.store.database import Database
+from engine.store.files import FileStore
+from engine.store.routes import RouteTable
+from engine.store.tools import ToolTable
+from toolagent.client import names
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.sources import RemoteSource
+from toolagent.contracts.steps import CallOutcome, CallPlan, CallRequest, Finished, Placement
+from workers.ports import free_port
+
+ANSWER = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 11\r\nConnection: close\r\n\r\n{"ok":true}'
+
+
+@dataclass
+class Tool:
+    """A raw HTTP server that counts what reaches it and does what it is told."""
+
+    url: str = ""
+    requests: list[bytes] = field(default_factory=list[bytes])
+    drop: bool = False
+    hang: bool = False
+    reached: asyncio.Event = field(default_factory=asyncio.Event)
+    left: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.requests.append(await reader.readuntil(b"\r\n\r\n"))
+        self.reached.set()
+        if self.hang:
+            while await reader.read(1024):
+                continue
+            self.left.set()
+        elif not self.drop:
+            writer.write(ANSWER)
+        writer.close()
+
+
+@pytest_asyncio.fixture
+async def tool() -> AsyncGenerator[Tool]:
+    made = Tool()
+    server = await asyncio.start_server(made.serve, "127.0.0.1", 0)
+    async with server:
+        made.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        yield made
+
+
+Run = Callable[..., Awaitable[CallOutcome]]
+
+
+@pytest_asyncio.fixture
+async def run(database: Database, tmp_path: Path) -> AsyncGenerator[Run]:
+    """Make one attempt at a call of a remote tool with these sources."""
+    registry, routes, calls = ToolRegistry(ToolTable(database), RouteTable(database)), RouteTable(database), CallTable(database)
+    http = HttpExchange()
+    supervisor = Supervisor({"remote": RemoteRuntime(http, lambda _name: None)}, routes, "h1", cancel_grace_s=0.2)
+    files = FileParameters(FileStore(database, tmp_path / "content", 1000), tmp_path)
+    activity = CallTool(registry, supervisor, calls, files, tmp_path / "calls", "h1")
+
+    async def attempt(
+        *urls: str, repeatable: bool = False, number: int = 1, call_id: str = "call-00000001", env: ActivityEnvironment | None = None
+    ) -> CallOutcome:
+        await registry.register(
+            ToolManifest(tool_id="t", name="T", idempotent=repeatable), tuple(RemoteSource(remote_url=url) for url in urls)
+        )
+        plan = CallPlan(
+            call_id=call_id,
+            tool_id="t",
+            version="1.0.0",
+            params={"a": 1},
+            fingerprint="f",
+            placement=Placement(queue="default"),
+            fast=False,
+            repeatable=repeatable,
+            timeout_s=10,
+            start_timeout_s=5,
+            queue_timeout_s=5,
+        )
+        env = env or ActivityEnvironment()
+        env.info = dataclasses.replace(env.info, attempt=number)
+        return await env.run(activity.call_tool, CallRequest(plan=plan))
+
+    yield attempt
+    await supervisor.close()
+    await http.aclose()
+
+
+def finished(outcome: CallOutcome) -> Finished:
+    assert isinstance(outcome, Finished)
+    return outcome
+
+
+def failure(outcome: CallOutcome) -> tuple[ErrorType, JsonValue]:
+    error = finished(outcome).error
+    assert error is not None
+    return error.type, error.details
+
+
+def nowhere() -> str:
+    return f"http://127.0.0.1:{free_port()}"
+
+
+async def test_the_tool_gets_the_call_id_as_its_idempotency_key(run: Run, tool: Tool) -> None:
+    assert finished(await run(tool.url)).output == {"ok": True}
+    assert b"idempotency-key: call-00000001" in tool.requests[0].lower()
+
+
+async def test_a_second_attempt_at_what_may_not_be_repeated_sends_nothing(run: Run, tool: Tool) -> None:
+    await run(tool.url)
+    assert failure(await run(tool.url, number=2)) == (ErrorType.EXECUTION_ERROR, {"sent": True, "outcome": "unknown"})
+    assert len(tool.requests) == 1
+
+
+async def test_a_second_attempt_at_what_may_be_repeated_sends_again(run: Run, tool: Tool) -> None:
+    await run(tool.url, repeatable=True)
+    assert finished(await run(tool.url, repeatable=True, number=2)).output == {"ok": True}
+    assert len(tool.requests) == 2
+
+
+async def test_a_connection_that_never_came_about_counts_as_not_sent(run: Run, tool: Tool) -> None:
+    kind, details = failure(await run(nowhere()))
+    assert kind is ErrorType.UNAVAILABLE
+    assert isinstance(details, dict)
+    assert details["sent"] is False
+    assert finished(await run(tool.url, number=2)).output == {"ok": True}
+
+
+async def test_the_next_source_is_tried_when_nothing_was_sent(run: Run, tool: Tool) -> None:
+    outcome = finished(await run(nowhere(), tool.url))
+    assert (outcome.output, outcome.active_source) == ({"ok": True}, 1)
+
+
+async def test_the_next_source_is_not_tried_when_something_was_sent(run: Run, tool: Tool) -> None:
+    tool.drop = True
+    kind, details = failure(await run(tool.url, tool.url))
+    assert kind is ErrorType.EXECUTION_ERROR
+    assert isinstance(details, dict)
+    assert details["outcome"] == "unknown"
+    assert len(tool.requests) == 1
+
+
+async def test_a_lost_connection_to_a_repeatable_tool_is_left_to_temporal_to_try_again(run: Run, tool: Tool) -> None:
+    tool.drop = True
+    with pytest.raises(ApplicationError) as lost:
+        await run(tool.url, repeatable=True, number=1)
+    assert (lost.value.type, lost.value.non_retryable) == (names.TOOL_CONNECTION_LOST, False)
+    assert failure(await run(tool.url, repeatable=True, number=MAX_SENDS))[0] is ErrorType.EXECUTION_ERROR
+
+
+async def test_cancelling_closes_the_connection_and_says_so(run: Run, tool: Tool) -> None:
+    tool.hang = True
+    env = ActivityEnvironment()
+    attempt = asyncio.ensure_future(run(tool.url, env=env))
+    await asyncio.wait_for(tool.reached.wait(), 10)
+    env.cancel()
+    kind, details = failure(await attempt)
+    assert (kind, details) == (ErrorType.CANCELLED, {"sent": True, "outcome": "unknown", "tool": "connection_closed"})
+    await asyncio.wait_for(tool.left.wait(), 10)

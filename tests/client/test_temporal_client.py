@@ -1,0 +1,108 @@
+"""The client on a real Temporal server, with scripted steps behind it."""
+
+import asyncio
+import subprocess
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import pytest
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import Client
+from temporalio.worker import Worker
+
+from tests.workflows.steps import Steps
+from toolagent.client import names
+from toolagent.client.failures import AnswerPendingError, CallRefusedError
+from toolagent.client.temporal import ToolAgentClient
+from toolagent.contracts.calls import Caller, ErrorType, ToolCall
+from toolagent.contracts.steps import CallOutcome, CallRequest, Finished
+from toolagent.contracts.tasks import TaskState
+from toolagent.core.results import IDEMPOTENCY_CONFLICT, reason_of
+from workers.temporal_connection import connect
+from workflows.invoke_tool import InvokeTool
+
+ECHO = ToolCall(tool_id="echo", params={"message": "hi"})
+
+
+@asynccontextmanager
+async def served(temporal: Client, steps: Steps) -> AsyncGenerator[ToolAgentClient]:
+    activities = [steps.admit, steps.place, steps.settle, steps.call_tool]
+    async with Worker(temporal, task_queue=names.TASK_QUEUE, workflows=[InvokeTool], activities=activities):
+        yield ToolAgentClient(temporal, patience_s=1)
+
+
+async def test_a_call_is_run_and_its_result_can_be_fetched_again(temporal: Client) -> None:
+    async with served(temporal, Steps(fast=True)) as client:
+        result = await client.run(ECHO)
+        assert (result.status, result.result) == ("success", {"message": "hi"})
+        assert await client.result(result.call_id) == result
+        view = await client.task(result.call_id)
+    assert view is not None
+    assert (view.status, view.tool_id, view.result) == (TaskState.COMPLETED, "echo", result)
+
+
+async def test_one_key_is_one_call_before_and_after_its_end(temporal: Client) -> None:
+    release = asyncio.Event()
+
+    async def wait(request: CallRequest) -> CallOutcome:
+        await release.wait()
+        return Finished(output=request.plan.call_id)
+
+    steps = Steps(fast=True, behaviour=wait)
+    call = ECHO.model_copy(update={"idempotency_key": "key-1", "caller": Caller(caller_id="somebody")})
+    async with served(temporal, steps) as client:
+        first, second = await client.start(call), await client.start(call)
+        release.set()
+        results = await asyncio.gather(client.result(first), client.result(second))
+        third = await client.run(call)
+    assert first == second
+    assert results[0] == results[1] == third
+    assert len(steps.calls) == 1
+
+
+async def test_another_call_under_the_same_key_is_refused(temporal: Client) -> None:
+    call = ECHO.model_copy(update={"idempotency_key": "key-2"})
+    async with served(temporal, Steps(fast=True)) as client:
+        await client.run(call)
+        with pytest.raises(CallRefusedError) as refusal:
+            await client.run(call.model_copy(update={"params": {"message": "other"}}))
+    assert (refusal.value.result.error_type, reason_of(refusal.value.result)) == (ErrorType.REJECTED, IDEMPOTENCY_CONFLICT)
+
+
+async def test_a_task_nobody_started_is_unknown(temporal: Client) -> None:
+    client = ToolAgentClient(temporal)
+    assert await client.task("call-nobody00") is None
+    assert await client.cancel("call-nobody00") is False
+
+
+async def test_a_waiting_call_is_pending_and_a_terminated_one_failed_with_unknown_outcome(temporal: Client) -> None:
+    steps = Steps(queue="nobody-serves-this")
+    async with served(temporal, steps) as client:
+        call_id = await client.start(ECHO)
+        handle = temporal.get_workflow_handle(call_id)
+        async with asyncio.timeout(20):
+            async for event in handle.fetch_history_events(wait_new_event=True):
+                if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
+                    break
+        waiting = await client.task(call_id)
+        await handle.terminate()
+        ended = await client.task(call_id)
+    assert waiting is not None
+    assert waiting.status is TaskState.PENDING
+    assert ended is not None
+    assert ended.status is TaskState.FAILED
+    assert ended.result is not None
+    assert ended.result.error is not None
+    assert ended.result.error.details == {"outcome": "unknown"}
+
+
+async def test_a_silent_temporal_leaves_the_answer_pending_under_the_calls_id(own_temporal: tuple[str, subprocess.Popen[bytes]]) -> None:
+    address, server = own_temporal
+    client = ToolAgentClient(await connect(address, "default", sandbox=True, patience_s=30), patience_s=1)
+    server.kill()
+    server.wait()
+    with pytest.raises(AnswerPendingError) as pending:
+        await client.start(ECHO, "call-chosen01")
+    assert (pending.value.call_id, pending.value.result.error_type) == ("call-chosen01", ErrorType.UNAVAILABLE)
+    with pytest.raises(AnswerPendingError):
+        await client.result("call-chosen01")

@@ -1,0 +1,71 @@
+"""The shipped catalog is without fault, and each shipped tool passes the tests it brings, in the environment of its own lock."""
+
+import asyncio
+import subprocess
+from pathlib import Path
+
+import pytest
+import uv
+
+from engine.registry.formats import groups_json, registry_json, sources_json
+from engine.validation.schemas import issues_of
+from toolagent.contracts.sources import LocalSource
+
+DATA = Path(__file__).parents[2] / "data"
+PROJECTS = sorted(path.name for path in (DATA / "tools" / "local").iterdir())
+
+
+def test_the_catalog_files_are_without_fault() -> None:
+    parsed = (
+        registry_json.parse(DATA / "registry.json"),
+        sources_json.parse(DATA / "sources.json"),
+        groups_json.parse(DATA / "groups.json"),
+    )
+    assert [fault for part in parsed for fault in part.faults] == []
+
+
+def test_every_project_is_in_the_catalog() -> None:
+    sources = sources_json.parse(DATA / "sources.json").entries
+    folders = {source.host_dir for found in sources.values() for source in found if isinstance(source, LocalSource)}
+    assert folders == {f"tools/local/{name}" for name in PROJECTS}
+    assert set(registry_json.parse(DATA / "registry.json").entries) == set(PROJECTS)
+
+
+def test_every_example_fits_its_schema() -> None:
+    for manifest in registry_json.parse(DATA / "registry.json").entries.values():
+        assert manifest.examples
+        assert [
+            issues_of(manifest.input_schema, example.input)
+            for example in manifest.examples
+            if issues_of(manifest.input_schema, example.input)
+        ] == []
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", PROJECTS)
+async def test_a_tool_passes_its_own_tests(name: str) -> None:
+    command = [
+        uv.find_uv_bin(),
+        "run",
+        "--quiet",
+        "--isolated",
+        "--no-project",
+        "--with-requirements",
+        "requirements.lock",
+        "--with",
+        "pytest",
+    ]
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        "python",
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        cwd=DATA / "tools" / "local" / name,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    output, _ = await process.communicate()
+    assert process.returncode == 0, output.decode()

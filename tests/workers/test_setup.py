@@ -1,0 +1,129 @@
+"""Settings, state directory, ports and secrets: what is wrong is said plainly, before anything runs."""
+
+import socket
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from workers.dev_server import read_config
+from workers.failures import CannotRun
+from workers.front_door import bound_socket
+from workers.ports import free_port, listen
+from workers.secrets import SecretSource
+from workers.settings import Settings
+from workers.state import owned_state
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_defaults_are_those_of_seed_001() -> None:
+    settings = Settings()
+    assert settings.model_dump(
+        include={
+            "fastapi_port",
+            "mcp_port",
+            "docker_port_start",
+            "docker_base_image",
+            "docker_mem_limit",
+            "docker_nano_cpus",
+            "docker_ttl_seconds",
+            "cold_tool_idle_timeout_s",
+            "hot_tool_max_containers",
+            "eviction_policy",
+            "monthly_limit_usd",
+            "single_tx_limit_usd",
+            "require_approval_above_usd",
+            "health_check_interval_s",
+        }
+    ) == {
+        "fastapi_port": 8001,
+        "mcp_port": 8001,
+        "docker_port_start": 9001,
+        "docker_base_image": "agent-sandbox:latest",
+        "docker_mem_limit": "1g",
+        "docker_nano_cpus": 1_000_000_000,
+        "docker_ttl_seconds": 1800,
+        "cold_tool_idle_timeout_s": 300,
+        "hot_tool_max_containers": 5,
+        "eviction_policy": "lru",
+        "monthly_limit_usd": 100.0,
+        "single_tx_limit_usd": 20.0,
+        "require_approval_above_usd": 10.0,
+        "health_check_interval_s": 60,
+    }
+
+
+def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOL_AGENT_HTTP_REQUEST_ALLOW", "10.0.0.0/8, localhost")
+    monkeypatch.setenv("TOOL_AGENT_BUCKET_LIMITS", '{"default": 2}')
+    assert (Settings().http_request_allow, Settings().bucket_limits) == (("10.0.0.0/8", "localhost"), {"default": 2})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("FASTAPI_PORT", "99999"),
+        ("QUEUE_TIMEOUT_S", "0"),
+        ("BUCKET_LIMITS", '{"http": 2}'),
+        ("BUCKET_LIMITS", '{"default": 1, "control": 2}'),
+    ],
+)
+def test_a_setting_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(f"TOOL_AGENT_{name}", value)
+    with pytest.raises(ValidationError) as refusal:
+        Settings()
+    assert refusal.value.errors()[0]["loc"][0] == name.lower()
+
+
+def test_a_state_directory_has_one_owner_and_keeps_its_host(tmp_path: Path) -> None:
+    second = owned_state(tmp_path / "state")
+    with owned_state(tmp_path / "state") as first, pytest.raises(CannotRun, match="TOOL_AGENT_STATE_DIR"):
+        second.__enter__()
+    with owned_state(tmp_path / "state") as again:
+        assert again.host == first.host
+
+
+def test_a_state_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(CannotRun, match="TOOL_AGENT_STATE_DIR"), owned_state(tmp_path / "file" / "state"):
+        pass
+
+
+def test_a_taken_port_is_named_with_its_setting() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(CannotRun, match="TOOL_AGENT_FASTAPI_PORT"):
+        listen("127.0.0.1", other.getsockname()[1], "TOOL_AGENT_FASTAPI_PORT")
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.com"])  # noqa: S104 - that is what is refused
+def test_without_a_key_only_this_machine_is_served(host: str) -> None:
+    with pytest.raises(CannotRun, match="TOOL_AGENT_API_KEY"):
+        bound_socket(Settings(fastapi_host=host, fastapi_port=free_port()))
+
+
+def test_a_secret_comes_from_the_environment_then_from_the_private_file(tmp_path: Path) -> None:
+    file = tmp_path / "secrets"
+    file.write_text("A=from file\nB=with=sign\n", encoding="utf-8")
+    file.chmod(0o600)
+    secrets = SecretSource({"TOOL_AGENT_SECRET_A": "from environment"}, file)
+    assert [secrets.resolve(name) for name in ("secret:A", "B", "C")] == ["from environment", "with=sign", None]
+
+
+def test_a_secrets_file_that_others_may_read_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "secrets"
+    file.write_text("A=b\n", encoding="utf-8")
+    file.chmod(0o644)
+    secrets = SecretSource({}, file)
+    assert secrets.resolve("A") is None
+    with pytest.raises(CannotRun, match="chmod 600"):
+        secrets.check()
+
+
+def test_the_shipped_description_of_the_development_server_can_be_read() -> None:
+    assert read_config(ROOT / "temporal-dev.yaml").namespace == "default"
+
+
+def test_a_description_with_an_unknown_field_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text("name: x\n", encoding="utf-8")
+    with pytest.raises(CannotRun):
+        read_config(tmp_path / "x.yaml")

@@ -4,6 +4,7 @@ from datetime import datetime
 
 from pydantic import JsonValue
 
+from engine.calls.file_parameters import FileRefused
 from engine.calls.settlement import record_of
 from engine.runtimes.failures import CallFailed, RuntimeFailure
 from engine.store.calls import CallTable
@@ -53,7 +54,15 @@ class Attempt:
         details = failure.details if self._sent_at else {**failure.details, "sent": False}
         if isinstance(failure, CallFailed) and failure.outcome == "unknown":
             details = {**details, "outcome": "unknown"}
+        elif failure.error_type is ErrorType.OUTPUT_VALIDATION_ERROR:
+            details = {**details, "outcome": "executed"}
         return self.refused(ToolError(type=failure.error_type, message=failure.message, details=details))
+
+    def file_refused(self, refusal: FileRefused) -> Finished:
+        """A file parameter before the request was sent; a file in the output after that."""
+        error, told = refusal.error, {"outcome": "executed"} if self._sent_at else {"sent": False}
+        details: JsonValue = {**error.details, **told} if isinstance(error.details, dict) else {**told}
+        return self.refused(error.model_copy(update={"details": details}), refusal.issues)
 
     def refused(self, error: ToolError, issues: tuple[ValidationIssue, ...] = ()) -> Finished:
         return Finished(error=error, validation_errors=issues, execution_time=self._elapsed(), started_at=self._sent_at, host=self._host)

@@ -7,6 +7,8 @@ Before a request to a tool that is not repeatable leaves, `sent_at` is committed
 import asyncio
 from pathlib import Path
 
+from pydantic import JsonValue
+from pydantic_core import to_json
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
@@ -36,7 +38,15 @@ class CallTool:
     """Joins the supervisor, which runs tools, with the record that something was sent."""
 
     def __init__(
-        self, registry: ToolRegistry, supervisor: Supervisor, calls: CallTable, files: FileParameters, folder: Path, host: str
+        self,
+        registry: ToolRegistry,
+        supervisor: Supervisor,
+        calls: CallTable,
+        files: FileParameters,
+        *,
+        folder: Path,
+        host: str,
+        max_result_bytes: int,
     ) -> None:
         self._registry = registry
         self._supervisor = supervisor
@@ -44,6 +54,7 @@ class CallTool:
         self._files = files
         self._folder = folder
         self._host = host
+        self._max_result_bytes = max_result_bytes
 
     @activity.defn(name=names.CALL)
     async def call_tool(self, request: CallRequest) -> CallOutcome:
@@ -63,7 +74,7 @@ class CallTool:
             except AlreadySent:
                 return attempt.unknown()
             except FileRefused as refusal:
-                return attempt.refused(refusal.error, refusal.issues)
+                return attempt.file_refused(refusal)
             except RuntimeFailure as failure:
                 return _after_failure(attempt, plan, failure)
             except asyncio.CancelledError:
@@ -84,6 +95,7 @@ class CallTool:
             only_if_running=only_if_running,
         )
         output = await self._files.take_in(entry.manifest.output_schema, reply.output, folder)
+        _insist_on_size(output, self._max_result_bytes)
         return attempt.answered(output, reply.duration_s, reply.active_source)
 
 
@@ -98,3 +110,11 @@ def _after_failure(attempt: Attempt, plan: CallPlan, failure: RuntimeFailure) ->
     if info.attempt < MAX_SENDS:
         raise ApplicationError(failure.message, type=names.TOOL_CONNECTION_LOST, category=EXPECTED)
     return attempt.failed(failure)
+
+
+def _insist_on_size(output: JsonValue, limit: int) -> None:
+    """What is written differs from what the tool sent: `1e15` grows fourfold. Raises CallFailed."""
+    size = len(to_json(output))
+    if size > limit:
+        message = f"The tool's answer is {size} bytes of JSON; at most {limit} are taken (TOOL_AGENT_MAX_RESULT_BYTES)."
+        raise CallFailed(ErrorType.OUTPUT_VALIDATION_ERROR, message, {"size": size, "limit": limit, "outcome": "executed"})

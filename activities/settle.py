@@ -16,4 +16,5 @@ class Settle:
 
     @activity.defn(name=names.SETTLE)
     async def settle(self, request: SettleRequest) -> ToolResult:
-        return await self._settlements.settle(request)
+        """The result without the output: all that one workflow task says must fit into one message of 4 MiB."""
+        return (await self._settlements.settle(request)).model_copy(update={"result": None})

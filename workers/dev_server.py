@@ -14,6 +14,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from engine.runtimes.guardian import Guardian
+from engine.runtimes.ownership import Owner
 from workers.failures import CannotRun
 from workers.ports import free_port, require_free
 from workers.settings import Settings
@@ -59,14 +60,17 @@ def read_config(path: Path) -> DevServerConfig:
 
 
 @asynccontextmanager
-async def embedded_temporal(settings: Settings, config: DevServerConfig, folder: Path, guardian: Guardian) -> AsyncGenerator[DevServer]:
+async def embedded_temporal(
+    settings: Settings, config: DevServerConfig, folder: Path, guardian: Guardian, owner: Owner
+) -> AsyncGenerator[DevServer]:
     """Run the server until the block ends; one that dies is started again with its state. Raises CannotRun."""
     port = _port(settings.temporal_port, config.port, config.ip, "TOOL_AGENT_TEMPORAL_PORT")
     ui_port = _port(settings.temporal_ui_port, config.ui_port, config.ip, "TOOL_AGENT_TEMPORAL_UI_PORT")
     command = server_command(temporal_binary(settings.temporal_binary), config, folder, port, ui_port)
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
-    first = await _start(command, config.environment, folder, guardian)
-    keeper = asyncio.create_task(_keep(first, command, config.environment, folder, guardian))
+    environment = {**config.environment, **owner.environment}
+    first = await _start(command, environment, folder, guardian)
+    keeper = asyncio.create_task(_keep(first, command, environment, folder, guardian))
     try:
         yield DevServer(address=f"{config.ip}:{port}", ui_url=f"http://{config.ip}:{ui_port}")
     finally:

@@ -4,6 +4,7 @@ import logging
 import sys
 
 import structlog
+from temporalio.runtime import LoggingConfig, Runtime, TelemetryConfig, TelemetryFilter
 
 __all__ = ["configure_logging"]
 
@@ -24,6 +25,8 @@ def configure_logging(level: int = logging.INFO) -> None:
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
+    core = LoggingConfig(filter=TelemetryFilter(core_level="ERROR", other_level="ERROR"))
+    Runtime.set_default(Runtime(telemetry=TelemetryConfig(logging=core)), error_if_already_set=False)
     logging.basicConfig(level=level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)

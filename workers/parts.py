@@ -77,7 +77,15 @@ def activities_of(
     )
     return Activities(
         admit=Admit(Admissions(store.registry, store.calls, files, limits), supervisor),
-        call=CallTool(store.registry, supervisor, store.calls, files, state.calls, state.host),
+        call=CallTool(
+            store.registry,
+            supervisor,
+            store.calls,
+            files,
+            folder=state.calls,
+            host=state.host,
+            max_result_bytes=settings.max_result_bytes,
+        ),
         settle=Settle(Settlements(store.registry, store.calls)),
         control=ControlTool(store.registry, supervisor, state.tools),
     )

@@ -41,12 +41,12 @@ _UV_VARIABLES = (
 
 @asynccontextmanager
 async def running_runtimes(
-    settings: Settings, state: StateDirectory, guardian: Guardian, builtin: Mapping[str, BuiltinTool]
+    settings: Settings, state: StateDirectory, guardian: Guardian, owner: Owner, builtin: Mapping[str, BuiltinTool]
 ) -> AsyncGenerator[Mapping[str, AnyRuntime]]:
     """By the tag of the source they run. Raises CannotRun when the secrets are not private."""
     secrets = SecretSource(environment(), state.root / "secrets")
     secrets.check()
-    launcher = Launcher(Owner.of_this_process(state.root), guardian, _chosen(_TOOL_VARIABLES), shutil.which("setpriv"))
+    launcher = Launcher(owner, guardian, _chosen(_TOOL_VARIABLES), shutil.which("setpriv"))
     environments = Environments(
         state.root / "environments", uv.find_uv_bin(), launcher, _chosen(_UV_VARIABLES), build_timeout_s=settings.tool_start_timeout_s
     )

@@ -56,9 +56,10 @@ async def running_service(settings: Settings) -> AsyncGenerator[Service]:
         listener = bound_socket(settings)
         stack.callback(listener.close)
         store = await _opened_store(stack, settings, state)
-        guardian = stack.enter_context(Guardian(Owner.of_this_process(state.root)))
-        address, ui_url, client = await _temporal(stack, settings, state, guardian)
-        runtimes = await stack.enter_async_context(running_runtimes(settings, state, guardian, builtin))
+        owner = Owner.of_this_process(state.root)
+        guardian = stack.enter_context(Guardian(owner))
+        address, ui_url, client = await _temporal(stack, settings, state, guardian, owner)
+        runtimes = await stack.enter_async_context(running_runtimes(settings, state, guardian, owner, builtin))
         supervisor = Supervisor(runtimes, store.routes, state.host, cancel_grace_s=settings.stop_grace_s)
         stack.push_async_callback(supervisor.close)
         faults = await import_catalog(store, settings, builtin)
@@ -90,7 +91,9 @@ async def _opened_store(stack: AsyncExitStack, settings: Settings, state: StateD
     return store
 
 
-async def _temporal(stack: AsyncExitStack, settings: Settings, state: StateDirectory, guardian: Guardian) -> tuple[str, str | None, Client]:
+async def _temporal(
+    stack: AsyncExitStack, settings: Settings, state: StateDirectory, guardian: Guardian, owner: Owner
+) -> tuple[str, str | None, Client]:
     """The embedded server, or the one that was named."""
     config = read_config(settings.temporal_config)
     namespace = settings.temporal_namespace or config.namespace
@@ -98,7 +101,7 @@ async def _temporal(stack: AsyncExitStack, settings: Settings, state: StateDirec
         client = await connect(settings.temporal_address, namespace, sandbox=settings.workflow_sandbox, patience_s=_FIND_S)
         await register_search_attributes(client)
         return settings.temporal_address, None, client
-    server = await stack.enter_async_context(embedded_temporal(settings, config, state.temporal, guardian))
+    server = await stack.enter_async_context(embedded_temporal(settings, config, state.temporal, guardian, owner))
     client = await connect(server.address, namespace, sandbox=settings.workflow_sandbox, patience_s=_CONNECT_S)
     await register_search_attributes(client)
     await set_retention(client, config.retention_hours)

@@ -33,11 +33,11 @@ class Settings(BaseSettings):
     allowed_hosts: Annotated[
         tuple[str, ...], NoDecode, Field(description="Host names a request may be addressed to when there is no key; comma-separated.")
     ] = ("127.0.0.1", "localhost", "[::1]")
-    max_params_bytes: Annotated[int, Field(ge=1024, le=1_500_000, description="Bytes of JSON the parameters of a call may have.")] = (
+    max_params_bytes: Annotated[int, Field(ge=1024, le=1_310_720, description="Bytes of JSON the parameters of a call may have.")] = (
         1_048_576
     )
     max_file_bytes: Annotated[int, Field(ge=1, description="Bytes a file may have.")] = 64 * 1_048_576
-    max_result_bytes: Annotated[int, Field(ge=1024, le=1_500_000, description="Bytes of JSON a tool's answer may have.")] = 1_048_576
+    max_result_bytes: Annotated[int, Field(ge=1024, le=1_310_720, description="Bytes of JSON a tool's answer may have.")] = 1_048_576
 
     # Temporal
     temporal_address: Annotated[str | None, Field(description="`host:port` of a server of your own; unset: the embedded one.")] = None

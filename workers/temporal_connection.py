@@ -38,7 +38,15 @@ async def connect(address: str, namespace: str, *, sandbox: bool, patience_s: fl
 
 
 async def register_search_attributes(client: Client) -> None:
-    """A start that names an unregistered attribute is refused by the server, so those that are missing are added."""
+    """A start that names an unregistered attribute is refused by the server, so those that are missing are added. Raises CannotRun."""
+    try:
+        await _add_missing(client)
+    except RPCError as error:
+        wanted = ", ".join(f"{key.name} (Keyword)" for key in names.SEARCH_ATTRIBUTES)
+        raise CannotRun(f"The search attributes {wanted} could not be registered ({error}). Register them by hand.") from error
+
+
+async def _add_missing(client: Client) -> None:
     present = await client.operator_service.list_search_attributes(ListSearchAttributesRequest(namespace=client.namespace))
     missing = {key.name: key.indexed_value_type for key in names.SEARCH_ATTRIBUTES if key.name not in present.custom_attributes}
     if missing:

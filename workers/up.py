@@ -11,15 +11,15 @@ from workers.settings import Settings
 
 __all__ = ["up"]
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
 
 async def up(settings: Settings) -> int:
     """Run until a signal comes or a worker ends by itself. Returns the exit code. Raises CannotRun."""
     console = Console(stderr=True)
     console.print("[bold]Tool Agent[/bold] is starting …")
     asked_to_stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, asked_to_stop.set)
+    _stop_on_signals(asked_to_stop)
     async with running_service(settings) as service:
         console.print(_addresses(service))
         for fault in service.faults:
@@ -28,6 +28,19 @@ async def up(settings: Settings) -> int:
         console.print("Stopping: running calls are given a moment …" if not broken else "[red]A worker ended; stopping.[/red]")
     console.print("Stopped.")
     return 1 if broken else 0
+
+
+def _stop_on_signals(asked_to_stop: asyncio.Event) -> None:
+    """The first signal asks; a second one does what it does anywhere, and the guardian ends what is left."""
+    loop = asyncio.get_running_loop()
+
+    def ask() -> None:
+        asked_to_stop.set()
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
+
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, ask)
 
 
 async def _wait(asked_to_stop: asyncio.Event, service: Service) -> bool:

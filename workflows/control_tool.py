@@ -1,9 +1,9 @@
 """Starting, stopping or destroying a tool, on the host it lives on."""
 
 from temporalio import workflow
+
 from toolagent.client import names, stubs
 from toolagent.contracts.routes import ToolControl, ToolRoute
-
 from workflows import options
 
 __all__ = ["ControlTool"]

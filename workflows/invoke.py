@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, TimeoutError, TimeoutType, is_cancelled_exception
+
 from toolagent.client import stubs
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.steps import (
@@ -19,7 +20,6 @@ from toolagent.contracts.steps import (
     SettleRequest,
 )
 from toolagent.core.results import failed
-
 from workflows import options
 
 __all__ = ["invoke"]
@@ -80,7 +80,8 @@ async def _settle(request: SettleRequest) -> ToolResult:
     """What was done is written down even when the call is cancelled meanwhile."""
     while True:
         try:
-            return await workflow.execute_local_activity(stubs.settle, request, **options.settle(request.plan))
+            settled = await workflow.execute_local_activity(stubs.settle, request, **options.settle(request.plan))
+            return settled.model_copy(update={"result": request.outcome.output}) if settled.status == "success" else settled
         except (asyncio.CancelledError, ActivityError) as error:
             if not is_cancelled_exception(error):
                 raise

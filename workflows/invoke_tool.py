@@ -2,11 +2,11 @@
 
 from pydantic import JsonValue, ValidationError
 from temporalio import workflow
+
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult, ValidationIssue
 from toolagent.core.idempotency import call_id_of_workflow
 from toolagent.core.results import failed
-
 from workflows.invoke import invoke
 
 __all__ = ["InvokeTool"]

@@ -5,6 +5,7 @@ from typing import TypedDict
 
 from temporalio.common import Priority, RetryPolicy
 from temporalio.workflow import ActivityCancellationType
+
 from toolagent.contracts.routes import ToolControl
 from toolagent.contracts.steps import CallPlan
 

@@ -4,17 +4,16 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
-from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.manifest import ToolGroup, ToolManifest
-from toolagent.contracts.records import CatalogFault
-from toolagent.contracts.sources import ToolSource, backend_runtime_of
-
 from engine.registry.formats import groups_json, registry_json, sources_json
 from engine.registry.formats.document import Parsed
 from engine.registry.registry import ToolRegistry
 from engine.store.faults import FaultTable
 from engine.store.groups import GroupTable
 from engine.store.tools import ToolTable
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.manifest import ToolGroup, ToolManifest
+from toolagent.contracts.records import CatalogFault
+from toolagent.contracts.sources import ToolSource, backend_runtime_of
 
 __all__ = ["CatalogImport"]
 

@@ -1,11 +1,10 @@
 """The tool registry (seed 001 §2): which tools exist."""
 
+from engine.store.routes import RouteTable
+from engine.store.tools import ToolTable
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest, ToolStatus
 from toolagent.contracts.sources import ToolSource, backend_runtime_of
-
-from engine.store.routes import RouteTable
-from engine.store.tools import ToolTable
 
 __all__ = ["ToolRegistry"]
 

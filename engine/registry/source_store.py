@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
-from toolagent.contracts.sources import ToolSource
 
 from engine.store.tools import ToolTable
+from toolagent.contracts.sources import ToolSource
 
 __all__ = ["SourceStore", "UnknownToolError"]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from pydantic import JsonValue
+
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.manifest import ToolManifest
 

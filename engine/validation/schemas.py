@@ -6,6 +6,7 @@ from functools import lru_cache
 
 import jsonschema_rs
 from pydantic import JsonValue
+
 from toolagent.contracts.calls import ValidationIssue
 from toolagent.contracts.manifest import JsonSchema
 

@@ -30,7 +30,7 @@ from toolagent.contracts.sources import RemoteSource
 from toolagent.contracts.steps import CallOutcome, CallPlan, CallRequest, Finished, Placement
 from workers.ports import free_port
 
-ANSWER = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 11\r\nConnection: close\r\n\r\n{"ok":true}'
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
 
 
 @dataclass
@@ -38,6 +38,7 @@ class Tool:
     """A raw HTTP server that counts what reaches it and does what it is told."""
 
     url: str = ""
+    answer: bytes = b'{"ok":true}'
     requests: list[bytes] = field(default_factory=list[bytes])
     drop: bool = False
     hang: bool = False
@@ -52,7 +53,7 @@ class Tool:
                 continue
             self.left.set()
         elif not self.drop:
-            writer.write(ANSWER)
+            writer.write(HEAD % len(self.answer) + self.answer)
         writer.close()
 
 
@@ -75,7 +76,7 @@ async def run(database: Database, tmp_path: Path) -> AsyncGenerator[Run]:
     http = HttpExchange()
     supervisor = Supervisor({"remote": RemoteRuntime(http, lambda _name: None)}, routes, "h1", cancel_grace_s=0.2)
     files = FileParameters(FileStore(database, tmp_path / "content", 1000), tmp_path)
-    activity = CallTool(registry, supervisor, calls, files, tmp_path / "calls", "h1")
+    activity = CallTool(registry, supervisor, calls, files, folder=tmp_path / "calls", host="h1", max_result_bytes=100)
 
     async def attempt(
         *urls: str, repeatable: bool = False, number: int = 1, call_id: str = "call-00000001", env: ActivityEnvironment | None = None
@@ -176,3 +177,11 @@ async def test_cancelling_closes_the_connection_and_says_so(run: Run, tool: Tool
     kind, details = failure(await attempt)
     assert (kind, details) == (ErrorType.CANCELLED, {"sent": True, "outcome": "unknown", "tool": "connection_closed"})
     await asyncio.wait_for(tool.left.wait(), 10)
+
+
+async def test_an_answer_that_grows_beyond_the_limit_when_written_is_refused(run: Run, tool: Tool) -> None:
+    tool.answer = b"[" + b",".join([b"1e15"] * 18) + b"]"
+    kind, details = failure(await run(tool.url))
+    assert (len(tool.answer) < 100, kind) == (True, ErrorType.OUTPUT_VALIDATION_ERROR)
+    assert isinstance(details, dict)
+    assert details["outcome"] == "executed"

@@ -5,12 +5,12 @@ import time
 
 import pytest
 from pydantic import JsonValue
-from toolagent.contracts.calls import ErrorType
 
 from engine.runtimes.builtin import builtin_tools
 from engine.runtimes.builtin.calculator import evaluate
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.failures import CallFailed
+from toolagent.contracts.calls import ErrorType
 
 CALCULATOR = builtin_tools(BuiltinOptions())["calculator"]
 

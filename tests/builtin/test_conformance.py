@@ -2,12 +2,12 @@
 
 import pytest
 from pydantic import JsonValue
-from toolagent.contracts.manifest import SideEffectScope, ToolExample, ToolManifest
-from toolagent.contracts.sources import BuiltinSource
 
 from engine.runtimes.builtin import builtin_tools, entries
 from engine.runtimes.builtin.conformance import check_tool
 from engine.runtimes.builtin.options import BuiltinOptions
+from toolagent.contracts.manifest import SideEffectScope, ToolExample, ToolManifest
+from toolagent.contracts.sources import BuiltinSource
 
 TOOLS = builtin_tools(BuiltinOptions())
 SCHEMA: dict[str, JsonValue] = {

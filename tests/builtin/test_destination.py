@@ -5,12 +5,12 @@ from ipaddress import ip_address
 
 import httpx
 import pytest
-from toolagent.contracts.calls import ErrorType
 
 from engine.runtimes.builtin.destination import Destinations, is_public
 from engine.runtimes.builtin.http_request import Arguments, HttpRequest
 from engine.runtimes.failures import CallFailed
 from tests.builtin.conftest import Site
+from toolagent.contracts.calls import ErrorType
 
 
 @pytest.mark.parametrize(

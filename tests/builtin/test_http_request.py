@@ -8,12 +8,12 @@ import tracemalloc
 
 import pytest
 from pydantic import JsonValue
-from toolagent.contracts.calls import ErrorType
 
 from engine.runtimes.builtin import builtin_tools
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.failures import CallFailed
 from tests.builtin.conftest import Site
+from toolagent.contracts.calls import ErrorType
 
 GUARDED = builtin_tools(BuiltinOptions())["http_request"]
 ALLOWED = builtin_tools(BuiltinOptions(http_request_allow=("127.0.0.1",), http_request_max_bytes=1000))["http_request"]

@@ -6,9 +6,6 @@ from pathlib import Path
 
 import pytest
 from pydantic import JsonValue
-from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.manifest import SideEffectScope, ToolManifest
-from toolagent.contracts.sources import BuiltinSource
 
 from engine.runtimes.builtin import builtin_tools
 from engine.runtimes.builtin.options import BuiltinOptions
@@ -16,6 +13,9 @@ from engine.runtimes.builtin.runtime import BuiltinRuntime
 from engine.runtimes.builtin.tool import BuiltinTool
 from engine.runtimes.failures import CallFailed, NotSent, StartFailed
 from engine.runtimes.runtime import Running, Runtime, ToolRequest
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.manifest import SideEffectScope, ToolManifest
+from toolagent.contracts.sources import BuiltinSource
 
 TOOLS = builtin_tools(BuiltinOptions())
 RUNNING = Running(endpoint="builtin:echo", started_at=datetime.now(UTC))

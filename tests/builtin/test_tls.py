@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
-from toolagent.contracts.calls import ErrorType
 
 from engine.runtimes.builtin.destination import Destinations
 from engine.runtimes.builtin.http_request import Arguments, HttpRequest
 from engine.runtimes.failures import CallFailed
 from tests.builtin.conftest import Site
+from toolagent.contracts.calls import ErrorType
 
 OPENSSL = shutil.which("openssl")
 

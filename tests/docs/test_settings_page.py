@@ -11,7 +11,9 @@ DOCS = Path(__file__).parents[2] / "docs"
 def test_every_setting_is_described_with_its_words() -> None:
     page = (DOCS / "settings.md").read_text(encoding="utf-8")
     missing = [
-        name for name, field in Settings.model_fields.items() if f"`TOOL_AGENT_{name.upper()}`" not in page or str(field.description) not in page
+        name
+        for name, field in Settings.model_fields.items()
+        if f"`TOOL_AGENT_{name.upper()}`" not in page or str(field.description) not in page
     ]
     assert missing == []
 

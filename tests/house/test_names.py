@@ -40,6 +40,8 @@ def _stray(statement: ast.stmt) -> bool:
             return False
         case ast.Assign() | ast.AnnAssign():
             return not all(name == "__all__" or CONSTANT.fullmatch(name) for name in _assigned(statement))
+        case ast.Expr(value=ast.Constant(value=str())):
+            return False  # what is said of a constant below it
         case _:
             return True
 

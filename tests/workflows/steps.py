@@ -83,7 +83,7 @@ class Steps:
         at = activity.info().started_time
         if outcome.error is not None:
             return failed(plan.call_id, plan.tool_id, outcome.error, at)
-        return succeeded(plan.call_id, plan.tool_id, outcome.output, at, execution_time=outcome.execution_time, metadata={})
+        return succeeded(plan.call_id, plan.tool_id, None, at, execution_time=outcome.execution_time, metadata={})
 
 
 def cancelled() -> Finished:

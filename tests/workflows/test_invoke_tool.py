@@ -1,6 +1,7 @@
 """One call as a workflow, on a real Temporal server with scripted steps."""
 
 import asyncio
+import random
 import uuid
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -79,6 +80,13 @@ async def test_a_fast_call_needs_no_queue(temporal: Client) -> None:
         handle = await start(temporal, own)
         assert (await handle.result()).status == "success"
     assert await scheduled_activities(handle) == 0
+
+
+async def test_the_largest_parameters_and_answer_fit_into_the_messages_of_a_fast_call(temporal: Client) -> None:
+    text = random.Random(7).randbytes(1_310_720 // 2).hex()[: 1_310_720 - 20]  # noqa: S311 - it only must not compress well
+    async with running(temporal, Steps(fast=True)) as own:
+        result = await (await start(temporal, own, {"tool_id": "echo", "params": {"message": text}})).result()
+    assert result.result == {"message": text}
 
 
 async def test_a_fast_call_of_a_tool_that_stopped_becomes_an_ordinary_one(temporal: Client) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from pydantic import JsonValue, ValidationError
+
 from toolagent.contracts.records import CatalogFault
 
 __all__ = ["Parsed", "faults_of", "members", "read_object"]

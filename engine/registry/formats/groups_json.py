@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from pydantic import ValidationError
-from toolagent.contracts.manifest import ToolGroup
-from toolagent.contracts.records import CatalogFault
 
 from engine.registry.formats.document import Parsed, faults_of, members, read_object
+from toolagent.contracts.manifest import ToolGroup
+from toolagent.contracts.records import CatalogFault
 
 __all__ = ["FILE_NAME", "parse"]
 

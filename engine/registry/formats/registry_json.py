@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from pydantic import JsonValue, ValidationError
-from toolagent.contracts.manifest import ToolManifest
-from toolagent.contracts.records import CatalogFault
 
 from engine.registry.formats.document import Parsed, faults_of, members, read_object
 from engine.validation.schemas import schema_faults
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.records import CatalogFault
 
 __all__ = ["FILE_NAME", "parse"]
 

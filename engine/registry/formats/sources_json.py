@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
-from toolagent.contracts.records import CatalogFault
-from toolagent.contracts.sources import ToolSource
 
 from engine.registry.formats.document import Parsed, faults_of, read_object
+from toolagent.contracts.records import CatalogFault
+from toolagent.contracts.sources import ToolSource
 
 __all__ = ["FILE_NAME", "parse"]
 

@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 
-from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.sources import BuiltinSource
-
 from engine.runtimes.builtin import calculator, echo, http_request
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.builtin.tool import BuiltinTool
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.sources import BuiltinSource
 
 __all__ = ["builtin_tools", "entries"]
 

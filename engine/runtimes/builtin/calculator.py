@@ -9,12 +9,12 @@ from typing import Annotated, cast
 
 from pydantic import Field, WithJsonSchema
 from simpleeval import InvalidExpression, SimpleEval
-from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.manifest import PermissionClass, SideEffectScope, ToolExample, ToolManifest
 
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.builtin.tool import BuiltinTool, ToolArguments, ToolOutput, TypedTool, schema_of
 from engine.runtimes.failures import CallFailed
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.manifest import PermissionClass, SideEffectScope, ToolExample, ToolManifest
 
 __all__ = ["Arguments", "Result", "evaluate", "run", "tool"]
 

@@ -2,11 +2,11 @@
 
 import jsonschema_rs
 from pydantic import JsonValue
-from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.manifest import ToolExample
 
 from engine.runtimes.builtin.tool import BuiltinTool
 from engine.runtimes.failures import CallFailed
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.manifest import ToolExample
 
 __all__ = ["check_tool"]
 

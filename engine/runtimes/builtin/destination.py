@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 import httpx
-from toolagent.contracts.calls import ErrorType
 
 from engine.runtimes.builtin.options import ALLOW_SETTING
 from engine.runtimes.failures import CallFailed
+from toolagent.contracts.calls import ErrorType
 
 __all__ = ["Address", "Destinations", "PinnedTransport", "Resolve", "is_public", "resolve"]
 

@@ -1,10 +1,10 @@
 """Returns what it is given."""
 
 from pydantic import JsonValue
-from toolagent.contracts.manifest import PermissionClass, SideEffectScope, ToolExample, ToolManifest
 
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.builtin.tool import BuiltinTool, ToolArguments, ToolOutput, TypedTool, schema_of
+from toolagent.contracts.manifest import PermissionClass, SideEffectScope, ToolExample, ToolManifest
 
 __all__ = ["Arguments", "Result", "run", "tool"]
 

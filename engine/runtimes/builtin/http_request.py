@@ -8,14 +8,14 @@ from typing import Annotated, Literal, NoReturn
 
 import httpx
 from pydantic import Field, JsonValue, field_validator, model_validator
-from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.manifest import PermissionClass, SideEffectScope, ToolExample, ToolManifest
 
 from engine.runtimes.builtin.destination import Destinations, PinnedTransport
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.builtin.response_body import ACCEPT_ENCODING, BodyEncoding, as_json, read_body
 from engine.runtimes.builtin.tool import BuiltinTool, ToolArguments, ToolOutput, TypedTool, schema_of
 from engine.runtimes.failures import CallFailed
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.manifest import PermissionClass, SideEffectScope, ToolExample, ToolManifest
 
 __all__ = ["Arguments", "HttpRequest", "Result", "tool"]
 

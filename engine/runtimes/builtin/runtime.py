@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from pydantic import JsonValue
-from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.manifest import SideEffectScope, ToolManifest
-from toolagent.contracts.sources import BuiltinSource
 
 from engine.runtimes.builtin.tool import BuiltinTool
 from engine.runtimes.failures import CallFailed, NotSent, StartFailed
 from engine.runtimes.runtime import Progress, Running, ToolRequest
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.manifest import SideEffectScope, ToolManifest
+from toolagent.contracts.sources import BuiltinSource
 
 __all__ = ["BuiltinRuntime"]
 

@@ -7,10 +7,10 @@ from typing import Generic, Protocol, TypeVar
 import jsonschema_rs
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
-from toolagent.contracts.calls import ErrorType, ValidationIssue
-from toolagent.contracts.manifest import JsonSchema, ToolManifest
 
 from engine.runtimes.failures import CallFailed
+from toolagent.contracts.calls import ErrorType, ValidationIssue
+from toolagent.contracts.manifest import JsonSchema, ToolManifest
 
 __all__ = ["BuiltinTool", "ToolArguments", "ToolOutput", "TypedTool", "schema_of"]
 

@@ -40,7 +40,7 @@ async def call_tool(_request: CallRequest) -> CallOutcome:
 
 @activity.defn(name=names.SETTLE)
 async def settle(_request: SettleRequest) -> ToolResult:
-    """Check the output and record how the call ended."""
+    """Check the output and record how the call ended. The result comes back without the output, which the workflow has already."""
     _bodiless()
 
 

@@ -1,0 +1,1 @@
+"""HTTP in, client calls out, and reads of the registry."""

@@ -1,0 +1,36 @@
+"""The front door, put together."""
+
+from fastapi import FastAPI
+from starlette.middleware import Middleware
+
+from api.body_limit import BODY_SLACK, BodyLimit
+from api.documentation import DESCRIPTION, TAGS, Documented
+from api.errors import handle_errors
+from api.ports import Doors
+from api.routes import ROUTERS
+from api.security import Gate
+
+__all__ = ["create_app"]
+
+
+def create_app(doors: Doors) -> FastAPI:
+    """The HTTP interface before these doors. Raises ValueError for an empty API key."""
+    if doors.api_key == "":
+        raise ValueError("An empty API key protects nothing: set TOOL_AGENT_API_KEY to a long random text, or unset it.")
+    uploads = {"/files": doors.limits.max_file_bytes + BODY_SLACK}
+    app = Documented(
+        title="Tool Agent",
+        description=DESCRIPTION,
+        version="1",
+        openapi_tags=TAGS,
+        redirect_slashes=False,
+        middleware=[
+            Middleware(Gate, api_key=doors.api_key, allowed_hosts=doors.allowed_hosts),
+            Middleware(BodyLimit, default=doors.limits.max_params_bytes + BODY_SLACK, by_path=uploads),
+        ],
+    )
+    app.state.doors = doors
+    handle_errors(app)
+    for router in ROUTERS:
+        app.include_router(router)
+    return app

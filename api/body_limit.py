@@ -1,0 +1,79 @@
+"""Bodies are bounded while they are read, whatever their Content-Length says.
+
+Starlette's own limit answers in plain text, and closes the connection on clients that are still writing.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from api.errors import STATUS, Refusal, refusal_response
+from api.problems import ProblemKind
+
+__all__ = ["BODY_SLACK", "DRAINED", "BodyLimit"]
+
+BODY_SLACK = 65_536
+"""Bytes a body may have besides what it is there for: the other fields of a call, the headers of a form's parts."""
+
+DRAINED = 8 * 1_048_576
+"""Bytes, besides twice the limit, that are read and dropped so that the client comes to reading the refusal."""
+
+_DRAIN_TIMEOUT_S = 5.0
+
+
+class BodyLimit:
+    """Refuses bodies of more than `default` bytes; `by_path` holds other bounds."""
+
+    def __init__(self, app: ASGIApp, default: int, by_path: Mapping[str, int]) -> None:
+        self._app = app
+        self._default = default
+        self._by_path = by_path
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        limit = self._by_path.get(scope["path"], self._default)
+        announced = Headers(scope=scope).get("content-length", "")
+        if announced.isdecimal() and int(announced[:20]) > limit:
+            await _drain(receive, limit)
+            await refusal_response(Refusal(ProblemKind.BODY_TOO_LARGE, _detail(limit)))(scope, receive, send)
+            return
+        await self._app(scope, _bounded(receive, limit), send)
+
+
+def _bounded(receive: Receive, limit: int) -> Receive:
+    taken = 0
+
+    async def bounded() -> Message:
+        nonlocal taken
+        message = await receive()
+        taken += len(message.get("body", b""))
+        if taken > limit:
+            if message.get("more_body"):
+                await _drain(receive, limit)
+            # FastAPI lets nothing but this type out of the reading of a body.
+            raise HTTPException(STATUS[ProblemKind.BODY_TOO_LARGE], _detail(limit))
+        return message
+
+    return bounded
+
+
+async def _drain(receive: Receive, limit: int) -> None:
+    """A client that writes all before it reads would see its connection reset instead of the answer."""
+    left = 0
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_DRAIN_TIMEOUT_S):
+            while left > 0:
+                message = await receive()
+                left -= len(message.get("body", b""))
+                if not message.get("more_body"):
+                    return
+
+
+def _detail(limit: int) -> str:
+    return f"The body has more than the {limit} bytes that are taken here. POST /files takes files."

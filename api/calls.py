@@ -1,0 +1,95 @@
+"""From a request to a call, and from its end to an answer."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Header
+from starlette.responses import Response
+
+from api.bodies import RunToolBody, Selection, SelectToolBody, TaskAccepted
+from api.body_limit import BODY_SLACK
+from api.doors import Behind
+from api.errors import Refusal, result_response
+from api.ports import Calls
+from api.problems import ProblemField, ProblemKind
+from toolagent.client.failures import AnswerPendingError, CallRefusedError
+from toolagent.contracts.calls import CallMode, IdempotencyKey, ToolCall, ToolResult
+from toolagent.contracts.identifiers import CallId
+from toolagent.contracts.tasks import TaskState
+from toolagent.core.idempotency import call_id_for_key
+
+__all__ = ["Selected", "Taken", "TakenCall", "answer", "selection", "selection_of"]
+
+_CHOSEN = "With an idempotency key the call id follows from the key; leave out X-Call-Id."
+_TWO_KEYS = "The header and `idempotency_key` in the body differ; give one of them."
+
+
+@dataclass(frozen=True, slots=True)
+class TakenCall:
+    """A call, and the id its caller chose for it."""
+
+    call: ToolCall
+    call_id: str | None = None
+
+
+def _take(
+    body: RunToolBody,
+    doors: Behind,
+    idempotency_key: Annotated[
+        IdempotencyKey | None, Header(alias="Idempotency-Key", description="The same key again is the same call, and runs once.")
+    ] = None,
+    x_call_id: Annotated[CallId | None, Header(alias="X-Call-Id", description="The call's id, where there is no key.")] = None,
+) -> TakenCall:
+    if idempotency_key is not None and body.idempotency_key not in {None, idempotency_key}:
+        raise _bad_header("Idempotency-Key", _TWO_KEYS)
+    key = idempotency_key if idempotency_key is not None else body.idempotency_key
+    if key is not None and x_call_id not in {None, call_id_for_key(body.caller.caller_id, key)}:
+        raise _bad_header("X-Call-Id", _CHOSEN)
+    call = ToolCall.model_validate({**body.model_dump(), "idempotency_key": key})
+    return TakenCall(_bounded(call, doors.limits.max_params_bytes), x_call_id)
+
+
+def _select(body: SelectToolBody, doors: Behind) -> TakenCall:
+    return TakenCall(_bounded(ToolCall.model_validate(body.model_dump()), doors.limits.max_params_bytes))
+
+
+Taken = Annotated[TakenCall, Depends(_take)]
+Selected = Annotated[TakenCall, Depends(_select)]
+
+
+async def answer(client: Calls, taken: TakenCall) -> Response:
+    """202 with the task for `mode: async`, else the result. Raises ToolAgentError, which carries the result to answer with."""
+    if taken.call.mode is CallMode.SYNC:
+        return result_response(await client.run(taken.call, taken.call_id))
+    task = TaskAccepted(task_id=await client.start(taken.call, taken.call_id), status=TaskState.PENDING)
+    headers = {"Location": f"/tasks/{task.task_id}", "X-Call-Id": task.task_id}
+    return Response(task.model_dump_json(), 202, headers, "application/json")
+
+
+async def selection(client: Calls, taken: TakenCall) -> Response:
+    """The result, or why there is none (yet), in the form of seed 001 §7."""
+    result = await _end_of(client, taken)
+    return result_response(result, selection_of(result).model_dump_json())
+
+
+def selection_of(result: ToolResult) -> Selection:
+    return Selection(status=result.status, result=result.result, error=result.error)
+
+
+async def _end_of(client: Calls, taken: TakenCall) -> ToolResult:
+    try:
+        return await client.run(taken.call, taken.call_id)
+    except (CallRefusedError, AnswerPendingError) as error:
+        return error.result
+
+
+def _bounded(call: ToolCall, max_params_bytes: int) -> ToolCall:
+    """`1e15` grows when it is written out: what goes to Temporal is measured as it goes there."""
+    limit = max_params_bytes + BODY_SLACK
+    if (size := len(call.model_dump_json().encode())) > limit:
+        raise Refusal(ProblemKind.BODY_TOO_LARGE, f"The call is {size} bytes of JSON when written out; at most {limit} are taken.")
+    return call
+
+
+def _bad_header(name: str, message: str) -> Refusal:
+    return Refusal(ProblemKind.INVALID_REQUEST, f"{name}: {message}", errors=(ProblemField(field=name, message=message),))

@@ -1,0 +1,136 @@
+"""What the OpenAPI document says besides what follows from the types."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI
+from pydantic import JsonValue
+
+from api.errors import REASON_STATUS, STATUS, status_of
+from api.problems import MEDIA_TYPE, Kind, Problem, ProblemKind
+from toolagent.contracts.calls import ErrorType, ToolError, ToolResult, ValidationIssue
+from toolagent.contracts.contract import Contract
+from toolagent.core.results import IDEMPOTENCY_CONFLICT, TOO_LARGE, failed, succeeded
+
+__all__ = ["DESCRIPTION", "SUCCESS", "TAGS", "Documented", "Responses", "call_responses", "problem_responses"]
+
+Responses = dict[int | str, dict[str, Any]]
+"""As FastAPI declares its parameter `responses`."""
+
+DESCRIPTION = """Calls tools durably. Every way of calling is the same workflow on Temporal: a client that goes away loses nothing,
+`GET /tasks/{call id}` has the result.
+
+Once a body parses, every answer of a call is a `ToolResult`, whatever its HTTP status. Errors of body, route and authentication
+are problem documents (`application/problem+json`, RFC 9457); `type` names the problem for a program.
+"""
+
+TAGS = [
+    {"name": "calls", "description": "Calling tools."},
+    {"name": "tools", "description": "Finding, starting and stopping tools."},
+    {"name": "tasks", "description": "Following and cancelling calls."},
+    {"name": "files", "description": "Files for tools whose parameters have `format: file-path`."},
+    {"name": "service", "description": "The service itself."},
+]
+
+_PROBLEM = {"schema": {"$ref": "#/components/schemas/Problem"}}
+_AT = datetime(2026, 3, 26, 10, 30, tzinfo=UTC)
+_CALL_ID = "call-5f0c8e0a7d3b4c4f9c0f2d1f6a3b7e21"
+
+SUCCESS = succeeded(
+    _CALL_ID,
+    "image_compress_api",
+    {"compressed_size": 256000, "compression_ratio": 0.25},
+    _AT,
+    execution_time=0.31,
+    metadata={"version": "1.0.0", "fast": False},
+)
+
+_CALL_MESSAGES: Mapping[ErrorType, str] = {
+    ErrorType.TOOL_NOT_FOUND: "There is no tool 'image_sticher'. Did you mean image_stitcher?",
+    ErrorType.VALIDATION_ERROR: "The parameters do not fit the tool's input schema: $.quality: 101 is greater than the maximum of 100",
+    ErrorType.PERMISSION_DENIED: "The tool may only run when a person has confirmed the call.",
+    ErrorType.SECURITY_ERROR: "The address 169.254.169.254 is not one that tools may reach.",
+    ErrorType.BUDGET_EXCEEDED: "The call would exceed this month's budget.",
+    ErrorType.REJECTED: "No slot became free in time.",
+    ErrorType.CANCELLED: "The call was cancelled.",
+    ErrorType.TIMEOUT: "The tool did not answer within 30 s.",
+    ErrorType.EXECUTION_ERROR: "The tool answered 500.",
+    ErrorType.DEPENDENCY_ERROR: "The tool's environment could not be built.",
+    ErrorType.OUTPUT_VALIDATION_ERROR: "The tool ran, but its output does not fit its output schema.",
+    ErrorType.EXECUTOR_NOT_FOUND: "Nothing here can run sources of type docker.",
+    ErrorType.UNAVAILABLE: "Temporal does not answer (UNAVAILABLE); whether the call was taken can be asked for by its id.",
+}
+_PROBLEM_MESSAGES: Mapping[ProblemKind, str] = {
+    ProblemKind.MALFORMED_JSON: "The body is not JSON: trailing comma at line 1 column 22.",
+    ProblemKind.MALFORMED_BODY: "Missing boundary in multipart.",
+    ProblemKind.INVALID_REQUEST: "The request is not of the right form: tool: There is no such field.",
+    ProblemKind.BODY_TOO_LARGE: "The body has more than the 1114112 bytes that are taken here. POST /files takes files.",
+    ProblemKind.UNSUPPORTED_MEDIA_TYPE: "The Content-Type must be application/json; it is 'text/plain'.",
+    ProblemKind.TASK_NOT_FOUND: "There is no task 'call-00000000'.",
+    ProblemKind.FILE_NOT_FOUND: "There is no file 'file_00000000000000000000000000000000'.",
+}
+_ERRORS: Mapping[Kind, JsonValue] = {
+    ProblemKind.INVALID_REQUEST: [{"field": "tool", "message": "There is no such field."}],
+    ProblemKind.MALFORMED_JSON: [{"field": "body", "message": "trailing comma at line 1 column 22"}],
+}
+_REASONS = {
+    TOO_LARGE: "The parameters are 1050000 bytes of JSON; at most 1048576 are taken. POST /files takes files.",
+    IDEMPOTENCY_CONFLICT: "This idempotency key or call id was used for another call: other tool, version or params. Choose a new one.",
+}
+_ISSUE = ValidationIssue(path="$.quality", message="101 is greater than the maximum of 100", keyword="maximum")
+
+
+class Documented(FastAPI):
+    """Adds the shape of problems, which no handler returns, to the document."""
+
+    def openapi(self) -> dict[str, object]:
+        document: dict[str, dict[str, dict[str, JsonValue]]] = super().openapi()
+        schemas = document["components"]["schemas"]
+        if "Problem" not in schemas:
+            problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
+            schemas |= {**problem.pop("$defs"), "Problem": problem}
+        return {**document}
+
+
+def problem_responses(*kinds: Kind) -> Responses:
+    """The problems a route answers with, and in `default` those that every route does (authentication, host, internal)."""
+    examples: dict[int, dict[str, JsonValue]] = {}
+    for kind in kinds:
+        examples.setdefault(STATUS[kind].value, {})[kind.value] = {"value": _problem_example(kind)}
+    return {"default": _described("Any other refusal.", {MEDIA_TYPE: _PROBLEM})} | {
+        status: _described(HTTPStatus(status).phrase, {MEDIA_TYPE: _PROBLEM | {"examples": found}}) for status, found in examples.items()
+    }
+
+
+def call_responses(shape: type[Contract], success: Contract, example: Callable[[ToolResult], Contract], *kinds: Kind) -> Responses:
+    """Every way a call can end, in the shape that `example` makes of its result, and the problems of a body that is no call."""
+    endings: dict[int, dict[str, JsonValue]] = {200: {"success": {"value": success.model_dump(mode="json")}}}
+    for error_type, reason in [*((error_type, None) for error_type in ErrorType), *REASON_STATUS]:
+        result = _result_example(error_type, reason)
+        endings.setdefault(status_of(result).value, {})[reason or error_type.value] = {"value": example(result).model_dump(mode="json")}
+    responses = problem_responses(*kinds)
+    for status, examples in endings.items():
+        problem: dict[str, object] = responses.get(status, {}).get("content", {})
+        content = {"application/json": {"examples": examples}} | problem
+        responses[status] = _described(HTTPStatus(status).phrase, content) | {"model": shape}
+    return responses
+
+
+def _described(description: str, content: Mapping[str, object]) -> dict[str, object]:
+    return {"description": description, "content": content}
+
+
+def _problem_example(kind: Kind) -> JsonValue:
+    title = kind.value.replace("_", " ").capitalize()
+    detail = _CALL_MESSAGES[kind] if isinstance(kind, ErrorType) else _PROBLEM_MESSAGES[kind]
+    example: dict[str, JsonValue] = {"type": kind.value, "title": title, "status": STATUS[kind].value, "detail": detail}
+    return example | ({"errors": _ERRORS[kind]} if kind in _ERRORS else {})
+
+
+def _result_example(error_type: ErrorType, reason: str | None) -> ToolResult:
+    message = _REASONS[reason] if reason else _CALL_MESSAGES[error_type]
+    issues = (_ISSUE,) if error_type is ErrorType.VALIDATION_ERROR and reason is None else ()
+    error = ToolError(type=error_type, message=message, details={"reason": reason} if reason else None)
+    return failed(_CALL_ID, "image_compress_api", error, _AT, validation_errors=issues)

@@ -1,0 +1,183 @@
+"""The one table from error to HTTP status, and the handlers that answer by it.
+
+Refusal                  what the front door itself refuses
+HTTPException            what FastAPI and Starlette refuse: no such route, wrong method, a body that cannot be read
+RequestValidationError   a body or header of the wrong form
+ControlFailedError       a tool could not be started or stopped
+ToolAgentError           a call without an ordinary end; answered with its ToolResult
+FileTooLargeError, StoreUnavailableError
+Exception                ours to repair; the caller learns nothing of it
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
+from typing import TypeVar, cast
+
+import structlog
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from pydantic import JsonValue
+from pydantic_core import ErrorDetails
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from api.problems import Kind, ProblemField, ProblemKind, problem_response
+from toolagent.client.failures import ControlFailedError, ToolAgentError
+from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
+from toolagent.core.failures import FileTooLargeError, StoreUnavailableError
+from toolagent.core.results import IDEMPOTENCY_CONFLICT, TOO_LARGE, reason_of
+
+__all__ = ["REASON_STATUS", "STATUS", "Refusal", "handle_errors", "refusal_response", "result_response", "status_of"]
+
+STATUS: Mapping[Kind, HTTPStatus] = {
+    ErrorType.TOOL_NOT_FOUND: HTTPStatus.NOT_FOUND,
+    ErrorType.VALIDATION_ERROR: HTTPStatus.UNPROCESSABLE_ENTITY,
+    ErrorType.PERMISSION_DENIED: HTTPStatus.FORBIDDEN,
+    ErrorType.SECURITY_ERROR: HTTPStatus.FORBIDDEN,
+    ErrorType.BUDGET_EXCEEDED: HTTPStatus.PAYMENT_REQUIRED,
+    ErrorType.REJECTED: HTTPStatus.TOO_MANY_REQUESTS,
+    ErrorType.CANCELLED: HTTPStatus.CONFLICT,
+    ErrorType.TIMEOUT: HTTPStatus.GATEWAY_TIMEOUT,
+    ErrorType.EXECUTION_ERROR: HTTPStatus.BAD_GATEWAY,
+    ErrorType.DEPENDENCY_ERROR: HTTPStatus.BAD_GATEWAY,
+    ErrorType.OUTPUT_VALIDATION_ERROR: HTTPStatus.BAD_GATEWAY,
+    ErrorType.EXECUTOR_NOT_FOUND: HTTPStatus.NOT_IMPLEMENTED,
+    ErrorType.UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
+    ProblemKind.MALFORMED_BODY: HTTPStatus.BAD_REQUEST,
+    ProblemKind.MALFORMED_JSON: HTTPStatus.BAD_REQUEST,
+    ProblemKind.INVALID_REQUEST: HTTPStatus.UNPROCESSABLE_ENTITY,
+    ProblemKind.BODY_TOO_LARGE: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    ProblemKind.UNSUPPORTED_MEDIA_TYPE: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    ProblemKind.UNAUTHORIZED: HTTPStatus.UNAUTHORIZED,
+    ProblemKind.FOREIGN_HOST: HTTPStatus.MISDIRECTED_REQUEST,
+    ProblemKind.FOREIGN_ORIGIN: HTTPStatus.FORBIDDEN,
+    ProblemKind.ROUTE_NOT_FOUND: HTTPStatus.NOT_FOUND,
+    ProblemKind.METHOD_NOT_ALLOWED: HTTPStatus.METHOD_NOT_ALLOWED,
+    ProblemKind.TASK_NOT_FOUND: HTTPStatus.NOT_FOUND,
+    ProblemKind.FILE_NOT_FOUND: HTTPStatus.NOT_FOUND,
+    ProblemKind.INTERNAL_ERROR: HTTPStatus.INTERNAL_SERVER_ERROR,
+}
+"""One HTTP status for each error type (DESIGN §3) and each kind of problem."""
+
+REASON_STATUS: Mapping[tuple[ErrorType, str], HTTPStatus] = {
+    (ErrorType.VALIDATION_ERROR, TOO_LARGE): HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    (ErrorType.REJECTED, IDEMPOTENCY_CONFLICT): HTTPStatus.CONFLICT,
+}
+"""Where the reason inside an error type has a status of its own."""
+
+_RETRY: Mapping[str, str] = {"Retry-After": "1"}
+_MAX_LISTED = 50
+_KINDS_OF_STATUS = {404: ProblemKind.ROUTE_NOT_FOUND, 405: ProblemKind.METHOD_NOT_ALLOWED, 413: ProblemKind.BODY_TOO_LARGE}
+
+ErrorT = TypeVar("ErrorT", bound=Exception)
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class Refusal(Exception):
+    """A request that is not served; the answer is a problem of this kind."""
+
+    def __init__(
+        self,
+        kind: Kind,
+        detail: str,
+        *,
+        errors: tuple[ProblemField, ...] = (),
+        details: JsonValue = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.kind: Kind = kind
+        self.detail = detail
+        self.errors = errors
+        self.details = details
+        self.headers = headers
+
+
+def status_of(result: ToolResult) -> HTTPStatus:
+    """The HTTP status of an ended call."""
+    if result.error is None:
+        return HTTPStatus.OK
+    return REASON_STATUS.get((result.error.type, reason_of(result) or ""), STATUS[result.error.type])
+
+
+def result_response(result: ToolResult, body: str | None = None) -> Response:
+    """An ended call as an answer; `body` is its JSON where that is not the result itself."""
+    headers = {"X-Call-Id": result.call_id} | dict(_retry_headers(result.error))
+    return Response(body or result.model_dump_json(), status_of(result), headers, "application/json")
+
+
+def refusal_response(refusal: Refusal) -> Response:
+    return problem_response(
+        refusal.kind,
+        STATUS[refusal.kind],
+        refusal.detail,
+        errors=refusal.errors,
+        details=refusal.details,
+        headers=refusal.headers,
+    )
+
+
+def handle_errors(app: FastAPI) -> None:
+    """Have every error answered here."""
+    _handle(app, Refusal, refusal_response)
+    _handle(app, HTTPException, _http_problem)
+    _handle(app, RequestValidationError, _invalid_request)
+    _handle(app, ToolAgentError, lambda error: result_response(error.result))
+    _handle(app, ControlFailedError, lambda error: _control_problem(error.error))
+    _handle(app, FileTooLargeError, lambda error: refusal_response(Refusal(ProblemKind.BODY_TOO_LARGE, str(error))))
+    _handle(app, StoreUnavailableError, _store_problem)
+    app.add_exception_handler(Exception, _unexpected)
+
+
+def _handle(app: FastAPI, kind: type[ErrorT], respond: Callable[[ErrorT], Response]) -> None:
+    async def handler(_request: Request, error: Exception) -> Response:
+        return respond(cast("ErrorT", error))
+
+    as_declared: Callable[[Request, Exception], Awaitable[Response]] = handler
+    app.add_exception_handler(kind, as_declared)
+
+
+def _http_problem(error: HTTPException) -> Response:
+    status = HTTPStatus(error.status_code)
+    kind = _KINDS_OF_STATUS.get(status, ProblemKind.MALFORMED_BODY)
+    detail = "There is no such path; /docs lists what there is." if kind is ProblemKind.ROUTE_NOT_FOUND else error.detail
+    return problem_response(kind, status, detail, headers=error.headers)
+
+
+def _invalid_request(error: RequestValidationError) -> Response:
+    found = cast("list[ErrorDetails]", error.errors())
+    errors = tuple(ProblemField(field=_field(one["loc"]), message=_message(one)) for one in found[:_MAX_LISTED])
+    more = f" (and {len(found) - _MAX_LISTED} more)" if len(found) > _MAX_LISTED else ""
+    listed = "; ".join(f"{one.field}: {one.message}" for one in errors[:3])
+    return refusal_response(Refusal(ProblemKind.INVALID_REQUEST, f"The request is not of the right form: {listed}{more}", errors=errors))
+
+
+def _field(location: tuple[int | str, ...]) -> str:
+    """Where it is wrong: in the body unless said otherwise."""
+    place, *path = location
+    if not path:
+        return str(place)
+    return str(path[0]) if place == "header" else ".".join(map(str, path))[:200]
+
+
+def _message(error: ErrorDetails) -> str:
+    return "There is no such field." if error["type"] == "extra_forbidden" else error["msg"]
+
+
+def _control_problem(error: ToolError) -> Response:
+    return problem_response(error.type, STATUS[error.type], error.message, details=error.details, headers=_retry_headers(error))
+
+
+def _store_problem(error: StoreUnavailableError) -> Response:
+    _log.error("store_unavailable", reason=str(error))
+    return refusal_response(Refusal(ErrorType.UNAVAILABLE, "The database does not answer now; ask again.", headers=_RETRY))
+
+
+def _retry_headers(error: ToolError | None) -> Mapping[str, str]:
+    return _RETRY if error is not None and error.type is ErrorType.UNAVAILABLE else {}
+
+
+async def _unexpected(request: Request, error: Exception) -> Response:
+    _log.error("request_failed", method=request.method, path=request.url.path, exc_info=error)
+    return refusal_response(Refusal(ProblemKind.INTERNAL_ERROR, "Something went wrong in the service; its log says what."))

@@ -1,0 +1,53 @@
+"""Calling tools."""
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from api.bodies import Selection, TaskAccepted
+from api.calls import Selected, Taken, answer, selection, selection_of
+from api.documentation import SUCCESS, call_responses
+from api.doors import Behind
+from api.problems import ProblemKind
+from api.strict_json import StrictRoute
+from toolagent.contracts.calls import ToolResult
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["calls"], route_class=StrictRoute)
+
+_BODY_PROBLEMS = (
+    ProblemKind.MALFORMED_JSON,
+    ProblemKind.INVALID_REQUEST,
+    ProblemKind.BODY_TOO_LARGE,
+    ProblemKind.UNSUPPORTED_MEDIA_TYPE,
+)
+_ACCEPTED = {"task_id": SUCCESS.call_id, "status": "pending"}
+
+
+@router.post(
+    "/run_tool",
+    summary="Call a tool",
+    response_model=ToolResult,
+    responses={
+        **call_responses(ToolResult, SUCCESS, lambda result: result, *_BODY_PROBLEMS),
+        202: {
+            "model": TaskAccepted,
+            "description": "`mode: async`: the call goes on under this id (also in `Location`).",
+            "content": {"application/json": {"example": _ACCEPTED}},
+        },
+    },
+)
+async def run_tool(taken: Taken, doors: Behind) -> Response:
+    """The tool is started if it does not run. The call's id is in the header `X-Call-Id` of every answer."""
+    return await answer(doors.client, taken)
+
+
+@router.post(
+    "/select_tool",
+    summary="Call a tool, in the form of the first interface",
+    response_model=Selection,
+    responses=call_responses(Selection, selection_of(SUCCESS), selection_of, *_BODY_PROBLEMS),
+)
+async def select_tool(taken: Selected, doors: Behind) -> Response:
+    """As `/run_tool`, with the result reduced to status, result and error."""
+    return await selection(doors.client, taken)

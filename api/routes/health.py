@@ -1,0 +1,36 @@
+"""Whether the service is ready."""
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from api.bodies import Health
+from api.documentation import problem_responses
+from api.doors import Behind
+from api.readiness import health
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["service"])
+
+_NOT_READY = Health(status="unavailable", checks={"temporal": "Connection refused", "database": "ok", "worker": "ok"})
+
+
+@router.get(
+    "/health",
+    summary="What is ready and what is not",
+    response_model=Health,
+    responses={
+        **problem_responses(),
+        200: {
+            "content": {"application/json": {"example": {"status": "ok", "checks": {"temporal": "ok", "database": "ok", "worker": "ok"}}}}
+        },
+        503: {
+            "model": Health,
+            "description": "Something is not ready; its reason says why.",
+            "content": {"application/json": {"example": _NOT_READY.model_dump(mode="json")}},
+        },
+    },
+)
+async def get_health(doors: Behind) -> Response:
+    """Never needs the key. Takes three seconds at most."""
+    return await health(doors.checks)

@@ -1,0 +1,31 @@
+"""Finding tools."""
+
+from fastapi import APIRouter
+
+from api.bodies import Matches, SearchToolsBody
+from api.documentation import problem_responses
+from api.doors import Behind
+from api.problems import ProblemKind
+from api.strict_json import StrictRoute
+from api.tool_views import matches_for
+from toolagent.contracts.calls import ErrorType
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["tools"], route_class=StrictRoute)
+
+
+@router.post(
+    "/search_tools",
+    summary="Find tools by words and category",
+    responses=problem_responses(
+        ProblemKind.MALFORMED_JSON,
+        ProblemKind.INVALID_REQUEST,
+        ProblemKind.BODY_TOO_LARGE,
+        ProblemKind.UNSUPPORTED_MEDIA_TYPE,
+        ErrorType.UNAVAILABLE,
+    ),
+)
+async def search_tools(wanted: SearchToolsBody, doors: Behind) -> Matches:
+    """The best match first. An empty body object finds all tools."""
+    return await matches_for(doors, wanted)

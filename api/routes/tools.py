@@ -1,0 +1,59 @@
+"""What tools there are, how they run, and starting and stopping them."""
+
+from fastapi import APIRouter
+
+from api.bodies import StoppedTool, ToolDestroyed, ToolDetail, ToolListing, ToolStarted, ToolStates
+from api.documentation import problem_responses
+from api.doors import Behind
+from api.tool_views import control, states_of_tools, table_of_tools, tool_detail
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.routes import ControlAction
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["tools"])
+
+_UNAVAILABLE = problem_responses(ErrorType.UNAVAILABLE)
+_ONE_TOOL = problem_responses(ErrorType.TOOL_NOT_FOUND, ErrorType.UNAVAILABLE)
+_CONTROLLED = problem_responses(
+    ErrorType.TOOL_NOT_FOUND,
+    ErrorType.UNAVAILABLE,
+    ErrorType.EXECUTION_ERROR,
+    ErrorType.DEPENDENCY_ERROR,
+    ErrorType.EXECUTOR_NOT_FOUND,
+    ErrorType.TIMEOUT,
+)
+
+
+@router.get("/tools", summary="All tools, by backend runtime and group", responses=_UNAVAILABLE)
+async def list_tools(doors: Behind) -> ToolListing:
+    """With `catalog_faults`: what of the catalog files could not be used, and why."""
+    return await table_of_tools(doors)
+
+
+@router.get("/tools/status", summary="How every tool runs", responses=_UNAVAILABLE)
+async def list_states(doors: Behind) -> ToolStates:
+    return await states_of_tools(doors)
+
+
+@router.get("/tools/{tool_id}", summary="One tool: manifest, sources, running state", responses=_ONE_TOOL)
+async def get_tool(tool_id: str, doors: Behind) -> ToolDetail:
+    return await tool_detail(doors, tool_id)
+
+
+@router.post("/tools/{tool_id}/start", summary="Start a tool", responses=_CONTROLLED)
+async def start_tool(tool_id: str, doors: Behind) -> ToolStarted:
+    """Answers when the tool is ready. Starting one that runs changes nothing."""
+    return ToolStarted.model_validate(await control(doors, tool_id, ControlAction.START), from_attributes=True)
+
+
+@router.post("/tools/{tool_id}/stop", summary="Stop a tool", responses=_CONTROLLED)
+async def stop_tool(tool_id: str, doors: Behind) -> StoppedTool:
+    """The next call starts it again."""
+    return StoppedTool.model_validate(await control(doors, tool_id, ControlAction.STOP), from_attributes=True)
+
+
+@router.delete("/tools/{tool_id}", summary="Stop a tool and forget it", responses=_CONTROLLED)
+async def destroy_tool(tool_id: str, doors: Behind) -> ToolDestroyed:
+    """Its versions, sources, routes and files in the state folder go."""
+    return ToolDestroyed.model_validate(await control(doors, tool_id, ControlAction.DESTROY), from_attributes=True)

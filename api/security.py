@@ -1,0 +1,64 @@
+"""Who may knock: the bearer key, and without one only this machine's own programs."""
+
+import secrets
+from collections.abc import Collection
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from api.errors import Refusal, refusal_response
+from api.problems import ProblemKind
+
+__all__ = ["Gate"]
+
+_OPEN_PATH = "/health"
+_CHALLENGE = {"WWW-Authenticate": 'Bearer realm="tool-agent"'}
+
+
+class Gate:
+    """With a key, everything but `/health` needs it as bearer token.
+
+    Without one the service listens on loopback only, and a browser is the one way in from outside: a page whose host name was
+    made to point here (refused by `Host`), or one that posts to a foreign address (refused by `Origin`).
+    """
+
+    def __init__(self, app: ASGIApp, api_key: str | None, allowed_hosts: Collection[str]) -> None:
+        self._app = app
+        self._key = api_key.encode() if api_key is not None else None
+        self._hosts = {_host_of(host) for host in allowed_hosts}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = self._refusal(scope) if scope["type"] == "http" else None
+        if refusal is not None:
+            await refusal_response(refusal)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> Refusal | None:
+        headers = Headers(scope=scope)
+        if self._key is not None:
+            return None if scope["path"] == _OPEN_PATH else _refusal_without_key(headers, self._key)
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or _host_of(hosts[0]) not in self._hosts:
+            known = ", ".join(sorted(filter(None, self._hosts)))
+            return Refusal(ProblemKind.FOREIGN_HOST, f"Without an API key this service answers to the host names {known} only.")
+        origin = headers.get("origin")
+        if origin is not None and _host_of(origin.partition("://")[2]) not in self._hosts:
+            return Refusal(ProblemKind.FOREIGN_ORIGIN, "Without an API key this service takes no requests from other sites' pages.")
+        return None
+
+
+def _refusal_without_key(headers: Headers, key: bytes) -> Refusal | None:
+    scheme, _, given = headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer" and secrets.compare_digest(given.strip(" ").encode("latin-1"), key):
+        return None
+    return Refusal(ProblemKind.UNAUTHORIZED, "This service wants its API key: `Authorization: Bearer <key>`.", headers=_CHALLENGE)
+
+
+def _host_of(authority: str) -> str | None:
+    """The host without its port, in lower case; None when it is not one."""
+    try:
+        return urlsplit(f"//{authority}").hostname if "@" not in authority else None
+    except ValueError:
+        return None

@@ -1,0 +1,80 @@
+"""Calls as tasks a person follows: from Temporal while it knows them, then from their records."""
+
+import re
+from http import HTTPStatus
+
+from starlette.responses import Response
+
+from api.bodies import Task
+from api.errors import Refusal
+from api.ports import Doors
+from api.problems import ProblemKind
+from toolagent.client.failures import AnswerPendingError
+from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
+from toolagent.contracts.identifiers import CALL_ID_PATTERN
+from toolagent.contracts.records import CallRecord
+from toolagent.contracts.tasks import TaskState, TaskView
+from toolagent.core.results import failed
+
+__all__ = ["cancelled_task", "task_with_events"]
+
+
+async def task_with_events(doors: Doors, task_id: str) -> Task:
+    """Raises Refusal for a task that nobody knows, AnswerPendingError when Temporal is away and nothing is recorded."""
+    view = await _task(doors, task_id)
+    return Task(**dict(view), events=await doors.events.of_call(task_id))
+
+
+async def cancelled_task(doors: Doors, task_id: str) -> Response:
+    """202 when the task was asked to end, 200 when it had ended before. Raises as `task_with_events`."""
+    task, status = await task_with_events(doors, task_id), HTTPStatus.OK
+    if task.result is None and await doors.client.cancel(task_id):
+        task, status = await task_with_events(doors, task_id), HTTPStatus.ACCEPTED
+    return Response(task.model_dump_json(), status, media_type="application/json")
+
+
+async def _task(doors: Doors, task_id: str) -> TaskView:
+    if not re.fullmatch(CALL_ID_PATTERN, task_id):
+        raise _unknown(task_id)
+    try:
+        view = await doors.client.task(task_id)
+    except AnswerPendingError:
+        record = await doors.calls.get(task_id)
+        if record is None or record.result is None:
+            raise
+        return _view_of(record)
+    if view is None:
+        record = await doors.calls.get(task_id)
+        if record is None:
+            raise _unknown(task_id)
+        return _view_of(record)
+    return view if view.result is None else view.model_copy(update={"status": _state_of(view.result)})
+
+
+def _view_of(record: CallRecord) -> TaskView:
+    """A call that Temporal no longer knows."""
+    result = record.result or _lost(record)
+    return TaskView(
+        task_id=record.call_id,
+        status=_state_of(result),
+        tool_id=record.tool_id,
+        started_at=record.created_at,
+        ended_at=record.settled_at,
+        result=result,
+    )
+
+
+def _lost(record: CallRecord) -> ToolResult:
+    message = "Temporal forgot this call before it was settled; whether it had an effect is unknown."
+    error = ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details={"outcome": "unknown"})
+    return failed(record.call_id, record.tool_id, error, record.created_at)
+
+
+def _state_of(result: ToolResult) -> TaskState:
+    if result.status == "success":
+        return TaskState.COMPLETED
+    return TaskState.CANCELLED if result.error_type is ErrorType.CANCELLED else TaskState.FAILED
+
+
+def _unknown(task_id: str) -> Refusal:
+    return Refusal(ProblemKind.TASK_NOT_FOUND, f"There is no task {task_id[:128]!r}.")

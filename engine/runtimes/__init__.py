@@ -1,0 +1,23 @@
+"""How a tool runs: one module per source type and one line here, the supervisor of processes, what ends them."""
+
+from collections.abc import Callable, Mapping
+
+from engine.runtimes.builtin.runtime import BuiltinRuntime
+from engine.runtimes.local import LocalRuntime
+from engine.runtimes.parts import RuntimeParts
+from engine.runtimes.remote import RemoteRuntime
+from engine.runtimes.runtime import AnyRuntime
+
+__all__ = ["RUNTIMES", "make_runtimes"]
+
+RUNTIMES: Mapping[str, Callable[[RuntimeParts], AnyRuntime]] = {
+    "local": lambda parts: LocalRuntime(parts.local, parts.launcher, parts.environments, parts.http),
+    "remote": lambda parts: RemoteRuntime(parts.http, parts.secrets),
+    "builtin": lambda parts: BuiltinRuntime(parts.builtin_tools),
+}
+"""By the tag of the source that a runtime executes."""
+
+
+def make_runtimes(parts: RuntimeParts) -> dict[str, AnyRuntime]:
+    """One runtime of each kind, as the supervisor takes them."""
+    return {tag: make(parts) for tag, make in RUNTIMES.items()}

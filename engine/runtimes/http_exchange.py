@@ -1,0 +1,158 @@
+"""One request to a tool over HTTP, sent once."""
+
+import asyncio
+import json
+import ssl
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+
+import httpx
+from pydantic import JsonValue
+
+from engine.runtimes.failures import CallFailed, NotSent
+from engine.runtimes.http_reply import Received, meaning_of, read
+from engine.runtimes.request_parts import request_parts
+from engine.runtimes.runtime import ToolRequest
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.sources import HttpMethod
+
+__all__ = ["Health", "HttpExchange", "Target"]
+
+_UNIX = "unix:"
+# Servers drop idle connections (uvicorn after 5 s): a request on the edge of that would fail with an unknown outcome.
+_KEEPALIVE_S = 2.0
+_MAX_HEALTH_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where and how to send. `path` may hold `{name}`; `secrets` are masked in what comes back."""
+
+    endpoint: str
+    method: HttpMethod
+    path: str
+    headers: Mapping[str, str]
+    secrets: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What a health path answered. `active` is the number of requests in work, where the tool says it."""
+
+    status: int
+    active: int | None
+
+
+class HttpExchange:
+    """Shared by the runtimes that speak HTTP; endpoints are `http://…`, `https://…` or `unix:/path`. To be closed with `aclose`.
+
+    No redirects, no proxies from the environment, connections kept alive for two seconds.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_result_bytes: int = 1024 * 1024,
+        connect_timeout_s: float = 10.0,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._max_result_bytes, self._connect_timeout_s = max_result_bytes, connect_timeout_s
+        self._tls = tls or ssl.create_default_context()
+        self._clients: dict[str, httpx.AsyncClient] = {}
+
+    async def aclose(self) -> None:
+        clients, self._clients = list(self._clients.values()), {}
+        for client in clients:
+            await client.aclose()
+
+    async def call(self, target: Target, request: ToolRequest) -> JsonValue:
+        """Send the request once and return what the tool answered; `timeout_s` covers the whole exchange.
+
+        Raises NotSent when no connection came about or the request cannot be built, CallFailed for all that comes after.
+        """
+        built = self._build(target, request)
+        try:
+            async with asyncio.timeout(request.timeout_s):
+                received = await self._exchange(built, target.endpoint)
+        except TimeoutError:
+            raise CallFailed(
+                ErrorType.TIMEOUT,
+                f"The tool did not answer within {request.timeout_s:g} s.",
+                {"timeout_s": request.timeout_s, "outcome": "unknown"},
+                outcome="unknown",
+            ) from None
+        return meaning_of(received, self._max_result_bytes, target.secrets)
+
+    async def health(self, endpoint: str, path: str, timeout_s: float) -> Health | None:
+        """Ask once; None when there is no answer within `timeout_s` seconds."""
+        try:
+            client, url = self._client(endpoint), _url(endpoint, path)
+            async with asyncio.timeout(timeout_s), client.stream("GET", url, headers={"Accept": "application/json"}) as response:
+                received = await read(response, _MAX_HEALTH_BYTES)
+        except (TimeoutError, httpx.HTTPError, httpx.InvalidURL):
+            return None
+        return Health(received.status, _active(received.body))
+
+    def _build(self, target: Target, request: ToolRequest) -> httpx.Request:
+        parts = request_parts(target.method, target.path, request.params)
+        headers = {"Accept": "application/json", "Accept-Encoding": "identity", "Idempotency-Key": request.call_id, **target.headers}
+        if parts.body is not None:
+            headers["Content-Type"] = "application/json"
+        try:
+            return self._client(target.endpoint).build_request(
+                target.method,
+                _url(target.endpoint, parts.path),
+                params=list(parts.query) or None,
+                content=parts.body,
+                headers=headers,
+                # A little less than the whole, so that it is seen that nothing was sent.
+                timeout=httpx.Timeout(None, connect=min(self._connect_timeout_s, 0.9 * request.timeout_s)),
+            )
+        except (httpx.InvalidURL, UnicodeEncodeError) as error:
+            # The error may quote a header, and a header may be a key.
+            raise NotSent(
+                ErrorType.VALIDATION_ERROR, f"The request to {target.method} {target.path} cannot be written ({type(error).__name__})."
+            ) from None
+
+    async def _exchange(self, built: httpx.Request, endpoint: str) -> Received:
+        response: httpx.Response | None = None
+        try:
+            response = await self._client(endpoint).send(built, stream=True)
+            return await read(response, self._max_result_bytes)
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol) as error:
+            raise NotSent(ErrorType.UNAVAILABLE, f"No connection to {endpoint}: {error or 'timed out'}", {"endpoint": endpoint}) from error
+        except httpx.HTTPError as error:
+            raise CallFailed(
+                ErrorType.EXECUTION_ERROR,
+                f"The connection to the tool broke before it had answered ({type(error).__name__}).",
+                {"outcome": "unknown"},
+                outcome="unknown",
+            ) from error
+        finally:
+            if response is not None:
+                await response.aclose()
+
+    def _client(self, endpoint: str) -> httpx.AsyncClient:
+        """One client for TCP, one for each unix socket."""
+        socket = endpoint.removeprefix(_UNIX) if endpoint.startswith(_UNIX) else ""
+        if socket not in self._clients:
+            limits = httpx.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=_KEEPALIVE_S)
+            transport = httpx.AsyncHTTPTransport(verify=self._tls, trust_env=False, limits=limits, uds=socket or None)
+            # One tool's cookies are none of another's business.
+            cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
+            self._clients[socket] = httpx.AsyncClient(transport=transport, trust_env=False, follow_redirects=False, cookies=cookies)
+        return self._clients[socket]
+
+
+def _url(endpoint: str, path: str) -> str:
+    return ("http://tool" if endpoint.startswith(_UNIX) else endpoint.rstrip("/")) + path
+
+
+def _active(body: bytes) -> int | None:
+    try:
+        told: JsonValue = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    active = told.get("active") if isinstance(told, dict) else None
+    return active if isinstance(active, int) and not isinstance(active, bool) else None

@@ -1,0 +1,108 @@
+"""What a tool's HTTP answer means: a value, or a failure of the call."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import httpx
+import pydantic_core
+from pydantic import JsonValue, TypeAdapter, ValidationError
+
+from engine.runtimes.failures import CallFailed
+from toolagent.contracts.calls import ErrorType, ToolError
+
+__all__ = ["Received", "meaning_of", "read"]
+
+_ERROR_BODY_BYTES = 64 * 1024
+_TOLD_BYTES = 4 * 1024
+_MASK = "***"
+_MASKED_IN_RESULTS = 8
+_INVALID_PARAMS = 422
+_JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """An answer, read as far as it may be. `is_whole` is False when there was more."""
+
+    status: int
+    body: bytes
+    is_whole: bool
+
+
+async def read(response: httpx.Response, max_result_bytes: int) -> Received:
+    """Read at most what is of use: a result in full or not at all, the beginning of an error."""
+    limit = max_result_bytes if response.is_success else _ERROR_BODY_BYTES
+    body = bytearray()
+    async for chunk in response.aiter_bytes():
+        body += chunk
+        if len(body) > limit:
+            return Received(response.status_code, bytes(body[:limit]), is_whole=False)
+    return Received(response.status_code, bytes(body), is_whole=True)
+
+
+def meaning_of(received: Received, max_result_bytes: int, secrets: Sequence[str]) -> JsonValue:
+    """The value that a 2xx carries (null when it has no body). Raises CallFailed for everything else.
+
+    `secrets` are masked wherever the answer repeats them.
+    """
+    if not httpx.codes.is_success(received.status):
+        raise _failure(received, secrets)
+    if not received.is_whole:
+        raise CallFailed(
+            ErrorType.OUTPUT_VALIDATION_ERROR,
+            f"The tool's answer is larger than {max_result_bytes} bytes.",
+            {"max_result_bytes": max_result_bytes},
+        )
+    # A very short secret would be found in innocent results.
+    body = _masked(received.body, [secret for secret in secrets if len(secret) >= _MASKED_IN_RESULTS])
+    if not body.strip():
+        return None
+    try:
+        return _JSON.validate_python(pydantic_core.from_json(body, allow_inf_nan=False))
+    except (ValueError, ValidationError) as error:
+        raise CallFailed(
+            ErrorType.OUTPUT_VALIDATION_ERROR,
+            f"The tool's answer is not valid JSON: {error}",
+            {"status_code": received.status, "body": _text(body)},
+        ) from error
+
+
+def _failure(received: Received, secrets: Sequence[str]) -> CallFailed:
+    body = _masked(received.body, secrets)
+    told = _error_in(body)
+    if received.status == _INVALID_PARAMS and told is not None and told.type is ErrorType.VALIDATION_ERROR:
+        details: dict[str, JsonValue] = told.details if isinstance(told.details, dict) else {"details": told.details}
+        return CallFailed(ErrorType.VALIDATION_ERROR, told.message, details)
+    message = f"The tool answered with status {received.status}" + (f": {told.message}" if told else ".")
+    return CallFailed(ErrorType.EXECUTION_ERROR, message, {"status_code": received.status, "body": _told(body)})
+
+
+def _error_in(body: bytes) -> ToolError | None:
+    """The error of a body in our own form, `{"error": {"type", "message", "details"}}`."""
+    try:
+        whole: JsonValue = pydantic_core.from_json(body)
+        return ToolError.model_validate(whole.get("error")) if isinstance(whole, dict) else None
+    except ValueError:
+        return None
+
+
+def _told(body: bytes) -> JsonValue:
+    if len(body) <= _TOLD_BYTES:
+        try:
+            return _JSON.validate_python(pydantic_core.from_json(body, allow_inf_nan=False))
+        except ValueError:
+            return _text(body)
+    return _text(body)
+
+
+def _text(body: bytes) -> str:
+    note = "…" if len(body) > _TOLD_BYTES else ""
+    return body[:_TOLD_BYTES].decode(errors="replace") + note
+
+
+def _masked(body: bytes, secrets: Sequence[str]) -> bytes:
+    for secret in secrets:
+        for form in {secret, json.dumps(secret)[1:-1]}:
+            body = body.replace(form.encode(), _MASK.encode())
+    return body

@@ -1,0 +1,88 @@
+"""What a process writes: kept in a file that cannot grow without bound, and its end in memory."""
+
+import asyncio
+import contextlib
+import os
+from pathlib import Path
+
+__all__ = ["TAIL_BYTES", "Output"]
+
+TAIL_BYTES = 64 * 1024
+_CHUNK = 64 * 1024
+
+
+class Output:
+    """Drains one stream of a child into `path`. When the file reaches `max_bytes` it becomes `<path>.1` and a new one is begun.
+
+    So a stream takes at most twice `max_bytes` of disk, however long and loud the process is. It is read by the event loop as it
+    comes; a loop that does not turn makes the child wait, never the file grow.
+    """
+
+    def __init__(self, path: Path, max_bytes: int) -> None:
+        self._path, self._max_bytes = path, max_bytes
+        self._earlier = path.with_name(path.name + ".1")
+        # The files of an earlier run are left to whoever still writes to them (another version of the tool).
+        self._earlier.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
+        self._file = path.open("wb", buffering=0)
+        self._size = 0
+        self._total = 0
+        self._tail = bytearray()
+        self._ended = asyncio.Event()
+        self._read_end, self.write_end = os.pipe()
+        os.set_blocking(self._read_end, False)
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._read_end, self._drain)
+
+    def close_write_end(self) -> None:
+        """To be called once the child has it: otherwise the stream never ends."""
+        if self.write_end >= 0:
+            os.close(self.write_end)
+            self.write_end = -1
+
+    async def finish(self, patience_s: float) -> None:
+        """Wait until all who write have ended, at most `patience_s` seconds, and close."""
+        self.close_write_end()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._ended.wait(), patience_s)
+        self._close()
+
+    def tail(self, max_bytes: int = TAIL_BYTES) -> str:
+        """The last of what was written, with a note when there was more."""
+        kept = bytes(self._tail[-max_bytes:])
+        note = f"[… {self._total - len(kept)} earlier bytes left out]\n" if self._total > len(kept) else ""
+        return note + kept.decode(errors="replace")
+
+    def last_lines(self, count: int) -> list[str]:
+        return bytes(self._tail).decode(errors="replace").splitlines()[-count:]
+
+    def _drain(self) -> None:
+        try:
+            chunk = os.read(self._read_end, _CHUNK)
+        except BlockingIOError:
+            return
+        if not chunk:
+            self._close()
+            return
+        self._total += len(chunk)
+        self._tail += chunk
+        del self._tail[:-TAIL_BYTES]
+        # A full disk must not end the tool: the tail in memory goes on.
+        with contextlib.suppress(OSError):
+            self._keep(chunk)
+
+    def _keep(self, chunk: bytes) -> None:
+        if self._size + len(chunk) > self._max_bytes:
+            self._file.close()
+            self._path.replace(self._earlier)
+            self._file = self._path.open("wb", buffering=0)
+            self._size = 0
+        self._file.write(chunk)
+        self._size += len(chunk)
+
+    def _close(self) -> None:
+        if not self._ended.is_set():
+            self._ended.set()
+            self._loop.remove_reader(self._read_end)
+            os.close(self._read_end)
+            self._file.close()

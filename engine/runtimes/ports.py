@@ -1,0 +1,51 @@
+"""Free ports of this machine, and who listens on one."""
+
+import contextlib
+import os
+import socket
+
+import psutil
+
+__all__ = ["LOOPBACK", "free_port", "is_free", "listens"]
+
+LOOPBACK = "127.0.0.1"
+
+
+def free_port() -> int:
+    """A port nobody listens on now. Somebody else may take it before it is used."""
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        return int(probe.getsockname()[1])
+
+
+def is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        # As servers do, so that connections that are closing down do not count.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError:
+            return False
+        return True
+
+
+def listens(pgid: int, port: int) -> bool:
+    """Whether a process of the group listens on the port; True when that cannot be seen on this machine."""
+    try:
+        members = [process for process in psutil.process_iter() if _is_in(process, pgid)]
+        return any(_listens(process, port) for process in members)
+    except psutil.AccessDenied:
+        return True
+
+
+def _is_in(process: psutil.Process, pgid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return os.getpgid(process.pid) == pgid
+    return False
+
+
+def _listens(process: psutil.Process, port: int) -> bool:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        found = process.net_connections("tcp")
+        return any(one.status == psutil.CONN_LISTEN and one.laddr and one.laddr.port == port for one in found)
+    return False

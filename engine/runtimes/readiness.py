@@ -1,0 +1,80 @@
+"""Waits until a server that was just launched can serve, and makes sure that it is ours that answers."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from engine.runtimes.http_exchange import Health, HttpExchange
+from engine.runtimes.ports import LOOPBACK, listens
+from engine.runtimes.processes import Process
+
+__all__ = ["Exited", "NotOurs", "Readiness", "Ready", "Unhealthy", "await_ready"]
+
+_FIRST_LOOK_S = 0.02
+_SLOWEST_LOOK_S = 0.2
+_ASK_S = 2.0
+_OK = 200
+_NOT_FOUND = 404
+_SERVER_ERROR = 500
+
+
+class Ready:
+    """It serves."""
+
+
+class Exited:
+    """It ended before it served."""
+
+
+class NotOurs:
+    """Another program answers on the port."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unhealthy:
+    """It lives but does not serve. `last` says what it answered last."""
+
+    waited_s: float
+    last: str
+
+
+Readiness: TypeAlias = Ready | Exited | NotOurs | Unhealthy
+
+
+async def await_ready(process: Process, port: int, health_path: str, http: HttpExchange, timeout_s: float) -> Readiness:
+    """Ask the health path until it answers 200; where it answers 404, any answer below 500 to `/` counts."""
+    endpoint, pause, last = f"http://{LOOPBACK}:{port}", _FIRST_LOOK_S, "no answer"
+    try:
+        async with asyncio.timeout(timeout_s):
+            while not process.has_ended:
+                health = await http.health(endpoint, health_path, _ASK_S)
+                last = f"status {health.status}" if health else last
+                if health and await _serves(health, endpoint, http):
+                    return await _whose(process, port)
+                await _pause(process, pause)
+                pause = min(pause * 1.5, _SLOWEST_LOOK_S)
+    except TimeoutError:
+        return Unhealthy(timeout_s, last)
+    return Exited()
+
+
+async def _serves(health: Health, endpoint: str, http: HttpExchange) -> bool:
+    if health.status == _NOT_FOUND:
+        root = await http.health(endpoint, "/", _ASK_S)
+        return root is not None and root.status < _SERVER_ERROR
+    return health.status == _OK
+
+
+async def _whose(process: Process, port: int) -> Readiness:
+    ours = await asyncio.to_thread(listens, process.pid, port)
+    if process.has_ended:
+        return Exited()
+    return Ready() if ours else NotOurs()
+
+
+async def _pause(process: Process, seconds: float) -> None:
+    """Sleep, but no longer than the process lives."""
+    try:
+        await asyncio.wait_for(process.exited(), seconds)
+    except TimeoutError:
+        return

@@ -1,0 +1,68 @@
+"""Reaches a tool that somebody else runs, over HTTP."""
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from pydantic import JsonValue
+
+from engine.runtimes.failures import NotSent
+from engine.runtimes.http_exchange import HttpExchange, Target
+from engine.runtimes.runtime import Progress, Running, ToolRequest
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.sources import RemoteSource
+
+__all__ = ["RemoteRuntime", "Secrets"]
+
+Secrets = Callable[[str], str | None]
+"""The value of a secret by its name without `secret:`, or None."""
+
+_HEADER_TEXT = re.compile(r"[\x20-\x7e]+")
+
+
+class RemoteRuntime:
+    """The runtime of RemoteSource. Nothing is started; whether it is there shows when it is called."""
+
+    def __init__(self, http: HttpExchange, secrets: Secrets) -> None:
+        self._http, self._secrets = http, secrets
+
+    async def start(self, tool: ToolManifest, source: RemoteSource, progress: Progress) -> Running:
+        progress(f"{tool.tool_id} is remote")
+        return Running(endpoint=source.remote_url, started_at=datetime.now(UTC))
+
+    async def is_alive(self, running: Running) -> bool:  # noqa: ARG002 - nobody knows but by asking
+        return True
+
+    async def is_idle(self, running: Running, source: RemoteSource) -> bool:  # noqa: ARG002 - it is not ours to end
+        return True
+
+    async def call(self, running: Running, source: RemoteSource, request: ToolRequest) -> JsonValue:
+        key = self._key(source)
+        path = source.remote_path or source.endpoint_path
+        target = Target(
+            running.endpoint,
+            source.http_method,
+            path if path.startswith("/") else f"/{path}",
+            {source.auth_header: f"{source.auth_scheme} {key}".strip()} if key else {},
+            (key,) if key else (),
+        )
+        return await self._http.call(target, request)
+
+    async def stop(self, running: Running) -> None:
+        """Nothing was started."""
+
+    def _key(self, source: RemoteSource) -> str | None:
+        """The key, resolved anew for each call. Raises NotSent when it is named but not there."""
+        if source.remote_api_key is None:
+            return None
+        name = source.remote_api_key.removeprefix("secret:")
+        key = (self._secrets(name) or "").strip()
+        if _HEADER_TEXT.fullmatch(key):
+            return key
+        said = "cannot be sent in a header: it holds characters outside ASCII" if key else "is not set"
+        raise NotSent(
+            ErrorType.DEPENDENCY_ERROR,
+            f"The secret {name!r} of the remote tool {said}. Set TOOL_AGENT_SECRET_{name}.",
+            {"secret": name, "setting": f"TOOL_AGENT_SECRET_{name}"},
+        )

@@ -1,0 +1,239 @@
+"""Which tools run on this host: starts them for the first call, notices when they end, sends each request once."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import JsonValue
+
+from engine.runtimes.failures import CallFailed, NotSent
+from engine.runtimes.instances import Instance, Instances, key_of
+from engine.runtimes.route_board import RouteBoard, RouteStore
+from engine.runtimes.runtime import AnyRuntime, Mortal, Progress, ToolRequest
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.routes import RunState, ToolRoute
+
+__all__ = ["Aftermath", "Hook", "NotRunningHere", "Reply", "Supervisor"]
+
+Hook = Callable[[], Awaitable[None]]
+Aftermath = Literal["connection_closed", "tool_idle", "tool_left_busy", "tool_stopped"]
+"""What became of a tool whose call was cancelled.
+
+`connection_closed`: no process of ours, nothing more can be done; `tool_idle`: it has stopped working on it;
+`tool_left_busy`: it may go on, but serves others; `tool_stopped`: it went on, so it was ended; the next call starts it anew.
+"""
+
+_IDLE_LOOK_S = 0.1
+
+
+class NotRunningHere(Exception):
+    """The tool does not run here, or all its slots are taken; nothing was started or sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the tool answered. `duration_s` is in seconds, from sending to answer."""
+
+    output: JsonValue
+    active_source: int
+    duration_s: float
+
+
+async def _nothing() -> None:
+    return
+
+
+class Supervisor:
+    """Runs tools by `runtimes` (by the tag of a source). Every change of state is told to `routes`.
+
+    Processes are kept by tool and version: one of another version keeps serving its own calls. To be closed with `close`.
+    """
+
+    def __init__(
+        self,
+        runtimes: Mapping[str, AnyRuntime],
+        routes: RouteStore,
+        host: str,
+        *,
+        cancel_grace_s: float = 5.0,
+    ) -> None:
+        self._runtimes, self._cancel_grace_s = runtimes, cancel_grace_s
+        self._board = RouteBoard(routes, host)
+        self._instances = Instances(runtimes, self._board)
+        self._slots: dict[tuple[str, int], asyncio.Semaphore] = {}
+
+    def is_running(self, tool_id: str, version: str) -> bool:
+        """Whether this version is up here, as far as is known without asking."""
+        return self._instances.get((tool_id, version)) is not None
+
+    def is_ready(self, entry: ToolEntry) -> bool:
+        """Whether a call needs nothing to be started: it is up, or its preferred source needs no process."""
+        return self.is_running(*key_of(entry)) or (bool(entry.sources) and self._needs_no_process(entry, 0))
+
+    def route(self, tool_id: str) -> ToolRoute | None:
+        """The running state of the version that was started last, or None when this host never ran the tool."""
+        return self._board.route(tool_id)
+
+    async def start(self, entry: ToolEntry, progress: Progress) -> ToolRoute:
+        """Bring the tool up by the first source that works. Raises NotSent."""
+        failures: dict[int, NotSent] = {}
+        for index in self._order(entry):
+            try:
+                await self._instances.ensure(entry, index, progress)
+                break
+            except NotSent as failure:
+                failures[index] = failure
+        else:
+            raise _none_worked(entry, failures)
+        return self._board.route(entry.manifest.tool_id) or ToolRoute(tool_id=entry.manifest.tool_id)
+
+    async def stop(self, tool_id: str) -> ToolRoute:
+        """End all versions of the tool; calls in flight fail. Stopping what does not run is no error."""
+        await self._instances.stop_tool(tool_id)
+        return self._board.route(tool_id) or ToolRoute(tool_id=tool_id)
+
+    async def close(self) -> None:
+        """End everything, in parallel. Afterwards nothing is started any more."""
+        await self._instances.close()
+
+    async def call(
+        self,
+        entry: ToolEntry,
+        request: ToolRequest,
+        *,
+        before_send: Hook,
+        after_not_sent: Hook = _nothing,
+        progress: Progress,
+        only_if_running: bool = False,
+    ) -> Reply:
+        """Make sure that the tool runs and send the request once, to the first source that takes it.
+
+        `before_send` is awaited right before a request goes out and may raise to stop it; `after_not_sent` when it turned out that
+        nothing had gone out after all. Raises NotSent, CallFailed, or with `only_if_running` NotRunningHere.
+        """
+        async with self._slot(entry, wait=not only_if_running):
+            failures: dict[int, NotSent] = {}
+            for index in self._order(entry):
+                attempt = _Attempt(entry, index, request, before_send, after_not_sent, progress, only_if_running)
+                try:
+                    return await self._attempt(attempt)
+                except NotSent as failure:
+                    failures[index] = failure
+            raise _none_worked(entry, failures)
+
+    async def settle_cancelled(self, entry: ToolEntry) -> Aftermath:
+        """See what a tool does whose call was cancelled; end it when it goes on working and serves nobody else."""
+        instance = self._instances.get(key_of(entry))
+        if instance is None or not isinstance(instance.runtime, Mortal):
+            return "connection_closed"
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._cancel_grace_s):
+                while True:
+                    if await self._is_idle(instance):
+                        return "tool_idle"
+                    await asyncio.sleep(_IDLE_LOOK_S)
+        if instance.in_flight:
+            return "tool_left_busy"
+        await self._instances.discard(instance, RunState.STOPPED, "It did not stop working on a cancelled call.")
+        return "tool_stopped"
+
+    async def _is_idle(self, instance: Instance) -> bool:
+        if not await instance.runtime.is_alive(instance.running):
+            return True
+        return await instance.runtime.is_idle(instance.running, instance.source)
+
+    async def _attempt(self, attempt: "_Attempt") -> Reply:
+        instance = await self._up(attempt)
+        try:
+            return await self._send(instance, attempt)
+        except NotSent as failure:
+            if attempt.only_if_running or not await self._is_useless(instance, failure):
+                raise
+            await self._instances.discard(instance, RunState.ERROR, failure.message)
+        return await self._send(await self._up(attempt), attempt)
+
+    async def _up(self, attempt: "_Attempt") -> Instance:
+        if attempt.only_if_running:
+            found = self._instances.get(key_of(attempt.entry))
+            is_up = found is not None and found.index == attempt.index and await found.runtime.is_alive(found.running)
+            if not is_up and not self._needs_no_process(attempt.entry, attempt.index):
+                raise NotRunningHere(attempt.entry.manifest.tool_id)
+        return await self._instances.ensure(attempt.entry, attempt.index, attempt.progress)
+
+    def _needs_no_process(self, entry: ToolEntry, index: int) -> bool:
+        runtime = self._runtimes.get(entry.sources[index].type)
+        return runtime is not None and not isinstance(runtime, Mortal)
+
+    async def _is_useless(self, instance: Instance, failure: NotSent) -> bool:
+        """Whether it ended between our look and our request, or lives but takes no connections and serves nobody."""
+        if failure.error_type is not ErrorType.UNAVAILABLE or not isinstance(instance.runtime, Mortal):
+            return False
+        return not instance.in_flight or not await instance.runtime.is_alive(instance.running)
+
+    async def _send(self, instance: Instance, attempt: "_Attempt") -> Reply:
+        # Counted before the first await, so that nobody takes the tool for unused meanwhile.
+        with self._instances.using(instance):
+            await attempt.before_send()
+            sent = time.monotonic()
+            try:
+                output = await instance.runtime.call(instance.running, instance.source, attempt.request)
+            except NotSent:
+                await attempt.after_not_sent()
+                raise
+            except CallFailed as failure:
+                if failure.outcome == "unknown" and failure.error_type is ErrorType.EXECUTION_ERROR:
+                    await self._instances.explain(instance, failure)
+                raise
+            return Reply(output, instance.index, time.monotonic() - sent)
+
+    def _order(self, entry: ToolEntry) -> list[int]:
+        """The source that is up first, then all others as the registry has them."""
+        up = self._instances.get(key_of(entry))
+        indices = [index for index, _ in enumerate(entry.sources)]
+        return sorted(indices, key=lambda index: up is None or index != up.index)
+
+    @asynccontextmanager
+    async def _slot(self, entry: ToolEntry, *, wait: bool) -> AsyncGenerator[None, None]:
+        """Hold one of the tool's own slots, if it has a limit. Raises NotRunningHere when one is not to be waited for."""
+        limit = entry.manifest.concurrency
+        if limit is None:
+            yield
+            return
+        slots = self._slots.setdefault((entry.manifest.tool_id, limit), asyncio.Semaphore(limit))
+        if slots.locked() and not wait:
+            raise NotRunningHere(entry.manifest.tool_id)
+        async with slots:
+            yield
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    entry: ToolEntry
+    index: int
+    request: ToolRequest
+    before_send: Hook
+    after_not_sent: Hook
+    progress: Progress
+    only_if_running: bool
+
+
+def _none_worked(entry: ToolEntry, failures: Mapping[int, NotSent]) -> NotSent:
+    """One failure that tells of all. Takes them by the index of their source, in the order of trying."""
+    if not failures:
+        return NotSent(ErrorType.EXECUTOR_NOT_FOUND, f"The tool {entry.manifest.tool_id!r} has no source to run from.")
+    first, *others = failures.values()
+    if not others:
+        return first
+    told = "; ".join(failure.message for failure in failures.values())
+    message = f"None of the {len(failures)} sources of {entry.manifest.tool_id!r} could be used: {told}"
+    return NotSent(first.error_type, message, {"sources": [_told(entry, *one) for one in failures.items()]})
+
+
+def _told(entry: ToolEntry, index: int, failure: NotSent) -> JsonValue:
+    source = entry.sources[index].type
+    return {"index": index, "source": source, "type": failure.error_type.value, "message": failure.message, "details": failure.details}

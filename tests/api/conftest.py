@@ -1,0 +1,115 @@
+"""The front door before a real registry and file store on a temporary database, and a client that keeps the contract."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from api.app import create_app
+from api.ports import Doors, Limits
+from engine.registry.registry import ToolRegistry
+from engine.store.calls import CallTable
+from engine.store.database import Database
+from engine.store.events import EventTable
+from engine.store.faults import FaultTable
+from engine.store.files import FileStore
+from engine.store.groups import GroupTable
+from engine.store.routes import RouteTable
+from engine.store.tools import ToolTable
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.sources import BuiltinSource, LocalSource, RemoteSource
+from toolagent.testing.fake_client import FakeToolAgentClient
+
+LIMITS = Limits(max_params_bytes=10_000, max_file_bytes=200_000)
+BASE_URL = "http://127.0.0.1:8001"
+
+COMPRESS = ToolManifest(
+    tool_id="image_compress_api",
+    name="图片压缩 API",
+    category="cv",
+    description="基于 PIL 的图片压缩",
+    tags=("图片",),
+    input_schema={
+        "type": "object",
+        "properties": {
+            "image_path": {"type": "string", "format": "file-path", "description": "图片路径"},
+            "quality": {"type": ["integer", "null"], "minimum": 1, "maximum": 100},
+            "anything": True,
+        },
+        "required": ["image_path"],
+    },
+)
+COMPRESS_SOURCE = LocalSource(host_dir="tools/local/image_compress_api", endpoint_path="/compress")
+WEATHER = ToolManifest(tool_id="weather", name="Weather", description="Tells the weather")
+WEATHER_SOURCE = RemoteSource(remote_url="http://127.0.0.1:1", remote_api_key="secret:WEATHER_KEY")
+ECHO = ToolManifest(tool_id="echo", name="Echo", category="text")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-snapshots", action="store_true", help="write tests/api/openapi.json anew: pytest tests/api --update-snapshots"
+    )
+
+
+Browse = Callable[[Doors], AbstractAsyncContextManager[httpx.AsyncClient]]
+
+
+@dataclass(frozen=True)
+class House:
+    """Everything a test looks at. `http` is a client of the front door before `doors`."""
+
+    doors: Doors
+    client: FakeToolAgentClient
+    registry: ToolRegistry
+    routes: RouteTable
+    groups: GroupTable
+    faults: FaultTable
+    calls: CallTable
+    files: FileStore
+    http: httpx.AsyncClient
+
+
+@asynccontextmanager
+async def browse(doors: Doors) -> AsyncGenerator[httpx.AsyncClient]:
+    """A client of a front door; what goes wrong inside is an answer, as it is for a real server's client."""
+    transport = httpx.ASGITransport(create_app(doors), raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url=BASE_URL) as http:
+        yield http
+
+
+@pytest_asyncio.fixture
+async def house(database: Database, tmp_path: Path) -> AsyncGenerator[House]:
+    tools, routes, client = ToolTable(database), RouteTable(database), FakeToolAgentClient()
+    registry, files = ToolRegistry(tools, routes), FileStore(database, tmp_path / "files", LIMITS.max_file_bytes)
+    doors = Doors(
+        client=client,
+        registry=registry,
+        routes=routes,
+        groups=GroupTable(database),
+        faults=FaultTable(database),
+        calls=CallTable(database),
+        events=EventTable(database),
+        files=files,
+        host="host-1",
+        limits=LIMITS,
+        checks={"database": database.check},
+    )
+    async with browse(doors) as http:
+        yield House(doors, client, registry, routes, GroupTable(database), FaultTable(database), CallTable(database), files, http)
+
+
+@pytest_asyncio.fixture
+async def stocked(house: House) -> House:
+    """With three tools, one of each kind of source."""
+    await house.registry.register(COMPRESS, (COMPRESS_SOURCE,))
+    await house.registry.register(WEATHER, (WEATHER_SOURCE,))
+    await house.registry.register(ECHO, (BuiltinSource(handler="echo"),))
+    return house
+
+
+def with_doors(house: House, **changes: object) -> Doors:
+    return replace(house.doors, **changes)

@@ -1,0 +1,196 @@
+"""What is no request of ours: clear refusals, never a failure of the service."""
+
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import JsonValue
+
+from api.body_limit import BODY_SLACK, DRAINED
+from api.errors import Refusal
+from api.strict_json import parse_json
+from tests.api.conftest import LIMITS, House
+
+JSON = {"Content-Type": "application/json"}
+MAX_BODY = LIMITS.max_params_bytes + BODY_SLACK
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"{",
+        b'{"tool_id": "echo",}',
+        b'{"tool_id": "echo"} x',
+        b'{"tool_id":"echo","params":{"a":NaN}}',
+        b'{"tool_id":"echo","params":{"a":Infinity}}',
+        b'{"tool_id":"echo","params":{"a":-Infinity}}',
+        b'{"tool_id":"echo","params":{"a":1e999}}',
+        b'{"tool_id":"echo","params":{"a":-1e999}}',
+        b'{"tool_id":"echo","params":{"a":"\\ud800"}}',
+        b'{"tool_id":"echo","params":{"\\udc00":1}}',
+        b'{"tool_id":"echo","params":{"a":' + b"[" * 30_000 + b"]" * 30_000 + b"}}",
+        b'{"a":' * 10_000,
+        b'{"tool_id":"echo","params":{"a":1' + b"0" * 5000 + b"}}",
+        b'{"tool_id":"echo","params":{"a":1,"a":2}}',
+        b'{"tool_id":"echo","tool_id":"weather"}',
+        b'{"tool_id":"\xff"}',
+        b'{"tool_id":"a\x00b"}',
+        b"\xef\xbb\xbf{}",
+        '{"tool_id":"echo"}'.encode("utf-16"),
+    ],
+)
+@pytest.mark.parametrize("path", ["/run_tool", "/select_tool", "/search_tools"])
+async def test_what_is_not_json_is_a_400(house: House, content: bytes, path: str) -> None:
+    answer = await house.http.post(path, content=content, headers=JSON)
+    assert (answer.status_code, answer.headers["content-type"]) == (400, "application/problem+json")
+    assert answer.json()["type"] == "malformed_json"
+    assert house.client.calls == {}
+
+
+async def test_line_and_column_are_named(house: House) -> None:
+    answer = await house.http.post("/run_tool", content=b'{"tool_id":\n "echo",}', headers=JSON)
+    assert answer.json()["errors"] == [{"field": "body", "message": "trailing comma at line 2 column 9"}]
+
+
+@pytest.mark.parametrize("content", [b"[]", b"null", b"3", b'"echo"', b"", b"true"])
+@pytest.mark.parametrize("path", ["/run_tool", "/select_tool", "/search_tools"])
+async def test_what_is_no_object_is_a_422(house: House, content: bytes, path: str) -> None:
+    answer = await house.http.post(path, content=content, headers=JSON)
+    assert (answer.status_code, [error["field"] for error in answer.json()["errors"]]) == (422, ["body"])
+
+
+@pytest.mark.parametrize(
+    "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "", "json", "é", "a/b/c"]
+)
+async def test_another_content_type_is_a_415(house: House, kind: str) -> None:
+    headers = {b"Content-Type": kind.encode("latin-1")}
+    answer = await house.http.post("/run_tool", content=b'{"tool_id":"echo"}', headers=headers)
+    assert (answer.status_code, answer.json()["type"]) == (415, "unsupported_media_type")
+
+
+async def test_no_content_type_is_a_415(house: House) -> None:
+    assert (await house.http.post("/run_tool", content=b'{"tool_id":"echo"}')).status_code == 415
+
+
+async def test_what_json_allows_goes_through(house: House) -> None:
+    params: JsonValue = {"big": 10**300, "float": 1e300, "deep": json.loads("[" * 150 + "]" * 150), "text": "😀 \u0000 é", "": None}
+    answer = await house.http.post(
+        "/run_tool", json={"tool_id": "echo", "params": params}, headers={"Content-Type": "Application/JSON; charset=utf-8"}
+    )
+    assert answer.status_code == 200
+    (call,) = house.client.calls.values()
+    assert call.params == params
+
+
+async def test_a_body_is_bounded(house: House) -> None:
+    content = b'{"tool_id":"echo","params":{"a":"' + b"x" * MAX_BODY + b'"}}'
+    answer = await house.http.post("/run_tool", content=content, headers=JSON)
+    assert (answer.status_code, answer.json()["type"]) == (413, "body_too_large")
+
+
+async def test_a_chunked_body_is_bounded_while_it_is_read(house: House) -> None:
+    read = 0
+
+    async def chunks() -> AsyncIterator[bytes]:
+        nonlocal read
+        for _ in range(1000):
+            read += 100_000
+            yield b" " * 100_000
+
+    answer = await house.http.post("/run_tool", content=chunks(), headers=JSON)
+    assert (answer.status_code, answer.json()["type"]) == (413, "body_too_large")
+    assert read <= 3 * MAX_BODY + DRAINED + 200_000
+
+
+async def test_params_over_the_limit_in_a_body_under_it_are_for_admission_to_refuse(house: House) -> None:
+    answer = await house.http.post("/run_tool", json={"tool_id": "echo", "params": {"a": "x" * (LIMITS.max_params_bytes + 1)}})
+    assert answer.status_code == 200  # the fake admits everything
+
+
+async def test_a_call_that_grows_when_written_out_is_bounded(house: House) -> None:
+    numbers = b",".join([b"1e15"] * (MAX_BODY // 8))
+    for path in ("/run_tool", "/select_tool"):
+        answer = await house.http.post(path, content=b'{"tool_id":"echo","params":{"a":[' + numbers + b"]}}", headers=JSON)
+        assert (answer.status_code, answer.json()["type"]) == (413, "body_too_large")
+
+
+async def test_many_errors_are_listed_up_to_a_bound(house: House) -> None:
+    answer = await house.http.post("/run_tool", json={"tool_id": "echo"} | {f"field{number}": 1 for number in range(2000)})
+    assert (answer.status_code, len(answer.json()["errors"])) == (422, 50)
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/nothing", "/tools/", "/run_tool/", "/tools/a/b", "/files", "/tasks", "//tools", "/%00", "/tools/a/start/now"]
+)
+async def test_an_unknown_path_is_a_problem(house: House, path: str) -> None:
+    answer = await house.http.get(path)
+    expected = (405, "method_not_allowed") if path == "/files" else (404, "route_not_found")
+    assert (answer.status_code, answer.json()["type"]) == expected
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+async def test_a_wrong_method_is_a_problem_that_names_the_right_one(house: House) -> None:
+    answer = await house.http.get("/run_tool")
+    assert (answer.status_code, answer.json()["type"], answer.headers["allow"]) == (405, "method_not_allowed", "POST")
+    assert (await house.http.request("BREW", "/health")).status_code == 405
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+FIELDS = st.sampled_from(
+    ["tool_id", "params", "version", "mode", "timeout_s", "idempotency_key", "caller", "stream", "priority", "keyword", "category", "x"]
+)
+BODIES = (
+    st.binary(max_size=200)
+    | VALUES.map(lambda value: json.dumps(value).encode())
+    | st.dictionaries(FIELDS, VALUES | st.sampled_from(["echo", "weather", "sync", "async"])).map(lambda value: json.dumps(value).encode())
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(content=BODIES, path=st.sampled_from(["/run_tool", "/select_tool", "/search_tools", "/files", "/tools/echo/start"]))
+async def test_no_body_makes_the_service_fail(house: House, content: bytes, path: str) -> None:
+    headers = {"Content-Type": "multipart/form-data; boundary=b" if path == "/files" else "application/json"}
+    answer = await house.http.post(path, content=content, headers=headers)
+    assert answer.status_code < 500, (content, answer.text)
+    if answer.status_code >= 400:
+        assert answer.headers["content-type"] == "application/problem+json"
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    segment=st.text(min_size=1, max_size=40).map(lambda text: "".join(f"%{byte:02x}" for byte in text.encode("utf-8", "replace"))),
+    where=st.sampled_from(
+        ["GET /tools/{}", "POST /tools/{}/stop", "DELETE /tools/{}", "GET /tasks/{}", "POST /tasks/{}/cancel", "GET /files/{}", "GET /{}"]
+    ),
+)
+async def test_no_path_makes_the_service_fail(house: House, segment: str, where: str) -> None:
+    method, path = where.split(" ")
+    assert (await house.http.request(method, path.format(segment))).status_code in {404, 405}
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    name=st.sampled_from(["Idempotency-Key", "X-Call-Id", "Content-Length", "Content-Type", "Origin", "Authorization"]),
+    value=st.binary(max_size=60),
+)
+async def test_no_header_makes_the_service_fail(house: House, name: str, value: bytes) -> None:
+    headers = {b"Content-Type": b"application/json", name.encode(): value}
+    assert (await house.http.post("/run_tool", content=b'{"tool_id":"echo"}', headers=headers)).status_code < 500
+
+
+@given(VALUES)
+@settings(max_examples=200, deadline=None)
+def test_json_is_read_as_pythons_reader_does_or_refused(value: JsonValue) -> None:
+    body = json.dumps(value)
+    try:
+        found = parse_json(body.encode())
+    except Refusal:
+        assert "NaN" in body or "Infinity" in body or "\\ud" in body
+    else:
+        assert found == value

@@ -1,0 +1,90 @@
+"""GET /health, and what is answered when a part of the house fails."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+import structlog
+
+from engine.registry.registry import ToolRegistry
+from engine.store.database import Database
+from engine.store.routes import RouteTable
+from engine.store.tools import ToolTable
+from tests.api.conftest import House, browse, with_doors
+from toolagent.contracts.routes import ToolRoute
+
+
+async def fine() -> None:
+    return
+
+
+async def broken() -> None:
+    raise ConnectionError("Connection refused")
+
+
+async def wordless() -> None:
+    raise ConnectionError
+
+
+async def silent() -> None:
+    await asyncio.Event().wait()
+
+
+async def test_all_is_well(house: House) -> None:
+    async with browse(with_doors(house, checks={"database": house.doors.checks["database"], "temporal": fine})) as http:
+        answer = await http.get("/health")
+    assert (answer.status_code, answer.json()) == (200, {"status": "ok", "checks": {"database": "ok", "temporal": "ok"}})
+
+
+async def test_what_is_not_ready_is_named_with_its_reason(house: House) -> None:
+    checks = {"temporal": broken, "worker": silent, "other worker": silent, "database": fine, "disk": wordless}
+    async with browse(with_doors(house, checks=checks)) as http:
+        # One after another, the two silent ones would take six seconds.
+        answer = await asyncio.wait_for(http.get("/health"), 5.5)
+    assert answer.status_code == 503
+    assert answer.json() == {
+        "status": "unavailable",
+        "checks": {
+            "temporal": "Connection refused",
+            "worker": "no answer within 3 s",
+            "other worker": "no answer within 3 s",
+            "database": "ok",
+            "disk": "ConnectionError",
+        },
+    }
+
+
+async def test_a_database_that_does_not_answer_is_a_503(house: House, tmp_path: Path) -> None:
+    database = Database(f"sqlite+aiosqlite:///{tmp_path / 'missing' / 'no.db'}")
+    registry = ToolRegistry(ToolTable(database), RouteTable(database))
+    async with browse(with_doors(house, registry=registry)) as http:
+        answer = await http.get("/tools")
+    assert (answer.status_code, answer.json()["type"], answer.headers["retry-after"]) == (503, "unavailable", "1")
+    assert str(tmp_path) not in answer.text
+    await database.close()
+
+
+class BrokenRoutes:
+    async def list_all(self) -> tuple[ToolRoute, ...]:
+        raise ArithmeticError("secret internals")
+
+    async def get(self, tool_id: str) -> ToolRoute | None:
+        raise ArithmeticError(tool_id)
+
+
+async def test_what_nobody_expected_is_logged_and_not_told(house: House) -> None:
+    with structlog.testing.capture_logs() as logs:
+        async with browse(with_doors(house, routes=BrokenRoutes())) as http:
+            answer = await http.get("/tools")
+    assert (answer.status_code, answer.json()["type"]) == (500, "internal_error")
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert "secret" not in answer.text
+    (entry,) = logs
+    assert (entry["event"], entry["method"], entry["path"]) == ("request_failed", "GET", "/tools")
+    assert isinstance(entry["exc_info"], ArithmeticError)
+
+
+@pytest.mark.parametrize("checks", [{}])
+async def test_a_service_without_parts_is_well(house: House, checks: dict[str, object]) -> None:
+    async with browse(with_doors(house, checks=checks)) as http:
+        assert (await http.get("/health")).json() == {"status": "ok", "checks": {}}

@@ -1,0 +1,74 @@
+"""The OpenAPI document, compared whole."""
+
+import json
+from http import HTTPStatus
+from pathlib import Path
+
+import pytest
+from fastapi.routing import APIRoute
+
+from api.app import create_app
+from api.errors import REASON_STATUS, STATUS
+from api.problems import Problem, ProblemKind
+from api.routes import ROUTERS
+from tests.api.conftest import House
+from toolagent.contracts.calls import ErrorType, ToolResult
+
+SNAPSHOT = Path(__file__).parent / "openapi.json"
+
+
+def operations(document: dict[str, dict[str, dict[str, dict[str, object]]]]) -> set[tuple[str, str]]:
+    return {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
+
+
+async def test_the_document_is_the_one_that_was_agreed_on(house: House, request: pytest.FixtureRequest) -> None:
+    """`pytest tests/api --update-snapshots` writes it anew."""
+    document = create_app(house.doors).openapi()
+    if request.config.getoption("--update-snapshots", default=False):
+        SNAPSHOT.write_text(json.dumps(document, ensure_ascii=False, indent=1, sort_keys=True) + "\n")
+    assert document == json.loads(SNAPSHOT.read_text())
+
+
+async def test_the_document_is_served(house: House) -> None:
+    assert (await house.http.get("/openapi.json")).json() == json.loads(SNAPSHOT.read_text())
+
+
+def test_every_route_is_in_the_document() -> None:
+    routes = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
+    served = {(method, route.path) for route in routes for method in sorted(route.methods or ())}
+    assert served == operations(json.loads(SNAPSHOT.read_text()))
+
+
+def test_every_route_has_a_summary_and_a_tag() -> None:
+    document = json.loads(SNAPSHOT.read_text())
+    tags = {tag["name"] for tag in document["tags"]}
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            assert operation["summary"]
+            assert set(operation["tags"]) <= tags
+            assert "default" in operation["responses"]
+
+
+def test_everything_that_can_go_wrong_has_one_status() -> None:
+    assert STATUS.keys() == {*ErrorType, *ProblemKind}
+    assert {error_type for error_type, _ in REASON_STATUS} <= set(ErrorType)
+
+
+def test_every_way_a_call_can_end_has_an_example_that_is_a_result() -> None:
+    responses = json.loads(SNAPSHOT.read_text())["paths"]["/run_tool"]["post"]["responses"]
+    seen: set[str] = set()
+    for status, response in responses.items():
+        for name, example in response["content"].get("application/json", {}).get("examples", {}).items():
+            seen.add(name)
+            assert ToolResult.model_validate(example["value"]).status == ("success" if status == "200" else "error")
+    assert seen == {"success", *ErrorType, *(reason for _, reason in REASON_STATUS)}
+
+
+def test_every_example_of_a_problem_says_the_status_it_stands_under() -> None:
+    document = json.loads(SNAPSHOT.read_text())
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            for status, response in operation["responses"].items():
+                for name, example in response.get("content", {}).get("application/problem+json", {}).get("examples", {}).items():
+                    problem = Problem.model_validate(example["value"])
+                    assert (problem.type, problem.status) == (name, HTTPStatus(int(status)))

@@ -1,0 +1,94 @@
+"""Who may knock."""
+
+from contextlib import AbstractAsyncContextManager
+
+import httpx
+import pytest
+
+from api.app import create_app
+from tests.api.conftest import BASE_URL, House, browse, with_doors
+
+KEY = "schlüssel-😀-à"
+EVERY_PATH = ["/tools", "/docs", "/redoc", "/openapi.json", "/nothing", "/tools/status", "/files/x", "/health/", "/Health", "//health"]
+
+
+def locked(house: House) -> AbstractAsyncContextManager[httpx.AsyncClient]:
+    return browse(with_doors(house, api_key=KEY))
+
+
+@pytest.mark.parametrize("path", EVERY_PATH)
+async def test_with_a_key_every_path_needs_it(house: House, path: str) -> None:
+    async with locked(house) as http:
+        answer = await http.get(path)
+        assert (answer.status_code, answer.json()["type"]) == (401, "unauthorized")
+        assert answer.headers["www-authenticate"].startswith("Bearer")
+        assert (await http.get(path, headers={b"Authorization": f"Bearer {KEY}".encode()})).status_code in {200, 404}
+
+
+async def test_health_never_needs_the_key(house: House) -> None:
+    async with locked(house) as http:
+        assert (await http.get("/health")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        b"",
+        b"Bearer",
+        b"Bearer ",
+        b"Bearer x",
+        f"Basic {KEY}".encode(),
+        KEY.encode(),
+        f"Bearer {KEY}x".encode(),
+        f"Bearer {KEY[:-1]}".encode(),
+        b"Bearer \xff",
+    ],
+)
+async def test_another_key_is_none(house: House, given: bytes) -> None:
+    async with locked(house) as http:
+        assert (await http.get("/tools", headers={b"Authorization": given})).status_code == 401
+
+
+async def test_the_key_is_wanted_before_the_body_is_read(house: House) -> None:
+    async with locked(house) as http:
+        assert (await http.post("/run_tool", content=b"x" * 10_000_000)).status_code == 401
+
+
+async def test_the_scheme_may_be_written_in_any_case(house: House) -> None:
+    async with locked(house) as http:
+        assert (await http.get("/tools", headers={b"Authorization": f"bEARER {KEY}".encode()})).status_code == 200
+
+
+async def test_an_empty_key_is_refused_at_the_start(house: House) -> None:
+    with pytest.raises(ValueError, match="API key"):
+        create_app(with_doors(house, api_key=""))
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:8001", "", "[::1", "evil@localhost", "192.168.0.1"]
+)
+async def test_without_a_key_a_foreign_host_name_is_refused(house: House, host: str) -> None:
+    for path in ("/tools", "/health"):
+        answer = await house.http.get(path, headers={"Host": host})
+        assert (answer.status_code, answer.json()["type"]) == (421, "foreign_host")
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8001", "127.0.0.1:80", "[::1]:8001", "[::1]"])
+async def test_our_own_names_are_served(house: House, host: str) -> None:
+    assert (await house.http.get("/tools", headers={"Host": host})).status_code == 200
+
+
+async def test_with_a_key_any_host_name_is_served(house: House) -> None:
+    async with locked(house) as http:
+        assert (await http.get("/health", headers={"Host": "tools.example"})).status_code == 200
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost.evil.example", "file://"])
+async def test_without_a_key_another_sites_page_is_refused(stocked: House, origin: str) -> None:
+    answer = await stocked.http.post("/tools/weather/start", headers={"Origin": origin})
+    assert (answer.status_code, answer.json()["type"]) == (403, "foreign_origin")
+    assert stocked.client.controls == []
+
+
+async def test_our_own_documentation_page_may_call(stocked: House) -> None:
+    assert (await stocked.http.post("/tools/weather/start", headers={"Origin": BASE_URL})).status_code == 200

@@ -1,0 +1,146 @@
+"""Real runtimes on a state directory of the test's own."""
+
+import asyncio
+import shutil
+import ssl
+import sys
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+import pytest_asyncio
+import uv
+from pydantic import JsonValue
+
+from engine.runtimes import make_runtimes
+from engine.runtimes.builtin import builtin_tools
+from engine.runtimes.builtin.options import BuiltinOptions
+from engine.runtimes.builtin.tool import BuiltinTool
+from engine.runtimes.environments import Environments
+from engine.runtimes.guardian import Guardian
+from engine.runtimes.http_exchange import HttpExchange
+from engine.runtimes.local import LocalSettings
+from engine.runtimes.ownership import Owner
+from engine.runtimes.parts import RuntimeParts
+from engine.runtimes.processes import Launcher
+from engine.runtimes.runtime import ToolRequest
+from engine.runtimes.supervisor import Supervisor
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.routes import RunState, ToolRoute
+from toolagent.contracts.sources import LocalSource, ToolSource
+
+PROJECTS = Path(__file__).parents[1] / "tool_projects"
+BASE_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "TZ": "UTC"}
+
+
+class Routes:
+    """A RouteStore that remembers everything it was told."""
+
+    def __init__(self) -> None:
+        self.saved: list[tuple[ToolRoute, str]] = []
+
+    async def save(self, route: ToolRoute, version: str) -> None:
+        await asyncio.sleep(0)
+        self.saved.append((route, version))
+
+    @property
+    def states(self) -> list[RunState]:
+        return [route.state for route, _ in self.saved]
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    return tmp_path / "state"
+
+
+@pytest.fixture(scope="session")
+def environments_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Shared by tests that are not about environments: the empty one is built once."""
+    return tmp_path_factory.mktemp("environments")
+
+
+@pytest.fixture
+def guardian(state: Path) -> Generator[Guardian]:
+    with Guardian(Owner.of_this_process(state)) as guardian:
+        yield guardian
+
+
+@pytest.fixture
+def launcher(state: Path, guardian: Guardian) -> Launcher:
+    return Launcher(Owner.of_this_process(state), guardian, BASE_ENVIRONMENT, shutil.which("setpriv"))
+
+
+@pytest.fixture(scope="session")
+def tls() -> ssl.SSLContext:
+    return ssl.create_default_context()
+
+
+@pytest.fixture(scope="session")
+def tools() -> Mapping[str, BuiltinTool]:
+    return builtin_tools(BuiltinOptions())
+
+
+@pytest_asyncio.fixture
+async def http(tls: ssl.SSLContext) -> AsyncGenerator[HttpExchange]:
+    exchange = HttpExchange(max_result_bytes=64 * 1024, tls=tls)
+    yield exchange
+    await exchange.aclose()
+
+
+@pytest.fixture
+def parts(state: Path, launcher: Launcher, http: HttpExchange, environments_folder: Path, tools: Mapping[str, BuiltinTool]) -> RuntimeParts:
+    return RuntimeParts(
+        local=LocalSettings(data=PROJECTS, state=state, start_timeout_s=20.0, stop_grace_s=2.0),
+        launcher=launcher,
+        environments=Environments(environments_folder, uv.find_uv_bin(), launcher, BASE_ENVIRONMENT, python=Path(sys.executable)),
+        http=http,
+        secrets={"KEY": "s3cret-value"}.get,
+        builtin_tools=tools,
+    )
+
+
+@pytest.fixture
+def routes() -> Routes:
+    return Routes()
+
+
+@pytest_asyncio.fixture
+async def supervisor(parts: RuntimeParts, routes: Routes) -> AsyncGenerator[Supervisor]:
+    supervisor = Supervisor(make_runtimes(parts), routes, "here", cancel_grace_s=1.0)
+    yield supervisor
+    await supervisor.close()
+
+
+def local_source(project: str = "versatile", **more: int | str) -> LocalSource:
+    return LocalSource.model_validate({"host_dir": project, "endpoint_path": "/run", **more})
+
+
+def entry_of(*sources: ToolSource, tool_id: str = "versatile", version: str = "1.0.0", concurrency: int | None = None) -> ToolEntry:
+    manifest = ToolManifest(tool_id=tool_id, name=tool_id, version=version, concurrency=concurrency)
+    return ToolEntry(manifest=manifest, sources=sources or (local_source(),))
+
+
+def request_of(timeout_s: float = 20.0, **params: JsonValue) -> ToolRequest:
+    return ToolRequest(call_id="call-12345678", params=params, timeout_s=timeout_s, output_dir=Path("/tmp"))  # noqa: S108 - never written to
+
+
+def silent(message: str) -> None: ...
+
+
+async def nothing() -> None: ...
+
+
+async def eventually(condition: Callable[[], bool], bound_s: float = 20.0) -> None:
+    """Wait until it is so; fails after the bound."""
+    async with asyncio.timeout(bound_s):
+        while not condition():  # noqa: ASYNC110 - what is waited for happens in other processes
+            await asyncio.sleep(0.02)
+
+
+def is_gone(pid: int) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    return True

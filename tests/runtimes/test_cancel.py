@@ -1,0 +1,58 @@
+"""Cancelling closes the connection; the process is ended only when it goes on and serves nobody else."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from pydantic import JsonValue
+
+from engine.runtimes.supervisor import Reply, Supervisor
+from tests.runtimes.conftest import entry_of, eventually, is_gone, nothing, request_of, silent
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.sources import BuiltinSource
+
+
+def begin(supervisor: Supervisor, entry: ToolEntry, **params: JsonValue) -> asyncio.Task[Reply]:
+    return asyncio.create_task(supervisor.call(entry, request_of(20.0, **params), before_send=nothing, progress=silent))
+
+
+async def cancel(task: asyncio.Task[Reply]) -> None:
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_a_tool_that_stops_working_is_left_running(supervisor: Supervisor, state: Path) -> None:
+    call = begin(supervisor, entry_of(), mode="hang")
+    await eventually((state / "tools/versatile/hanging").exists)
+    await cancel(call)
+    assert await supervisor.settle_cancelled(entry_of()) == "tool_idle"
+    await eventually((state / "tools/versatile/hung_up").exists)
+    assert supervisor.is_running("versatile", "1.0.0")
+
+
+async def test_a_tool_that_goes_on_is_ended_and_started_anew_by_the_next_call(supervisor: Supervisor, state: Path) -> None:
+    call = begin(supervisor, entry_of(), mode="hang", stubborn=True)
+    await eventually((state / "tools/versatile/hanging").exists)
+    await cancel(call)
+    assert await supervisor.settle_cancelled(entry_of()) == "tool_stopped"
+    [first] = (state / "tools/versatile/starts").read_text().split()
+    assert is_gone(int(first))
+    await begin(supervisor, entry_of())
+    assert len((state / "tools/versatile/starts").read_text().split()) == 2
+
+
+async def test_a_tool_that_serves_others_is_left_alone(supervisor: Supervisor, state: Path, tmp_path: Path) -> None:
+    until = tmp_path / "go"
+    other = begin(supervisor, entry_of(), mode="slow", until=str(until))
+    stubborn = begin(supervisor, entry_of(), mode="hang", stubborn=True)
+    hanging = state / "tools/versatile/hanging"
+    await eventually(lambda: hanging.exists() and len(hanging.read_text().split()) == 2)
+    await cancel(stubborn)
+    assert await supervisor.settle_cancelled(entry_of()) == "tool_left_busy"
+    until.touch()
+    assert await other
+
+
+async def test_without_a_process_nothing_is_left_to_do(supervisor: Supervisor) -> None:
+    assert await supervisor.settle_cancelled(entry_of(BuiltinSource(handler="echo"))) == "connection_closed"

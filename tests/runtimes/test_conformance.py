@@ -1,0 +1,125 @@
+"""The conformance suite, over the registry of runtimes."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import cast, get_args
+
+import pytest
+from pydantic import JsonValue
+
+from engine.runtimes import RUNTIMES
+from engine.runtimes.conformance import CHECKS, ConformanceFailure, Subject, check_runtime
+from engine.runtimes.failures import CallFailed, NotSent
+from engine.runtimes.local import LocalRuntime
+from engine.runtimes.parts import RuntimeParts
+from engine.runtimes.ports import free_port
+from engine.runtimes.runtime import Running, ToolRequest
+from tests.runtimes.conftest import eventually, local_source, silent
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.sources import BuiltinSource, LocalSource, RemoteSource, ToolSource
+
+NOT_EXECUTED_YET = {"docker", "script", "mcp"}
+
+
+def note_seen(file: Path) -> Callable[[], Awaitable[None]]:
+    async def seen() -> None:
+        await eventually(file.exists)
+        await asyncio.to_thread(file.unlink)
+
+    return seen
+
+
+def served(parts: RuntimeParts, tag: str, source: ToolSource, absent: ToolSource) -> Subject:
+    """The versatile tool, over HTTP."""
+    home = parts.local.state / "tools/versatile"
+    return Subject(
+        runtime=RUNTIMES[tag](parts),
+        tool=ToolManifest(tool_id="versatile", name="Versatile"),
+        source=source,
+        absent=absent,
+        output_dir=parts.local.state,
+        answers=({"x": [1, "二"]}, lambda output: cast("dict[str, JsonValue]", output)["echo"] == {"x": [1, "二"]}),
+        refuses={"mode": "refuse"},
+        fails={"mode": "fail"},
+        garbles={"mode": "garble"},
+        hangs={"mode": "hang"},
+        call_id_of=({"mode": "headers_back"}, lambda output: cast("dict[str, JsonValue]", output)["idempotency-key"]),
+        began=note_seen(home / "hanging"),
+        hung_up=note_seen(home / "hung_up"),
+    )
+
+
+@asynccontextmanager
+async def local(parts: RuntimeParts) -> AsyncGenerator[Subject]:
+    yield served(parts, "local", local_source(), local_source("nowhere"))
+
+
+@asynccontextmanager
+async def remote(parts: RuntimeParts) -> AsyncGenerator[Subject]:
+    somewhere = LocalRuntime(parts.local, parts.launcher, parts.environments, parts.http)
+    there = await somewhere.start(ToolManifest(tool_id="versatile", name="Versatile"), local_source(), silent)
+    absent = RemoteSource(remote_url=f"http://127.0.0.1:{free_port()}")
+    try:
+        yield served(parts, "remote", RemoteSource(remote_url=there.endpoint, remote_path="/run"), absent)
+    finally:
+        await somewhere.stop(there)
+
+
+@asynccontextmanager
+async def builtin(parts: RuntimeParts) -> AsyncGenerator[Subject]:
+    yield Subject(
+        runtime=RUNTIMES["builtin"](parts),
+        tool=parts.builtin_tools["calculator"].manifest,
+        source=BuiltinSource(handler="calculator"),
+        absent=BuiltinSource(handler="nowhere"),
+        output_dir=parts.local.state,
+        answers=({"expression": "6 * 7"}, lambda output: cast("dict[str, JsonValue]", output)["result"] == 42),
+        refuses={"not": "what it takes"},
+    )
+
+
+SUBJECTS = {"local": local, "remote": remote, "builtin": builtin}
+
+
+def test_every_source_type_is_executed_or_said_not_to_be() -> None:
+    union, _ = get_args(ToolSource)
+    tags = {source.model_fields["type"].default for source in get_args(union)}
+    assert set(RUNTIMES) == tags - NOT_EXECUTED_YET
+
+
+def test_every_runtime_has_a_subject() -> None:
+    assert set(SUBJECTS) == set(RUNTIMES)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("tag", RUNTIMES)
+async def test_a_runtime_conforms(parts: RuntimeParts, tag: str, check: str) -> None:
+    async with SUBJECTS[tag](parts) as subject:
+        if not await CHECKS[check](subject):
+            pytest.skip(f"does not apply to {tag} sources")
+
+
+async def test_everything_applies_to_local_tools(parts: RuntimeParts) -> None:
+    async with local(parts) as subject:
+        assert all((await check_runtime(subject)).values())
+
+
+class Hopeful(LocalRuntime):
+    """Takes a failure for an answer."""
+
+    async def call(self, running: Running, source: LocalSource, request: ToolRequest) -> JsonValue:
+        try:
+            return await super().call(running, source, request)
+        except (CallFailed, NotSent):
+            return None
+
+
+async def test_a_runtime_that_hides_failures_does_not_conform(parts: RuntimeParts) -> None:
+    subject = served(parts, "local", local_source(), local_source("nowhere"))
+    hopeful = Hopeful(parts.local, parts.launcher, parts.environments, parts.http)
+    for check in ("a failure is an execution error with a known outcome", "a time-out has an unknown outcome and closes the connection"):
+        with pytest.raises(ConformanceFailure):
+            await CHECKS[check](replace(subject, runtime=hopeful))

@@ -1,0 +1,245 @@
+"""Tools are started for the first call, noticed when they end, and asked once."""
+
+import asyncio
+import os
+import select
+import signal
+from pathlib import Path
+from typing import cast
+
+import pytest
+from pydantic import JsonValue
+
+from engine.runtimes.failures import CallFailed, NotSent, StartFailed
+from engine.runtimes.ports import free_port
+from engine.runtimes.supervisor import NotRunningHere, Reply, Supervisor
+from tests.runtimes.conftest import Routes, entry_of, eventually, is_gone, local_source, nothing, request_of, silent
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.routes import RunState
+from toolagent.contracts.sources import BuiltinSource, DockerSource, RemoteSource
+
+
+async def call(
+    supervisor: Supervisor, entry: ToolEntry, timeout_s: float = 20.0, *, only_if_running: bool = False, **params: JsonValue
+) -> Reply:
+    return await supervisor.call(
+        entry, request_of(timeout_s, **params), before_send=nothing, progress=silent, only_if_running=only_if_running
+    )
+
+
+async def pid_of(supervisor: Supervisor, entry: ToolEntry) -> int:
+    output = (await call(supervisor, entry)).output
+    return cast("int", cast("dict[str, JsonValue]", output)["pid"])
+
+
+async def test_the_first_call_starts_the_tool(supervisor: Supervisor, routes: Routes) -> None:
+    assert not supervisor.is_running("versatile", "1.0.0")
+    reply = await call(supervisor, entry_of(), x=1)
+    route = supervisor.route("versatile")
+    assert route is not None
+    assert (reply.output, reply.active_source) == ({"echo": {"x": 1}, "pid": route.pid}, 0)
+    assert supervisor.is_running("versatile", "1.0.0")
+    assert routes.states == [RunState.STARTING, RunState.RUNNING]
+    assert (route.host, route.endpoint) == ("here", f"http://127.0.0.1:{route.port}")
+
+
+async def test_twenty_first_calls_at_once_start_one_process(supervisor: Supervisor, state: Path) -> None:
+    pids = await asyncio.gather(*[pid_of(supervisor, entry_of()) for _ in range(20)])
+    assert (state / "tools/versatile/starts").read_text().split() == [str(pids[0])]
+    assert set(pids) == {pids[0]}
+
+
+async def test_the_start_outlives_the_caller_that_asked_first(supervisor: Supervisor, state: Path) -> None:
+    first = asyncio.create_task(call(supervisor, entry_of()))
+    second = asyncio.create_task(call(supervisor, entry_of()))
+    await eventually(lambda: bool(supervisor.route("versatile")))
+    first.cancel()
+    await second
+    assert len((state / "tools/versatile/starts").read_text().split()) == 1
+
+
+async def test_a_start_that_nobody_waits_for_any_more_leaves_no_process(supervisor: Supervisor, routes: Routes, state: Path) -> None:
+    starts = state / "tools/versatile/starts"
+    only = asyncio.create_task(call(supervisor, entry_of(local_source(health_path="/health"))))
+    await eventually(lambda: starts.exists() and bool(starts.read_text()))
+    was_starting = routes.states == [RunState.STARTING]
+    only.cancel()
+    await asyncio.wait([only])
+    if was_starting and not supervisor.is_running("versatile", "1.0.0"):
+        assert is_gone(int(starts.read_text()))
+        assert routes.states[-1] is RunState.STOPPED
+    assert await call(supervisor, entry_of())
+
+
+async def test_a_crashed_tool_is_noticed_and_started_anew_by_the_next_call(supervisor: Supervisor, routes: Routes) -> None:
+    before = await pid_of(supervisor, entry_of())
+    os.kill(before, signal.SIGKILL)
+    await eventually(lambda: routes.states[-1] is RunState.ERROR)
+    assert not supervisor.is_running("versatile", "1.0.0")
+    last = routes.saved[-1][0]
+    assert (last.last_error, last.endpoint, last.pid) == ("ended by SIGKILL (exit code -9)", None, None)
+    assert await pid_of(supervisor, entry_of()) != before
+
+
+async def test_a_tool_that_ended_a_moment_ago_is_started_anew(supervisor: Supervisor) -> None:
+    before = await pid_of(supervisor, entry_of())
+    ending = os.pidfd_open(before)
+    os.kill(before, signal.SIGKILL)
+    # The event loop does not turn meanwhile: the supervisor cannot have seen it.
+    select.select([ending], [], [], 10)
+    os.close(ending)
+    assert await pid_of(supervisor, entry_of()) != before
+
+
+async def test_a_tool_that_ends_during_a_call_has_an_unknown_outcome(supervisor: Supervisor, routes: Routes) -> None:
+    with pytest.raises(CallFailed) as caught:
+        await call(supervisor, entry_of(), mode="exit")
+    assert (caught.value.error_type, caught.value.outcome) == (ErrorType.EXECUTION_ERROR, "unknown")
+    assert caught.value.details["tool_ended"] == "exited with code 3"
+    assert routes.states[-1] is RunState.ERROR
+    assert await pid_of(supervisor, entry_of())
+
+
+async def test_a_tool_that_lives_but_takes_no_connections_is_replaced(supervisor: Supervisor) -> None:
+    before = await pid_of(supervisor, entry_of())
+    await call(supervisor, entry_of(), mode="deafen")
+    assert await pid_of(supervisor, entry_of()) != before
+    assert is_gone(before)
+
+
+async def test_the_next_source_is_tried_when_nothing_was_sent(supervisor: Supervisor, routes: Routes) -> None:
+    entry = entry_of(DockerSource(image="x"), RemoteSource(remote_url=f"http://127.0.0.1:{free_port()}"), local_source())
+    sent: list[str] = []
+
+    async def mark() -> None:
+        sent.append("sent")
+
+    async def take_back() -> None:
+        sent.append("not sent")
+
+    reply = await supervisor.call(entry, request_of(), before_send=mark, after_not_sent=take_back, progress=silent)
+    assert reply.active_source == 2
+    assert sent == ["sent", "not sent", "sent"]
+    assert (routes.saved[-1][0].active_source, routes.saved[-1][0].state) == (2, RunState.RUNNING)
+    assert (await call(supervisor, entry)).active_source == 2
+
+
+async def test_the_next_source_is_not_tried_once_a_request_was_sent(supervisor: Supervisor, state: Path) -> None:
+    entry = entry_of(local_source(), local_source(health_path="/other"))
+    with pytest.raises(CallFailed):
+        await call(supervisor, entry, mode="exit")
+    assert len((state / "tools/versatile/starts").read_text().split()) == 1
+
+
+async def test_when_no_source_works_the_failure_tells_of_all(supervisor: Supervisor) -> None:
+    with pytest.raises(NotSent) as caught:
+        await call(supervisor, entry_of(local_source("broken"), DockerSource(image="x")))
+    tried = cast("list[dict[str, JsonValue]]", caught.value.details["sources"])
+    assert [(one["source"], one["type"]) for one in tried] == [("local", "unavailable"), ("docker", "executor_not_found")]
+
+
+async def test_a_tool_without_sources_has_no_executor(supervisor: Supervisor) -> None:
+    entry = entry_of().model_copy(update={"sources": ()})
+    with pytest.raises(NotSent) as caught:
+        await call(supervisor, entry)
+    assert caught.value.error_type is ErrorType.EXECUTOR_NOT_FOUND
+
+
+async def test_a_request_that_cannot_be_written_does_not_cost_the_process(supervisor: Supervisor) -> None:
+    entry = entry_of(local_source(endpoint_path="/run/{missing}"))
+    await supervisor.start(entry, silent)
+    before = supervisor.route("versatile")
+    with pytest.raises(NotSent) as caught:
+        await call(supervisor, entry)
+    assert caught.value.error_type is ErrorType.VALIDATION_ERROR
+    assert supervisor.route("versatile") == before
+
+
+async def test_before_send_may_stop_the_request(supervisor: Supervisor, state: Path) -> None:
+    async def refuse() -> None:
+        raise PermissionError("already sent")
+
+    with pytest.raises(PermissionError):
+        await supervisor.call(entry_of(), request_of(mode="hang"), before_send=refuse, progress=silent)
+    assert not (state / "tools/versatile/hanging").exists()
+
+
+async def test_only_if_running_starts_nothing(supervisor: Supervisor) -> None:
+    with pytest.raises(NotRunningHere):
+        await call(supervisor, entry_of(), only_if_running=True)
+    assert supervisor.route("versatile") is None
+    await supervisor.start(entry_of(), silent)
+    assert await call(supervisor, entry_of(), only_if_running=True)
+
+
+async def test_what_needs_no_process_is_always_ready(supervisor: Supervisor) -> None:
+    builtin = entry_of(BuiltinSource(handler="echo"), tool_id="echo")
+    assert supervisor.is_ready(builtin)
+    assert supervisor.is_ready(entry_of(RemoteSource(remote_url="http://127.0.0.1:1")))
+    assert not supervisor.is_ready(entry_of())
+    assert not supervisor.is_ready(entry_of(DockerSource(image="x")))
+    assert await call(supervisor, builtin, only_if_running=True, message="hello")
+
+
+async def test_a_tools_own_concurrency_is_held_and_waiting_is_not_counted(supervisor: Supervisor, state: Path, tmp_path: Path) -> None:
+    entry, until = entry_of(concurrency=1), tmp_path / "go"
+    hanging = state / "tools/versatile/hanging"
+    first = asyncio.create_task(call(supervisor, entry, mode="slow", until=str(until)))
+    await eventually(hanging.exists)
+    second = asyncio.create_task(call(supervisor, entry))
+    with pytest.raises(NotRunningHere):
+        await call(supervisor, entry, only_if_running=True)
+    done, _ = await asyncio.wait([second], timeout=0.3)
+    assert not done
+    until.touch()
+    assert (await first).duration_s > (await second).duration_s
+
+
+async def test_stopping_what_does_not_run_is_fine(supervisor: Supervisor, routes: Routes) -> None:
+    assert (await supervisor.stop("versatile")).state is RunState.STOPPED
+    pid = await pid_of(supervisor, entry_of())
+    assert (await supervisor.stop("versatile")).state is RunState.STOPPED
+    assert is_gone(pid)
+    assert (await supervisor.stop("versatile")).state is RunState.STOPPED
+    assert routes.states == [RunState.STARTING, RunState.RUNNING, RunState.STOPPED]
+
+
+async def test_a_tool_that_is_stopped_while_it_starts_is_not_started(supervisor: Supervisor, routes: Routes) -> None:
+    starting = asyncio.create_task(call(supervisor, entry_of(local_source("mute"), tool_id="mute")))
+    await eventually(lambda: bool(routes.saved))
+    await supervisor.stop("mute")
+    with pytest.raises(NotSent) as caught:
+        await starting
+    assert caught.value.error_type is ErrorType.UNAVAILABLE
+    assert routes.states == [RunState.STARTING, RunState.STOPPED]
+
+
+async def test_another_version_has_its_own_process_and_the_old_one_keeps_serving(
+    supervisor: Supervisor, state: Path, tmp_path: Path
+) -> None:
+    until = tmp_path / "go"
+    old = asyncio.create_task(call(supervisor, entry_of(), mode="slow", until=str(until)))
+    await eventually((state / "tools/versatile/hanging").exists)
+    new = await pid_of(supervisor, entry_of(version="2.0.0"))
+    until.touch()
+    assert cast("dict[str, JsonValue]", (await old).output)["pid"] != new
+    route = supervisor.route("versatile")
+    assert route is not None
+    assert route.pid == new
+
+
+async def test_after_closing_nothing_is_started_or_left(supervisor: Supervisor) -> None:
+    pids = await asyncio.gather(pid_of(supervisor, entry_of()), pid_of(supervisor, entry_of(tool_id="second")))
+    await supervisor.close()
+    assert [is_gone(pid) for pid in pids] == [True, True]
+    with pytest.raises(NotSent) as caught:
+        await call(supervisor, entry_of())
+    assert caught.value.error_type is ErrorType.UNAVAILABLE
+
+
+async def test_a_start_that_fails_leaves_an_error_in_the_route(supervisor: Supervisor, routes: Routes) -> None:
+    with pytest.raises(StartFailed):
+        await supervisor.start(entry_of(local_source("broken"), tool_id="broken"), silent)
+    assert routes.states == [RunState.STARTING, RunState.ERROR]
+    assert routes.saved[-1][0].last_error

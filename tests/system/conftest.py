@@ -1,0 +1,48 @@
+"""Running services: one for all tests that leave it well, and one for each that does not."""
+
+from collections.abc import Callable, Generator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.system.catalog import make_catalog
+from tests.system.service_process import ServiceProcess
+
+MakeService = Callable[..., ServiceProcess]
+
+
+@pytest.fixture(scope="session")
+def catalog(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data directory with the shipped tools and those of `tests/tool_projects`."""
+    return make_catalog(tmp_path_factory.mktemp("catalog") / "data")
+
+
+@pytest.fixture(scope="session")
+def service(catalog: Path, tmp_path_factory: pytest.TempPathFactory) -> Generator[ServiceProcess]:
+    """The service that is shared: leave it as well as you found it."""
+    service = ServiceProcess(tmp_path_factory.mktemp("shared"), catalog)
+    service.start()
+    yield service
+    service.end()
+    service.wait_until_nothing_is_left()
+
+
+@pytest.fixture
+def make_service(catalog: Path, tmp_path: Path) -> Generator[MakeService]:
+    """A service of the test's own, not started yet; takes settings by their names without the prefix."""
+    with ExitStack() as stack:
+
+        def make(**settings: str) -> ServiceProcess:
+            service = ServiceProcess(tmp_path / "service", catalog, **settings)
+            stack.callback(service.wait_until_nothing_is_left)
+            stack.callback(service.end)
+            return service
+
+        yield make
+
+
+@pytest.fixture
+def effects(tmp_path: Path) -> Path:
+    """Where the diligent tools leave a line for each effect."""
+    return tmp_path / "effects"

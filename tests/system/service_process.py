@@ -1,0 +1,191 @@
+"""The real service as a child process: `python -m workers up`, started, asked, stopped, killed, started again."""
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import httpx
+from pydantic import JsonValue
+
+from tests.system.leftovers import processes_of
+from tests.system.waiting import wait_until
+from toolagent.contracts.calls import ToolResult
+from toolagent.contracts.tasks import TaskView
+from workers.settings import environment
+
+__all__ = ["ROOT", "ServiceProcess", "child_environment", "run_tool"]
+
+ROOT = Path(__file__).parents[2]
+_START_S = 90.0
+_STOP_S = 60.0
+_ADDRESS = re.compile(r"^(API|Temporal UI|Temporal) +(\S+)", re.MULTILINE)
+
+
+def child_environment(state: Path, data: Path, settings: Mapping[str, str]) -> dict[str, str]:
+    """What a service child sees: free ports, its own state and catalog, and nothing of this machine's own TOOL_AGENT_ settings."""
+    # Compiling the imports anew at every start would take longer than everything else.
+    ours = ("TOOL_AGENT_", "PYTHONDONTWRITEBYTECODE")
+    inherited = {name: value for name, value in environment().items() if not name.startswith(ours)}
+    own = {
+        "FASTAPI_PORT": "0",
+        "TEMPORAL_PORT": "0",
+        "TEMPORAL_UI_PORT": "0",
+        "STATE_DIR": str(state),
+        "DATA_DIR": str(data),
+        "TEMPORAL_CONFIG": str(ROOT / "temporal-dev.yaml"),
+        "TOOL_HEALTH_TIMEOUT_S": "15",
+        **settings,
+    }
+    return inherited | {"PYTHONPATH": str(ROOT), "COLUMNS": "300"} | {f"TOOL_AGENT_{name}": value for name, value in own.items()}
+
+
+def run_tool(http: httpx.Client, tool_id: str, params: Mapping[str, JsonValue], key: str | None = None) -> tuple[int, ToolResult]:
+    """The HTTP status and the result of a call that is waited for."""
+    answer = http.post("/run_tool", json={"tool_id": tool_id, "params": params}, headers={"Idempotency-Key": key} if key else {})
+    return answer.status_code, ToolResult.model_validate_json(answer.content)
+
+
+class ServiceProcess:
+    """One service on the state directory `folder/state`; its output is in `folder/service-N.log`, N counting its starts.
+
+    `settings` are named without their prefix. `api_url`, `temporal_address` and `temporal_ui_url` are where the last start answered.
+    """
+
+    def __init__(self, folder: Path, data: Path, **settings: str) -> None:
+        self.folder, self.state = folder, folder / "state"
+        self._data, self._settings = data, settings
+        self._child: subprocess.Popen[bytes] | None = None
+        self._starts = 0
+        self._addresses: dict[str, str] = {}
+        self._http: httpx.Client | None = None
+
+    @property
+    def pid(self) -> int:
+        return self._running.pid
+
+    @property
+    def api_url(self) -> str:
+        return self._addresses["API"]
+
+    @property
+    def temporal_address(self) -> str:
+        return self._addresses["Temporal"]
+
+    @property
+    def temporal_ui_url(self) -> str:
+        return self._addresses["Temporal UI"]
+
+    @property
+    def http(self) -> httpx.Client:
+        assert self._http is not None, "The service does not run."
+        return self._http
+
+    @property
+    def output(self) -> str:
+        """What the last start has written so far."""
+        return self._log.read_text("utf-8")
+
+    def start(self) -> None:
+        """Start it and wait until it is healthy. Raises AssertionError with its output when it is not."""
+        assert self._child is None, "It runs already."
+        self._starts += 1
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with self._log.open("wb") as log:
+            self._child = subprocess.Popen(
+                [sys.executable, "-m", "workers", "up"],
+                cwd=self.folder,
+                env=child_environment(self.state, self._data, self._settings),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        try:
+            wait_until(self._has_spoken, "the service says that it is ready", _START_S)
+            self._http = httpx.Client(base_url=self.api_url, timeout=90, trust_env=False)
+            wait_until(self.is_healthy, "the service is healthy")
+        except AssertionError as error:
+            self.end()
+            raise AssertionError(f"{error}\n{self.output}") from error
+
+    def is_healthy(self) -> bool:
+        return self.http.get("/health").status_code == httpx.codes.OK
+
+    def interrupt(self) -> None:
+        """Ctrl-C, without waiting for the end."""
+        self._running.send_signal(signal.SIGINT)
+
+    def stop(self) -> int:
+        """Ctrl-C, and wait for the end. Its exit code."""
+        self.interrupt()
+        return self.wait()
+
+    def wait(self) -> int:
+        """Wait until it has ended by itself. Its exit code."""
+        code = self._running.wait(_STOP_S)
+        self._close()
+        return code
+
+    def kill(self) -> None:
+        """SIGKILL to the service process alone."""
+        self._running.kill()
+        self._running.wait(_STOP_S)
+        self._close()
+
+    def end(self) -> None:
+        """However it is, afterwards it is gone. Not an error when it has ended before."""
+        if self._child is None:
+            return
+        if self._child.poll() is None and self._http is not None:
+            self.interrupt()
+        try:
+            self._child.wait(_STOP_S if self._http is not None else 0)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            self._child.wait(_STOP_S)
+        self._close()
+
+    def leftovers(self) -> dict[int, str]:
+        """Processes of this service that live now: command lines by process id."""
+        return processes_of(self.state)
+
+    def wait_until_nothing_is_left(self) -> None:
+        wait_until(lambda: not self.leftovers(), f"no process of {self.state} is left", 20.0)
+
+    def begin(self, tool_id: str, params: Mapping[str, JsonValue]) -> str:
+        """Make a call that is not waited for. Its id."""
+        answer = self.http.post("/run_tool", json={"tool_id": tool_id, "params": params, "mode": "async"})
+        assert answer.status_code == httpx.codes.ACCEPTED, answer.text
+        return answer.json()["task_id"]
+
+    def task(self, call_id: str) -> TaskView:
+        answer = self.http.get(f"/tasks/{call_id}")
+        assert answer.is_success, answer.text
+        return TaskView.model_validate_json(answer.content)
+
+    def ended_task(self, call_id: str, bound_s: float = 60.0) -> TaskView:
+        return wait_until(lambda: task if (task := self.task(call_id)).result else None, f"{call_id} has ended", bound_s)
+
+    @property
+    def _running(self) -> subprocess.Popen[bytes]:
+        assert self._child is not None, "The service does not run."
+        return self._child
+
+    @property
+    def _log(self) -> Path:
+        return self.folder / f"service-{self._starts}.log"
+
+    def _has_spoken(self) -> bool:
+        assert self._running.poll() is None, f"It ended with code {self._running.returncode}."
+        output = self.output
+        self._addresses = dict(_ADDRESS.findall(output))
+        return "ready" in output
+
+    def _close(self) -> None:
+        self._child = None
+        if self._http is not None:
+            self._http.close()
+            self._http = None

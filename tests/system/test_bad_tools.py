@@ -1,0 +1,59 @@
+"""Tools that do everything wrong: each is named for what it did, and the service is none the worse."""
+
+import pytest
+from pydantic import JsonValue
+
+from tests.system.service_process import ServiceProcess, run_tool
+from toolagent.contracts.calls import ErrorType
+
+
+@pytest.mark.parametrize(
+    ("tool_id", "mode", "status", "error_type", "outcome"),
+    [
+        ("versatile", "fail", 502, ErrorType.EXECUTION_ERROR, None),
+        ("versatile", "garble", 502, ErrorType.OUTPUT_VALIDATION_ERROR, "executed"),
+        ("typed", "ok", 502, ErrorType.OUTPUT_VALIDATION_ERROR, "executed"),
+        ("hasty", "hang", 504, ErrorType.TIMEOUT, "unknown"),
+        ("hasty", "exit", 502, ErrorType.EXECUTION_ERROR, "unknown"),
+    ],
+)
+def test_a_bad_tool_is_named_for_what_it_did(
+    service: ServiceProcess, tool_id: str, mode: str, status: int, error_type: ErrorType, outcome: str | None
+) -> None:
+    params: dict[str, JsonValue] = {"mode": mode}
+    answered, result = run_tool(service.http, tool_id, params)
+    assert (answered, result.error_type, result.status) == (status, error_type, "error")
+    assert result.error is not None
+    details = result.error.details
+    assert (details.get("outcome") if isinstance(details, dict) else None) == outcome
+    assert service.is_healthy()
+
+
+@pytest.mark.parametrize("tool_id", ["broken", "mute"])
+def test_a_tool_that_cannot_be_started_says_so_and_leaves_no_process(service: ServiceProcess, tool_id: str) -> None:
+    status, result = run_tool(service.http, tool_id, {})
+    assert (status, result.error_type, result.status) == (503, ErrorType.UNAVAILABLE, "error")
+    assert result.error is not None
+    assert isinstance(result.error.details, dict)
+    assert result.error.details["sent"] is False
+    assert [command for command in service.leftovers().values() if f"projects/{tool_id}" in command] == []
+    route = service.http.get(f"/tools/{tool_id}").json()["route"]
+    assert (route["state"], route["pid"]) == ("error", None)
+    assert route["last_error"]
+    assert service.is_healthy()
+
+
+def test_an_unknown_tool_is_answered_with_those_that_are_near(service: ServiceProcess) -> None:
+    status, result = run_tool(service.http, "image_sticher", {})
+    assert (status, result.error_type) == (404, ErrorType.TOOL_NOT_FOUND)
+    assert result.error is not None
+    assert isinstance(result.error.details, dict)
+    assert "image_stitcher" in (result.error.details["nearest"] or ())
+
+
+@pytest.mark.parametrize("expression", ["__import__('os').getpid()", "9**9**9**9", "1+" * 500_000 + "1"])
+def test_the_calculator_refuses_what_is_no_sum(service: ServiceProcess, expression: str) -> None:
+    status, result = run_tool(service.http, "calculator", {"expression": expression})
+    assert result.status == "error"
+    assert status in {413, 422, 502}
+    assert service.is_healthy()

@@ -1,0 +1,91 @@
+"""A Temporal server of the operator's own goes away and comes back."""
+
+import subprocess
+from collections.abc import Generator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.system.conftest import MakeService
+from tests.system.effects import count_of, wait_for_effect
+from tests.system.service_process import ROOT, ServiceProcess, run_tool
+from tests.system.waiting import wait_until
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.tasks import TaskState
+from workers.dev_server import read_config, server_command, temporal_binary
+from workers.ports import free_port
+
+pytestmark = pytest.mark.timeout(240)
+
+_PATIENCE_S = 3
+
+
+class _Server:
+    """A Temporal server with its state in a file, that can be killed and started again where it was."""
+
+    def __init__(self, folder: Path) -> None:
+        self.port = free_port()
+        self._log = folder / "server.log"
+        self._command = server_command(temporal_binary(), read_config(ROOT / "temporal-dev.yaml"), folder, self.port, free_port())
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with self._log.open("ab") as log:
+            self._child = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def kill(self) -> None:
+        if self._child is not None:
+            self._child.kill()
+            self._child.wait(30)
+            self._child = None
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Generator[_Server]:
+    server = _Server(tmp_path)
+    server.start()
+    yield server
+    server.kill()
+
+
+def _checks(service: ServiceProcess) -> tuple[int, dict[str, str]]:
+    answer = service.http.get("/health")
+    return answer.status_code, answer.json()["checks"]
+
+
+def test_while_temporal_is_away_everything_says_so_and_when_it_is_back_all_goes_on(
+    server: _Server, make_service: MakeService, effects: Path, tmp_path: Path
+) -> None:
+    service = make_service(TEMPORAL_ADDRESS=f"127.0.0.1:{server.port}", TEMPORAL_PATIENCE_S=str(_PATIENCE_S))
+    service.start()
+    begun = service.begin("again", {"effects": str(effects), "until": str(tmp_path / "go on")})
+    wait_for_effect(effects)
+
+    server.kill()
+    wait_until(lambda: _checks(service)[0] == httpx.codes.SERVICE_UNAVAILABLE, "the service knows that Temporal is away")
+    status, checks = _checks(service)
+    assert status == httpx.codes.SERVICE_UNAVAILABLE
+    assert checks["temporal"] != "ok"
+    assert (checks["database"], checks["worker"]) == ("ok", "ok")
+    status, result = run_tool(service.http, "calculator", {"expression": "6 * 7"}, "while-away")
+    assert (status, result.error_type) == (503, ErrorType.UNAVAILABLE)
+    assert service.http.get("/tools").is_success, "what needs no Temporal still works"
+    (tmp_path / "go on").touch()
+
+    server.start()
+    wait_until(service.is_healthy, "the service is healthy again")
+    status, result = run_tool(service.http, "calculator", {"expression": "6 * 7"}, "while-away")
+    assert (status, result.result) == (200, {"value": 42})
+    assert service.ended_task(begun, 90).status is TaskState.COMPLETED
+    assert count_of(effects) >= 1
+    assert service.stop() == 0
+
+
+def test_a_caller_who_waits_is_told_when_temporal_stays_away(server: _Server, make_service: MakeService, effects: Path) -> None:
+    service = make_service(TEMPORAL_ADDRESS=f"127.0.0.1:{server.port}", TEMPORAL_PATIENCE_S=str(_PATIENCE_S))
+    service.start()
+    call_id = "call-waiting-for-temporal"
+    body = {"tool_id": "once", "params": {"effects": str(effects), "until": str(effects.with_suffix(".never"))}}
+    with httpx.stream("POST", f"{service.api_url}/run_tool", json=body, headers={"X-Call-Id": call_id}, timeout=1, trust_env=False):
+        pass

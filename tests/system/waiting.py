@@ -1,0 +1,21 @@
+"""Waiting for something to come true, with a bound."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+__all__ = ["wait_until"]
+
+_LOOK_S = 0.05
+
+FoundT = TypeVar("FoundT")
+
+
+def wait_until(look: Callable[[], FoundT | None], what: str, bound_s: float = 60.0) -> FoundT:
+    """What `look` finds, once that is something true. Raises AssertionError after `bound_s` seconds, naming `what` was awaited."""
+    until = time.monotonic() + bound_s
+    while not (found := look()):
+        if time.monotonic() > until:
+            raise AssertionError(f"Not within {bound_s:g} s: {what}. Last seen: {found!r}")
+        time.sleep(_LOOK_S)
+    return found

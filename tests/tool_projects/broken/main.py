@@ -1,0 +1,6 @@
+"""Ends before it serves."""
+
+import sys
+
+sys.stderr.write("the model file is missing\n")
+sys.exit(7)

@@ -65,7 +65,7 @@ def _bounded(receive: Receive, limit: int) -> Receive:
 
 async def _drain(receive: Receive, limit: int) -> None:
     """A client that writes all before it reads would see its connection reset instead of the answer."""
-    left = 0
+    left = 2 * limit + DRAINED
     with suppress(TimeoutError):
         async with asyncio.timeout(_DRAIN_TIMEOUT_S):
             while left > 0:

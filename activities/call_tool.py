@@ -18,7 +18,7 @@ from engine.calls.file_parameters import CallFolder, FileParameters, FileRefused
 from engine.registry.registry import ToolRegistry
 from engine.runtimes.failures import CallFailed, RuntimeFailure
 from engine.runtimes.runtime import Progress, ToolRequest
-from engine.runtimes.supervisor import NotRunningHere, Supervisor
+from engine.runtimes.supervisor import Aftermath, NotRunningHere, Supervisor
 from engine.store.calls import CallTable
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType, ToolError
@@ -55,6 +55,7 @@ class CallTool:
         self._folder = folder
         self._host = host
         self._max_result_bytes = max_result_bytes
+        self._looked_after: set[asyncio.Task[Aftermath]] = set()
 
     @activity.defn(name=names.CALL)
     async def call_tool(self, request: CallRequest) -> CallOutcome:
@@ -76,11 +77,32 @@ class CallTool:
             except FileRefused as refusal:
                 return attempt.file_refused(refusal)
             except RuntimeFailure as failure:
-                return _after_failure(attempt, plan, failure)
+                return self._after_failure(attempt, entry, plan, failure)
             except asyncio.CancelledError:
                 if activity.is_worker_shutdown():
                     raise ApplicationError("The worker is being stopped.", type=names.WORKER_STOPPING, category=EXPECTED) from None
                 return attempt.cancelled(await self._supervisor.settle_cancelled(entry) if attempt.was_sent else None)
+
+    def _after_failure(self, attempt: Attempt, entry: ToolEntry, plan: CallPlan, failure: RuntimeFailure) -> CallOutcome:
+        """A lost connection to a repeatable tool is tried again, by Temporal; everything else is the answer."""
+        if failure.error_type is ErrorType.TIMEOUT:
+            self._look_after(entry)
+            return attempt.failed(failure)
+        lost = isinstance(failure, CallFailed) and failure.outcome == "unknown"
+        if not lost or not plan.repeatable:
+            return attempt.failed(failure)
+        info = activity.info()
+        if info.is_local:
+            return NotRunning()
+        if info.attempt < MAX_SENDS:
+            raise ApplicationError(failure.message, type=names.TOOL_CONNECTION_LOST, category=EXPECTED)
+        return attempt.failed(failure)
+
+    def _look_after(self, entry: ToolEntry) -> None:
+        """A tool that hangs would time out every later call: end it unless it comes to rest. Nobody has to wait for that."""
+        task = asyncio.create_task(self._supervisor.settle_cancelled(entry), name=f"look after {entry.manifest.tool_id}")
+        self._looked_after.add(task)
+        task.add_done_callback(self._looked_after.discard)
 
     async def _exchange(
         self, attempt: Attempt, entry: ToolEntry, plan: CallPlan, folder: CallFolder, say: Progress, *, only_if_running: bool
@@ -97,19 +119,6 @@ class CallTool:
         output = await self._files.take_in(entry.manifest.output_schema, reply.output, folder)
         _insist_on_size(output, self._max_result_bytes)
         return attempt.answered(output, reply.duration_s, reply.active_source)
-
-
-def _after_failure(attempt: Attempt, plan: CallPlan, failure: RuntimeFailure) -> CallOutcome:
-    """A lost connection to a repeatable tool is tried again, by Temporal; everything else is the answer."""
-    lost = isinstance(failure, CallFailed) and failure.outcome == "unknown" and failure.error_type is not ErrorType.TIMEOUT
-    if not lost or not plan.repeatable:
-        return attempt.failed(failure)
-    info = activity.info()
-    if info.is_local:
-        return NotRunning()
-    if info.attempt < MAX_SENDS:
-        raise ApplicationError(failure.message, type=names.TOOL_CONNECTION_LOST, category=EXPECTED)
-    return attempt.failed(failure)
 
 
 def _insist_on_size(output: JsonValue, limit: int) -> None:

@@ -61,7 +61,10 @@ async def answer(client: Calls, taken: TakenCall) -> Response:
     """202 with the task for `mode: async`, else the result. Raises ToolAgentError, which carries the result to answer with."""
     if taken.call.mode is CallMode.SYNC:
         return result_response(await client.run(taken.call, taken.call_id))
-    task = TaskAccepted(task_id=await client.start(taken.call, taken.call_id), status=TaskState.PENDING)
+    call_id = await client.start(taken.call, taken.call_id)
+    # Only a caller who can name a call can have started it before.
+    known = await client.task(call_id) if taken.call_id or taken.call.idempotency_key else None
+    task = TaskAccepted(task_id=call_id, status=known.status if known else TaskState.PENDING)
     headers = {"Location": f"/tasks/{task.task_id}", "X-Call-Id": task.task_id}
     return Response(task.model_dump_json(), 202, headers, "application/json")
 

@@ -13,8 +13,8 @@ from toolagent.client.failures import AnswerPendingError
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 from toolagent.contracts.identifiers import CALL_ID_PATTERN
 from toolagent.contracts.records import CallRecord
-from toolagent.contracts.tasks import TaskState, TaskView
-from toolagent.core.results import failed
+from toolagent.contracts.tasks import TaskView
+from toolagent.core.results import failed, task_state_of
 
 __all__ = ["cancelled_task", "task_with_events"]
 
@@ -48,7 +48,7 @@ async def _task(doors: Doors, task_id: str) -> TaskView:
         if record is None:
             raise _unknown(task_id)
         return _view_of(record)
-    return view if view.result is None else view.model_copy(update={"status": _state_of(view.result)})
+    return view
 
 
 def _view_of(record: CallRecord) -> TaskView:
@@ -56,7 +56,7 @@ def _view_of(record: CallRecord) -> TaskView:
     result = record.result or _lost(record)
     return TaskView(
         task_id=record.call_id,
-        status=_state_of(result),
+        status=task_state_of(result),
         tool_id=record.tool_id,
         started_at=record.created_at,
         ended_at=record.settled_at,
@@ -68,12 +68,6 @@ def _lost(record: CallRecord) -> ToolResult:
     message = "Temporal forgot this call before it was settled; whether it had an effect is unknown."
     error = ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details={"outcome": "unknown"})
     return failed(record.call_id, record.tool_id, error, record.created_at)
-
-
-def _state_of(result: ToolResult) -> TaskState:
-    if result.status == "success":
-        return TaskState.COMPLETED
-    return TaskState.CANCELLED if result.error_type is ErrorType.CANCELLED else TaskState.FAILED
 
 
 def _unknown(task_id: str) -> Refusal:

@@ -74,7 +74,7 @@ class FileParameters:
         return map_values(schema, output, lambda _path, text, part: found[text] if part.get("format") == FILE_PATH else text)
 
     async def _locate(self, path: str, value: str, folder: CallFolder | None) -> Path:
-        if re.match(FILE_ID_PATTERN, value):
+        if re.fullmatch(FILE_ID_PATTERN, value):
             file = await self._files.get(value)
             if file is None:
                 raise FileRefused(ErrorType.VALIDATION_ERROR, path, f"There is no file {value!r}; upload it with POST /files.")
@@ -89,7 +89,7 @@ class FileParameters:
         return located
 
     async def _take(self, path: str, value: str, folder: CallFolder) -> str:
-        if re.match(FILE_ID_PATTERN, value) and await self._files.get(value) is not None:
+        if re.fullmatch(FILE_ID_PATTERN, value) and await self._files.get(value) is not None:
             return value
         located = await asyncio.to_thread(_under, folder.outputs, value) or await asyncio.to_thread(_under, self._root, value)
         if located is None:

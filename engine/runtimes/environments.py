@@ -38,7 +38,8 @@ class _Plan:
 
     @property
     def is_complete(self) -> bool:
-        return (self.folder / _COMPLETE).is_file()
+        # The interpreter is a link, which breaks when the Python it was made from is removed.
+        return (self.folder / _COMPLETE).is_file() and self.python.exists()
 
 
 class Environments:
@@ -160,6 +161,7 @@ async def _locked(path: Path) -> AsyncGenerator[None, None]:
     lock = FileLock(path, thread_local=False)
     while True:
         try:
+            lock.acquire(blocking=False)
             break
         except Timeout:
             await asyncio.sleep(_LOOK_S)

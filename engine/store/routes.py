@@ -38,7 +38,7 @@ class RouteTable:
     async def get(self, tool_id: str) -> ToolRoute | None:
         """The route of a tool, a running one before others."""
         found = [route for route in await self.list_all() if route.tool_id == tool_id]
-        return max(found, key=lambda route: route.state is RunState.RUNNING, default=None)
+        return max(reversed(found), key=lambda route: route.state is RunState.RUNNING, default=None)
 
     async def reset(self, host: str) -> None:
         """Forget the routes of a host that starts: its processes ended with its last worker."""

@@ -22,7 +22,15 @@ __all__ = ["ToolAgentClient", "is_away"]
 
 START_TIMEOUT = timedelta(seconds=5)
 CONTROL_TIMEOUT = timedelta(minutes=15)
-_AWAY = (RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED, RPCStatusCode.UNKNOWN, RPCStatusCode.INTERNAL)
+_AWAY = (
+    RPCStatusCode.UNAVAILABLE,
+    RPCStatusCode.DEADLINE_EXCEEDED,
+    RPCStatusCode.CANCELLED,
+    RPCStatusCode.UNKNOWN,
+    RPCStatusCode.INTERNAL,
+    RPCStatusCode.RESOURCE_EXHAUSTED,
+    RPCStatusCode.ABORTED,
+)
 
 
 class ToolAgentClient:
@@ -144,7 +152,10 @@ class ToolAgentClient:
         return AnswerPendingError(_failed(call_id, "", ErrorType.UNAVAILABLE, f"Temporal does not answer ({error.status.name})."))
 
     async def _insist_on_same(self, call_id: str, tool_id: str, mark: str) -> None:
-        description = await self._handle(call_id).describe()
+        try:
+            description = await self._handle(call_id).describe(rpc_timeout=START_TIMEOUT)
+        except RPCError as error:
+            raise self._pending(call_id, error) from error
         if await description.memo_value(names.FINGERPRINT, mark, type_hint=str) != mark:
             message = "This idempotency key or call id was used for another call: other tool, version or params. Choose a new one."
             details = ToolError(type=ErrorType.REJECTED, message=message, details={"reason": IDEMPOTENCY_CONFLICT})

@@ -20,7 +20,7 @@ def call_id_of_workflow(workflow_id: str, first_run_id: str) -> str:
 
     A workflow id of our own form is the call id. Anybody else's may be used again for another call, so the run decides.
     """
-    return workflow_id if re.match(CALL_ID_PATTERN, workflow_id) else f"call-{first_run_id}"
+    return workflow_id if re.fullmatch(CALL_ID_PATTERN, workflow_id) else f"call-{first_run_id}"
 
 
 def fingerprint(call: ToolCall) -> str:

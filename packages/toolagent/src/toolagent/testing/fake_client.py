@@ -11,7 +11,7 @@ from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.routes import ControlAction, RunState, ToolControl, ToolRoute
 from toolagent.contracts.tasks import TaskState, TaskView
 from toolagent.core.idempotency import call_id_for_key, fingerprint
-from toolagent.core.results import IDEMPOTENCY_CONFLICT, failed, succeeded
+from toolagent.core.results import IDEMPOTENCY_CONFLICT, failed, succeeded, task_state_of
 
 __all__ = ["FakeToolAgentClient", "Script", "echo"]
 
@@ -85,8 +85,8 @@ class FakeToolAgentClient:
         view = TaskView(task_id=call_id, status=TaskState.RUNNING, tool_id=started.call.tool_id, started_at=started.at)
         if not started.end.done():
             return view
-        # As with Temporal: a workflow that ended with a result is complete, whatever the result says.
-        return view.model_copy(update={"status": TaskState.COMPLETED, "ended_at": datetime.now(UTC), "result": started.end.result()})
+        result = started.end.result()
+        return view.model_copy(update={"status": task_state_of(result), "ended_at": datetime.now(UTC), "result": result})
 
     async def cancel(self, call_id: str) -> bool:
         """Ask a call to end; False when it was not started here. Raises AnswerPendingError while away."""

@@ -7,7 +7,7 @@ UV := .venv/bin/uv
 UV_VERSION := 0.13.8
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: help setup demo up test check lint types contracts lock clean
+.PHONY: help setup bootstrap demo up test check lint types contracts lock clean
 
 help: ## list these habits
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -15,12 +15,19 @@ help: ## list these habits
 setup: .venv/.ready ## the environment, from the lock (bootstraps uv itself)
 
 .venv/.ready: requirements.lock packages/toolagent/pyproject.toml
-	@test -x $(UV) || { command -v uv >/dev/null && uv venv -q --allow-existing --python '>=3.11' .venv && uv pip install -q --python $(PY) uv==$(UV_VERSION); } \
-	  || { $(PYTHON) -m venv .venv && $(PY) -m pip install -q --disable-pip-version-check uv==$(UV_VERSION); } \
-	  || { echo "Python >= 3.11 with venv (Debian: apt-get install python3-venv) or uv is needed."; exit 1; }
+	@test -x $(UV) || $(MAKE) --no-print-directory bootstrap
 	@$(UV) pip sync -q --python $(PY) --require-hashes requirements.lock
 	@$(UV) pip install -q --python $(PY) --no-deps --no-build-isolation -e packages/toolagent
 	@touch $@
+
+bootstrap:
+	@if command -v uv >/dev/null; then \
+	  uv venv -q --allow-existing --python '>=3.11' .venv && uv pip install -q --python $(PY) uv==$(UV_VERSION); \
+	elif $(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	  $(PYTHON) -m venv .venv && $(PY) -m pip install -q --disable-pip-version-check uv==$(UV_VERSION); \
+	else \
+	  echo "Python 3.11 or newer with venv is needed (Debian: apt-get install python3-venv), or uv. PYTHON=… names another."; exit 1; \
+	fi
 
 demo: setup ## start everything on free ports, stitch pictures through POST /run_tool, leave the picture
 	@$(PY) -m workers demo

@@ -6,6 +6,7 @@ from starlette.middleware import Middleware
 from api.body_limit import BODY_SLACK, BodyLimit
 from api.documentation import DESCRIPTION, TAGS, Documented
 from api.errors import handle_errors
+from api.pages import add_pages
 from api.ports import Doors
 from api.routes import ROUTERS
 from api.security import Gate
@@ -24,6 +25,8 @@ def create_app(doors: Doors) -> FastAPI:
         version="1",
         openapi_tags=TAGS,
         redirect_slashes=False,
+        docs_url=None,
+        redoc_url=None,
         middleware=[
             Middleware(Gate, api_key=doors.api_key, allowed_hosts=doors.allowed_hosts),
             Middleware(BodyLimit, default=doors.limits.max_params_bytes + BODY_SLACK, by_path=uploads),
@@ -31,6 +34,7 @@ def create_app(doors: Doors) -> FastAPI:
     )
     app.state.doors = doors
     handle_errors(app)
+    add_pages(app)
     for router in ROUTERS:
         app.include_router(router)
     return app

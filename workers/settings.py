@@ -29,7 +29,9 @@ class Settings(BaseSettings):
     fastapi_host: Annotated[str, Field(description="Address to listen on; any but a loopback one needs `api_key`.")] = "127.0.0.1"
     fastapi_port: Annotated[Port, Field(description="Port of the HTTP API.")] = 8001
     mcp_port: Annotated[Port, Field(description="Port of the MCP server; the same as the HTTP API's shares it.")] = 8001
-    api_key: Annotated[SecretStr | None, Field(description="Bearer token that every request but `/health` must carry.")] = None
+    api_key: Annotated[
+        Annotated[SecretStr, Field(min_length=1)] | None, Field(description="Bearer token that every request but `/health` must carry.")
+    ] = None
     allowed_hosts: Annotated[
         tuple[str, ...], NoDecode, Field(description="Host names a request may be addressed to when there is no key; comma-separated.")
     ] = ("127.0.0.1", "localhost", "[::1]")

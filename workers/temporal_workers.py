@@ -83,7 +83,8 @@ async def running_workers(
         try:
             yield WorkerPool(workers, tasks)
         finally:
-            await asyncio.gather(*(worker.shutdown() for worker in workers if worker.is_running))
+            # Also those whose tasks have not begun yet: told nothing, they would begin now and run for ever.
+            await asyncio.gather(*(worker.shutdown() for worker in workers))
             await asyncio.gather(*tasks, return_exceptions=True)
 
 

@@ -114,6 +114,14 @@ async def test_what_a_build_left_that_was_ended_in_the_middle_heals(environments
     assert not (folder / "half").exists()
 
 
+async def test_an_environment_whose_python_is_gone_is_built_anew(environments: Environments) -> None:
+    python = await environments.python_of(PROJECTS / "versatile", "x", silent)
+    python.unlink()
+    python.symlink_to("/nowhere/python")
+    await environments.python_of(PROJECTS / "versatile", "x", silent)
+    assert os.access(python, os.X_OK)
+
+
 async def test_without_a_lock_the_remedy_is_named(environments: Environments) -> None:
     failure = await failing(environments, PROJECTS / "unlocked")
     assert failure.error_type is ErrorType.DEPENDENCY_ERROR

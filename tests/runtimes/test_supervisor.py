@@ -229,6 +229,20 @@ async def test_another_version_has_its_own_process_and_the_old_one_keeps_serving
     assert route.pid == new
 
 
+async def test_a_source_that_was_changed_replaces_the_process_once_its_calls_have_ended(
+    supervisor: Supervisor, state: Path, tmp_path: Path
+) -> None:
+    until = tmp_path / "go"
+    old = asyncio.create_task(call(supervisor, entry_of(), mode="slow", until=str(until)))
+    await eventually((state / "tools/versatile/hanging").exists)
+    new = await pid_of(supervisor, entry_of(local_source(health_path="/changed")))
+    until.touch()
+    before = cast("int", cast("dict[str, JsonValue]", (await old).output)["pid"])
+    assert before != new
+    await eventually(lambda: is_gone(before))
+    assert await pid_of(supervisor, entry_of(local_source(health_path="/changed"))) == new
+
+
 async def test_after_closing_nothing_is_started_or_left(supervisor: Supervisor) -> None:
     pids = await asyncio.gather(pid_of(supervisor, entry_of()), pid_of(supervisor, entry_of(tool_id="second")))
     await supervisor.close()

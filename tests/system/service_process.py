@@ -112,7 +112,7 @@ class ServiceProcess:
             raise AssertionError(f"{error}\n{self.output}") from error
 
     def is_healthy(self) -> bool:
-        return self.http.get("/health").status_code == httpx.codes.OK
+        return self.http.get("/health").is_success
 
     def interrupt(self) -> None:
         """Ctrl-C, without waiting for the end."""

@@ -48,7 +48,9 @@ def test_an_unknown_tool_is_answered_with_those_that_are_near(service: ServicePr
     assert (status, result.error_type) == (404, ErrorType.TOOL_NOT_FOUND)
     assert result.error is not None
     assert isinstance(result.error.details, dict)
-    assert "image_stitcher" in (result.error.details["nearest"] or ())
+    nearest = result.error.details["nearest"]
+    assert isinstance(nearest, list)
+    assert "image_stitcher" in nearest
 
 
 @pytest.mark.parametrize("expression", ["__import__('os').getpid()", "9**9**9**9", "1+" * 500_000 + "1"])

@@ -12,13 +12,15 @@ def _execute(service: ServiceProcess, call: str, workflow_id: str) -> ToolResult
     command = [temporal_binary(), "workflow", "execute", "--type", "InvokeTool", "--task-queue", "tool-agent"]
     where = ["--workflow-id", workflow_id, "--address", service.temporal_address, "-o", "json"]
     done = subprocess.run([*command, "--input", call, *where], capture_output=True, check=True, timeout=60)
-    return ToolResult.model_validate(json.loads(done.stdout)["result"])
+    result = json.loads(done.stdout)["result"]
+    # Temporal's command line shows an empty list as null.
+    return ToolResult.model_validate({name: value for name, value in result.items() if value is not None})
 
 
 def test_a_workflow_started_with_plain_json_answers_in_plain_json(service: ServiceProcess) -> None:
     result = _execute(service, '{"tool_id": "calculator", "params": {"expression": "6 * 7"}}', "call-command-line")
     assert (result.status, result.call_id, result.tool_id) == ("success", "call-command-line", "calculator")
-    assert result.result == {"value": 42}
+    assert result.result == {"expression": "6 * 7", "result": 42}
     assert service.task("call-command-line").result == result
 
 
@@ -33,4 +35,4 @@ def test_a_call_is_found_by_the_search_attribute_of_its_tool(service: ServicePro
     query = 'ToolId = "echo" AND WorkflowId = "call-command-line-search"'
     command = [temporal_binary(), "workflow", "count", "--query", query, "--address", service.temporal_address, "-o", "json"]
     found = subprocess.run(command, capture_output=True, check=True, timeout=60)
-    assert json.loads(found.stdout)["count"] in {1, "1"}
+    assert json.loads(found.stdout)["count"] == "1"

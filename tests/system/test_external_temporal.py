@@ -2,9 +2,9 @@
 
 import subprocess
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import httpx
 import pytest
 
 from tests.system.conftest import MakeService
@@ -13,6 +13,7 @@ from tests.system.service_process import ROOT, ServiceProcess, run_tool
 from tests.system.waiting import wait_until
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.tasks import TaskState
+from toolagent.core.idempotency import call_id_for_key
 from workers.dev_server import read_config, server_command, temporal_binary
 from workers.ports import free_port
 
@@ -63,9 +64,9 @@ def test_while_temporal_is_away_everything_says_so_and_when_it_is_back_all_goes_
     wait_for_effect(effects)
 
     server.kill()
-    wait_until(lambda: _checks(service)[0] == httpx.codes.SERVICE_UNAVAILABLE, "the service knows that Temporal is away")
+    wait_until(lambda: not service.is_healthy(), "the service knows that Temporal is away")
     status, checks = _checks(service)
-    assert status == httpx.codes.SERVICE_UNAVAILABLE
+    assert status == 503
     assert checks["temporal"] != "ok"
     assert (checks["database"], checks["worker"]) == ("ok", "ok")
     status, result = run_tool(service.http, "calculator", {"expression": "6 * 7"}, "while-away")
@@ -76,16 +77,23 @@ def test_while_temporal_is_away_everything_says_so_and_when_it_is_back_all_goes_
     server.start()
     wait_until(service.is_healthy, "the service is healthy again")
     status, result = run_tool(service.http, "calculator", {"expression": "6 * 7"}, "while-away")
-    assert (status, result.result) == (200, {"value": 42})
+    assert (status, result.result) == (200, {"expression": "6 * 7", "result": 42})
     assert service.ended_task(begun, 90).status is TaskState.COMPLETED
     assert count_of(effects) >= 1
     assert service.stop() == 0
 
 
-def test_a_caller_who_waits_is_told_when_temporal_stays_away(server: _Server, make_service: MakeService, effects: Path) -> None:
-    service = make_service(TEMPORAL_ADDRESS=f"127.0.0.1:{server.port}", TEMPORAL_PATIENCE_S=str(_PATIENCE_S))
+def test_when_temporal_stays_away_a_waiting_caller_is_told_and_the_service_can_still_be_stopped(
+    server: _Server, make_service: MakeService, effects: Path, tmp_path: Path
+) -> None:
+    service = make_service(TEMPORAL_ADDRESS=f"127.0.0.1:{server.port}", TEMPORAL_PATIENCE_S=str(_PATIENCE_S), SHUTDOWN_GRACE_S="1")
     service.start()
-    call_id = "call-waiting-for-temporal"
-    body = {"tool_id": "once", "params": {"effects": str(effects), "until": str(effects.with_suffix(".never"))}}
-    with httpx.stream("POST", f"{service.api_url}/run_tool", json=body, headers={"X-Call-Id": call_id}, timeout=1, trust_env=False):
-        pass
+    with ThreadPoolExecutor(1) as caller:
+        waiting = caller.submit(run_tool, service.http, "once", {"effects": str(effects), "until": str(tmp_path / "never")}, "waits")
+        wait_for_effect(effects)
+        server.kill()
+        status, result = waiting.result(60)
+    assert (status, result.error_type) == (503, ErrorType.UNAVAILABLE)
+    assert result.call_id == call_id_for_key(None, "waits")
+    assert service.stop() == 0
+    service.wait_until_nothing_is_left()

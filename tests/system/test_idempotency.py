@@ -33,7 +33,8 @@ _CONFLICT = (409, ErrorType.REJECTED, IDEMPOTENCY_CONFLICT)
 def test_a_key_twice_at_once_and_after_the_end_is_one_effect_and_one_result(service: ServiceProcess, effects: Path) -> None:
     params, key = {"effects": str(effects), "seconds": 1}, "at-once"
     with ThreadPoolExecutor(2) as callers:
-        first, second = callers.map(lambda _: run_tool(service.http, "once", params, key), range(2))
+        begun = [callers.submit(run_tool, service.http, "once", params, key) for _ in range(2)]
+        first, second = (call.result(60) for call in begun)
     after = run_tool(service.http, "once", params, key)
     assert first[0] == 200
     assert first == second == after
@@ -78,7 +79,7 @@ async def _forget(address: str, call_ids: list[str]) -> None:
         request = DeleteWorkflowExecutionRequest(namespace=client.namespace, workflow_execution=WorkflowExecution(workflow_id=call_id))
         await client.workflow_service.delete_workflow_execution(request)
     async with asyncio.timeout(_FORGET_S):
-        while any([await _is_known(client, call_id) for call_id in call_ids]):
+        while any([await _is_known(client, call_id) for call_id in call_ids]):  # noqa: ASYNC110 - it happens in another process
             await asyncio.sleep(0.1)
 
 

@@ -75,6 +75,8 @@ def test_a_service_that_others_reach_wants_a_key(tmp_path: Path) -> None:
     assert "TOOL_AGENT_API_KEY" in said
 
 
-@pytest.mark.parametrize(("setting", "value"), [("FASTAPI_PORT", "http"), ("STOP_GRACE_S", "-1"), ("BUCKET_LIMITS", '{"default": 0}')])
+@pytest.mark.parametrize(
+    ("setting", "value"), [("FASTAPI_PORT", "http"), ("STOP_GRACE_S", "-1"), ("BUCKET_LIMITS", '{"default": 0}'), ("API_KEY", "")]
+)
 def test_a_setting_that_makes_no_sense_is_named(tmp_path: Path, setting: str, value: str) -> None:
     assert f"TOOL_AGENT_{setting}" in _refusal(tmp_path, 2, **{setting: value})

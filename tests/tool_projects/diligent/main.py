@@ -72,5 +72,5 @@ class Server(ThreadingHTTPServer):
     request_queue_size = 128
 
 
-append(Path(os.environ["HOME"]) / "starts", str(os.getpid()))
+append(Path(os.environ["HOME"]) / "starts", str(os.getpid()))  # noqa: TID251 - a tool has no settings of ours
 Server(("127.0.0.1", int(sys.argv[2])), Handler).serve_forever()

@@ -1,0 +1,36 @@
+"""`make demo`: from nothing to a stitched picture, and nothing left running."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from tests.system.leftovers import processes_of
+from tests.system.service_process import ROOT, child_environment
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def test_the_demo_leaves_a_stitched_picture_and_says_where(tmp_path: Path) -> None:
+    state = tmp_path / ".demo"
+    done = subprocess.run(
+        [sys.executable, "-m", "workers", "demo"],
+        cwd=tmp_path,
+        env=child_environment(state, ROOT / "data", {}),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stderr
+    picture = tmp_path / "demo-output" / "stitched.png"
+    assert str(picture) in done.stderr
+    with Image.open(picture) as stitched:
+        assert stitched.size == (3 * 160 + 2 * 12, 160)
+        assert stitched.getpixel((160 + 6, 80)) == (255, 255, 255)
+        assert stitched.getpixel((159, 159)) != (255, 255, 255)
+    assert processes_of(state) == {}
+    assert processes_of(tmp_path) == {}

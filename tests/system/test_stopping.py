@@ -1,0 +1,43 @@
+"""Ctrl-C: an orderly end, and calls that end within the grace or go on after the next start."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.system.conftest import MakeService
+from tests.system.effects import count_of, wait_for_effect
+from toolagent.contracts.tasks import TaskState
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def test_calls_end_within_the_grace_or_go_on_after_the_restart(make_service: MakeService, effects: Path, tmp_path: Path) -> None:
+    service = make_service(SHUTDOWN_GRACE_S="4")
+    service.start()
+    soon, later = tmp_path / "soon", tmp_path / "later"
+    ending = service.begin("once", {"effects": str(effects), "line": "ending", "until": str(soon)})
+    lasting = service.begin("again", {"effects": str(effects), "line": "lasting", "until": str(later)})
+    wait_for_effect(effects, "ending")
+    wait_for_effect(effects, "lasting")
+
+    service.interrupt()
+    soon.touch()
+    assert service.wait() == 0
+    service.wait_until_nothing_is_left()
+
+    service.start()
+    assert service.ended_task(ending).status is TaskState.COMPLETED
+    assert count_of(effects, "ending") == 1
+    later.touch()
+    assert service.ended_task(lasting).status is TaskState.COMPLETED
+
+
+def test_a_service_without_work_stops_and_its_state_can_be_used_again_at_once(make_service: MakeService) -> None:
+    service = make_service()
+    service.start()
+    assert service.stop() == 0
+    assert service.leftovers() == {}
+    service.start()
+    assert service.stop() == 0
+    assert service.leftovers() == {}
+    assert "Traceback" not in service.output

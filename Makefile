@@ -16,7 +16,7 @@ setup: .venv/.ready ## the environment, from the lock (bootstraps uv itself)
 
 .venv/.ready: requirements.lock packages/toolagent/pyproject.toml
 	@test -x $(UV) || $(MAKE) --no-print-directory bootstrap
-	@$(UV) pip sync -q --python $(PY) --require-hashes requirements.lock
+	@$(UV) pip sync -q --python $(PY) --compile-bytecode --require-hashes requirements.lock
 	@$(UV) pip install -q --python $(PY) --no-deps --no-build-isolation -e packages/toolagent
 	@touch $@
 

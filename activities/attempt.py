@@ -4,6 +4,7 @@ from datetime import datetime
 
 from pydantic import JsonValue
 
+from activities.heartbeats import Pulse
 from engine.calls.file_parameters import FileRefused
 from engine.calls.settlement import record_of
 from engine.runtimes.failures import CallFailed, RuntimeFailure
@@ -21,9 +22,10 @@ class AlreadySent(Exception):
 
 
 class Attempt:
-    """Commits that the request leaves before it does, unless the tool may be asked again anyway."""
+    """Commits that the request leaves before it does. Only on the fast path, where nothing has effects, that is not wanted."""
 
-    def __init__(self, plan: CallPlan, entry: ToolEntry, calls: CallTable, workflow_id: str, run_id: str, host: str) -> None:
+    def __init__(self, plan: CallPlan, entry: ToolEntry, calls: CallTable, workflow_id: str, run_id: str, host: str, pulse: Pulse) -> None:
+        self._pulse = pulse
         self._plan = plan
         self._entry = entry
         self._calls = calls
@@ -31,19 +33,23 @@ class Attempt:
         self._run_id = run_id
         self._host = host
         self._sent_at: datetime | None = None
+        self._is_mine = False
 
     async def before_send(self) -> None:
-        """Raises AlreadySent when an earlier attempt may have reached the tool."""
-        if not self._plan.repeatable:
+        """Raises AlreadySent when an earlier attempt may have reached a tool that may not be asked twice."""
+        if not self._plan.fast:
             record = record_of(self._plan, self._entry.manifest, self._workflow_id, self._run_id)
-            if not await self._calls.mark_sent(record):
+            self._is_mine = await self._calls.mark_sent(record)
+            if not self._is_mine and not self._plan.repeatable:
                 raise AlreadySent
+        self._pulse.sending()
         self._sent_at = now()
 
     async def after_not_sent(self) -> None:
-        """It is certain that nothing left."""
-        if not self._plan.repeatable:
+        """It is certain that nothing left now; the mark of an earlier attempt stays."""
+        if self._is_mine:
             await self._calls.unmark_sent(self._plan.call_id)
+            self._is_mine = False
         self._sent_at = None
 
     def answered(self, output: JsonValue, duration_s: float, active_source: int) -> Finished:

@@ -66,10 +66,10 @@ class CallTool:
             message = f"Tool {plan.tool_id!r} was removed before the call was made."
             return Finished(error=ToolError(type=ErrorType.TOOL_NOT_FOUND, message=message, details={"sent": False}))
         info = activity.info()
-        attempt = Attempt(plan, entry, self._calls, info.workflow_id or "", info.workflow_run_id or "", self._host)
-        async with beating() as say, CallFolder(self._folder, plan.call_id, entry.manifest) as folder:
+        async with beating() as pulse, CallFolder(self._folder, plan.call_id, entry.manifest) as folder:
+            attempt = Attempt(plan, entry, self._calls, info.workflow_id or "", info.workflow_run_id or "", self._host, pulse)
             try:
-                return await self._exchange(attempt, entry, plan, folder, say, only_if_running=request.only_if_running)
+                return await self._exchange(attempt, entry, plan, folder, pulse.say, only_if_running=request.only_if_running)
             except NotRunningHere:
                 return NotRunning()
             except AlreadySent:
@@ -77,13 +77,13 @@ class CallTool:
             except FileRefused as refusal:
                 return attempt.file_refused(refusal)
             except RuntimeFailure as failure:
-                return self._after_failure(attempt, entry, plan, failure)
+                return self._after_failure(attempt, entry, plan, failure, pulse.sends)
             except asyncio.CancelledError:
-                if activity.is_worker_shutdown():
-                    raise ApplicationError("The worker is being stopped.", type=names.WORKER_STOPPING, category=EXPECTED) from None
+                if not _is_asked_for():
+                    raise ApplicationError("The attempt was ended from outside.", type=names.ATTEMPT_ENDED, category=EXPECTED) from None
                 return attempt.cancelled(await self._supervisor.settle_cancelled(entry) if attempt.was_sent else None)
 
-    def _after_failure(self, attempt: Attempt, entry: ToolEntry, plan: CallPlan, failure: RuntimeFailure) -> CallOutcome:
+    def _after_failure(self, attempt: Attempt, entry: ToolEntry, plan: CallPlan, failure: RuntimeFailure, sends: int) -> CallOutcome:
         """A lost connection to a repeatable tool is tried again, by Temporal; everything else is the answer."""
         if failure.error_type is ErrorType.TIMEOUT:
             self._look_after(entry)
@@ -91,10 +91,9 @@ class CallTool:
         lost = isinstance(failure, CallFailed) and failure.outcome == "unknown"
         if not lost or not plan.repeatable:
             return attempt.failed(failure)
-        info = activity.info()
-        if info.is_local:
+        if activity.info().is_local:
             return NotRunning()
-        if info.attempt < MAX_SENDS:
+        if sends < MAX_SENDS:
             raise ApplicationError(failure.message, type=names.TOOL_CONNECTION_LOST, category=EXPECTED)
         return attempt.failed(failure)
 
@@ -119,6 +118,12 @@ class CallTool:
         output = await self._files.take_in(entry.manifest.output_schema, reply.output, folder)
         _insist_on_size(output, self._max_result_bytes)
         return attempt.answered(output, reply.duration_s, reply.active_source)
+
+
+def _is_asked_for() -> bool:
+    """Whether somebody cancelled the call. A worker that stops, a pause, a reset or a time-out end this attempt, not the call."""
+    details = activity.cancellation_details()
+    return details is not None and details.cancel_requested
 
 
 def _insist_on_size(output: JsonValue, limit: int) -> None:

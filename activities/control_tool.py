@@ -30,15 +30,16 @@ class ControlTool:
     @activity.defn(name=names.CONTROL)
     async def control_tool(self, control: ToolControl) -> ToolRoute:
         """The tool's route afterwards. Fails for good, with the error type of the cause, when the tool cannot be started."""
-        async with beating() as say:
+        async with beating() as pulse:
             match control.action:
                 case ControlAction.START:
-                    return await self._start(control.tool_id, say)
+                    return await self._start(control.tool_id, pulse.say)
                 case ControlAction.STOP:
                     return await self._supervisor.stop(control.tool_id)
                 case ControlAction.DESTROY:
-                    route = await self._supervisor.stop(control.tool_id)
+                    # First out of the registry: a call that still waits must not start it again.
                     await self._registry.destroy(control.tool_id)
+                    route = await self._supervisor.stop(control.tool_id)
                     await asyncio.to_thread(shutil.rmtree, self._tool_folders / control.tool_id, ignore_errors=True)
                     return route
 

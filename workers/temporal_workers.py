@@ -73,6 +73,7 @@ async def running_workers(
                 workflows=WORKFLOWS,
                 activities=[activities.admit.admit, activities.admit.place, activities.settle.settle, *call],
                 workflow_task_executor=executor,
+                no_remote_activities=True,  # calls that wait, wait where the slots are counted
                 graceful_shutdown_timeout=timedelta(seconds=grace_s),
             ),
             _activity_worker(client, names.control_queue(host), [activities.control.control_tool], _CONTROL_SLOTS, grace_s),

@@ -15,7 +15,6 @@ from toolagent.contracts.steps import (
     CallPlan,
     CallRequest,
     Finished,
-    Placement,
     PlaceRequest,
     SettleRequest,
 )
@@ -57,19 +56,19 @@ async def _call(plan: CallPlan) -> Finished:
 
 async def _call_on_queue(plan: CallPlan) -> Finished:
     give_up_at = workflow.now() + timedelta(seconds=plan.queue_timeout_s)
-    silent: tuple[str, ...] = ()
+    patience = options.HOST_PATIENCE
     while True:
+        left = max(give_up_at - workflow.now(), timedelta(seconds=1))
         try:
-            outcome: CallOutcome = await workflow.execute_activity(stubs.call_tool, CallRequest(plan=plan), **options.call(plan))
+            waits = min(patience, left) if plan.placement.host else left
+            outcome: CallOutcome = await workflow.execute_activity(stubs.call_tool, CallRequest(plan=plan), **options.call(plan, waits))
         except ActivityError as error:
-            # It never started, so it may safely be placed elsewhere; a host that is only busy is placed again and waited for.
-            if not _never_started(error) or workflow.now() >= give_up_at:
+            # Nobody took it in time. Whoever answers now is alive; it may be the same host, only busy, and is left in peace longer.
+            if not _not_taken(error) or workflow.now() >= give_up_at:
                 raise
-            silent = (*silent, plan.placement.host) if plan.placement.host else silent
-            placement: Placement = await workflow.execute_local_activity(
-                stubs.place, PlaceRequest(plan=plan, avoid_hosts=silent), **options.place(plan)
-            )
+            placement = await workflow.execute_local_activity(stubs.place, PlaceRequest(plan=plan), **options.place(plan))
             plan = plan.model_copy(update={"placement": placement})
+            patience *= 2
         else:
             if isinstance(outcome, Finished):
                 return outcome
@@ -94,19 +93,18 @@ def _not_admitted(error: BaseException) -> ToolError:
 
 
 def _not_finished(plan: CallPlan, error: BaseException) -> ToolError:
+    """Why no attempt gave an answer. Whether one of them had sent the request is only known where it was noted: `settle` says so."""
     if is_cancelled_exception(error):
-        return ToolError(type=ErrorType.CANCELLED, message="The call was cancelled before a worker took it.", details={"sent": False})
-    if _never_started(error):
+        return ToolError(type=ErrorType.CANCELLED, message="The call was cancelled while no worker had it.")
+    if _not_taken(error):
         message = f"No worker took the call from queue {plan.placement.queue!r} within {plan.queue_timeout_s:g} s."
-        return ToolError(type=ErrorType.UNAVAILABLE, message=message, details={"sent": False, "queue": plan.placement.queue})
-    return ToolError(
-        type=ErrorType.EXECUTION_ERROR,
-        message=f"The call was attempted and did not end: {_cause(error)}",
-        details={"outcome": "unknown"},
-    )
+        return ToolError(type=ErrorType.UNAVAILABLE, message=message, details={"queue": plan.placement.queue})
+    message = f"The call was attempted and did not end: {_cause(error)}"
+    return ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details={"outcome": "unknown"})
 
 
-def _never_started(error: BaseException) -> bool:
+def _not_taken(error: BaseException) -> bool:
+    """Also an attempt after the first: an earlier one may have sent the request."""
     cause = error.cause if isinstance(error, ActivityError) else None
     return isinstance(cause, TimeoutError) and cause.type is TimeoutType.SCHEDULE_TO_START
 

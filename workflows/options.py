@@ -12,13 +12,17 @@ from toolagent.contracts.steps import CallPlan
 __all__ = ["HOST_PATIENCE", "admit", "call", "control", "fast_call", "place", "settle"]
 
 HOST_PATIENCE = timedelta(seconds=30)
-"""How long a host's queue may leave a call waiting before we ask whether the host is still there."""
+"""How long a host's queue may leave a call waiting before we ask whether the host is still there; doubled each time."""
 
 _HEARTBEAT = timedelta(seconds=10)
 """A worker that was killed is noticed after this long."""
 
-_GRACE = timedelta(seconds=30)
-"""What an attempt may take on top of starting and calling the tool: waiting for the tool's own limit, taking in files."""
+_GRACE = timedelta(seconds=60)
+"""What an attempt may take on top of starting and calling the tool: waiting for one of its own slots, taking in files. The activity
+keeps all these times itself; this one is for an activity that does not."""
+
+_LIVES = 3
+"""How many whole attempts fit into the life of a call."""
 
 
 class LocalOptions(TypedDict):
@@ -35,6 +39,7 @@ class CallOptions(TypedDict):
     task_queue: str
     schedule_to_start_timeout: timedelta
     start_to_close_timeout: timedelta
+    schedule_to_close_timeout: timedelta
     heartbeat_timeout: timedelta
     retry_policy: RetryPolicy
     cancellation_type: ActivityCancellationType
@@ -75,17 +80,19 @@ def fast_call(plan: CallPlan) -> LocalOptions:
     }
 
 
-def call(plan: CallPlan) -> CallOptions:
-    """Attempts after the first are for workers that died: what was sent once is not sent again (see `activities.call_tool`)."""
-    waits = HOST_PATIENCE if plan.placement.host else timedelta(seconds=plan.queue_timeout_s)
+def call(plan: CallPlan, patience: timedelta) -> CallOptions:
+    """Attempts after the first are for workers that died, restarted or were in trouble, as many as there is time for.
+
+    What may have been sent is not sent again (see `activities.call_tool`).
+    """
+    attempt = timedelta(seconds=plan.start_timeout_s + plan.timeout_s) + _GRACE
     return {
         "task_queue": plan.placement.queue,
-        "schedule_to_start_timeout": waits,
-        "start_to_close_timeout": timedelta(seconds=plan.start_timeout_s + plan.timeout_s) + _GRACE,
+        "schedule_to_start_timeout": patience,
+        "start_to_close_timeout": attempt,
+        "schedule_to_close_timeout": timedelta(seconds=plan.queue_timeout_s) + _LIVES * attempt,
         "heartbeat_timeout": _HEARTBEAT,
-        "retry_policy": RetryPolicy(
-            initial_interval=timedelta(milliseconds=500), maximum_interval=timedelta(seconds=10), maximum_attempts=5
-        ),
+        "retry_policy": RetryPolicy(initial_interval=timedelta(milliseconds=500), maximum_interval=timedelta(seconds=10)),
         # The tool's answer may already be on its way, and whether it stopped belongs into the result.
         "cancellation_type": ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
         "priority": Priority(priority_key=plan.priority),

@@ -3,34 +3,29 @@
 import json
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Protocol
 
 from pydantic import JsonValue
 
+from engine.calls.endings import events_of
 from engine.calls.file_parameters import FileParameters, FileRefused
+from engine.calls.lookup import ToolLookup
 from engine.store.calls import CallTable
 from engine.store.clock import now
 from engine.validation.schemas import issues_of
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult, ValidationIssue
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolStatus
+from toolagent.contracts.records import CallRecord
 from toolagent.contracts.steps import Admission, AdmitRequest, Admitted, Answered, CallPlan, Placement, PlaceRequest
 from toolagent.core.dispatch import is_fast, placement_of, timeout_of
 from toolagent.core.idempotency import fingerprint
-from toolagent.core.results import IDEMPOTENCY_CONFLICT, TOO_LARGE, failed
+from toolagent.core.results import IDEMPOTENCY_CONFLICT, TOO_LARGE, failed, reason_of
 from toolagent.core.schemas import with_defaults
 from toolagent.core.suggestions import nearest
 
-__all__ = ["Admissions", "CallLimits", "ToolLookup"]
+__all__ = ["Admissions", "CallLimits"]
 
 IsRunning = Callable[[ToolEntry], bool]
-
-
-class ToolLookup(Protocol):
-    """The part of the registry that a call needs."""
-
-    async def entry(self, tool_id: str, version: str | None = None) -> ToolEntry | None: ...
-    async def list_ids(self) -> tuple[str, ...]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +50,7 @@ class Refused(Exception):
 
 
 class Admissions:
-    """Decides about calls. Writes nothing, so it may be asked again."""
+    """Decides about calls. Writes only how refused ones ended, keyed by the call id, so it may be asked again."""
 
     def __init__(self, lookup: ToolLookup, calls: CallTable, files: FileParameters, limits: CallLimits) -> None:
         self._lookup = lookup
@@ -76,7 +71,10 @@ class Admissions:
             self._insist_on_callable(entry, call)
             params = await self._check_params(entry, call)
         except Refused as refusal:
-            return Answered(result=failed(request.call_id, call.tool_id, refusal.error, now(), validation_errors=refusal.issues))
+            result = failed(request.call_id, call.tool_id, refusal.error, now(), validation_errors=refusal.issues)
+            if reason_of(result) != IDEMPOTENCY_CONFLICT:
+                await self._calls.settle(_record_of_refused(request, mark), result, events_of(result, started=False))
+            return Answered(result=result)
         return Admitted(plan=self._plan(request, entry, params, mark, is_running))
 
     async def place(self, request: PlaceRequest) -> Placement:
@@ -127,6 +125,7 @@ class Admissions:
     async def _check_params(self, entry: ToolEntry, call: ToolCall) -> dict[str, JsonValue]:
         schema = entry.manifest.input_schema
         params = with_defaults(schema, call.params)
+        _insist_on_size(params, self._limits.max_params_bytes)
         issues = issues_of(schema, params)
         if issues:
             listed = "; ".join(f"{issue.path}: {issue.message}" for issue in issues[:3])
@@ -157,6 +156,20 @@ class Admissions:
             priority=request.call.priority,
             caller=request.call.caller,
         )
+
+
+def _record_of_refused(request: AdmitRequest, mark: str) -> CallRecord:
+    """Without its parameters: which of them are secret is not known of a call that does not fit its tool."""
+    return CallRecord(
+        call_id=request.call_id,
+        tool_id=request.call.tool_id,
+        version=request.call.version or "",
+        fingerprint=mark,
+        workflow_id=request.workflow_id,
+        run_id=request.run_id,
+        caller=request.call.caller,
+        created_at=now(),
+    )
 
 
 def _insist_on_size(params: dict[str, JsonValue], limit: int) -> None:

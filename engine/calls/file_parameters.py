@@ -59,19 +59,19 @@ class FileParameters:
 
     async def check(self, schema: JsonSchema, params: dict[str, JsonValue]) -> None:
         """Raises FileRefused for the first value that names no file, or one that may not be named."""
-        for path, value in values_of_format(schema, params, FILE_PATH):
+        for path, value in _named_files(schema, params).items():
             await self._locate(path, value, None)
 
     async def resolve(self, schema: JsonSchema, params: dict[str, JsonValue], folder: CallFolder) -> dict[str, JsonValue]:
         """The parameters as the tool gets them, with absolute paths. Raises FileRefused."""
-        found = {value: str(await self._locate(path, value, folder)) for path, value in values_of_format(schema, params, FILE_PATH)}
-        resolved = map_values(schema, params, lambda _path, text, part: found[text] if part.get("format") == FILE_PATH else text)
+        named = _named_files(schema, params)
+        resolved = _replaced(schema, params, {path: str(await self._locate(path, value, folder)) for path, value in named.items()})
         return resolved if isinstance(resolved, dict) else {}
 
     async def take_in(self, schema: JsonSchema, output: JsonValue, folder: CallFolder) -> JsonValue:
         """The output with every file that the tool made taken into the content store. Raises FileRefused."""
-        found = {value: await self._take(path, value, folder) for path, value in values_of_format(schema, output, FILE_PATH)}
-        return map_values(schema, output, lambda _path, text, part: found[text] if part.get("format") == FILE_PATH else text)
+        named = _named_files(schema, output)
+        return _replaced(schema, output, {path: await self._take(path, value, folder) for path, value in named.items()})
 
     async def _locate(self, path: str, value: str, folder: CallFolder | None) -> Path:
         if re.fullmatch(FILE_ID_PATTERN, value):
@@ -102,6 +102,15 @@ class FileParameters:
         except OSError as error:
             message = f"The tool's output file cannot be read: {error.strerror}."
             raise FileRefused(ErrorType.OUTPUT_VALIDATION_ERROR, path, message) from error
+
+
+def _named_files(schema: JsonSchema, value: JsonValue) -> dict[str, str]:
+    """What is named, by JSON path: several branches of a schema may speak of one place."""
+    return dict(values_of_format(schema, value, FILE_PATH))
+
+
+def _replaced(schema: JsonSchema, value: JsonValue, by_path: dict[str, str]) -> JsonValue:
+    return map_values(schema, value, lambda path, text, _schema: by_path.get(path, text))
 
 
 def _under(root: Path, value: str) -> Path | None:

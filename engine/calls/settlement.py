@@ -2,13 +2,14 @@
 
 from pydantic import JsonValue
 
-from engine.calls.admission import ToolLookup
+from engine.calls.endings import as_not_sent, as_sent, events_of
+from engine.calls.lookup import ToolLookup
 from engine.store.calls import CallTable
 from engine.store.clock import now
 from engine.validation.schemas import issues_of
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 from toolagent.contracts.manifest import ToolManifest
-from toolagent.contracts.records import CallRecord, Event, EventType
+from toolagent.contracts.records import CallRecord
 from toolagent.contracts.steps import CallPlan, Finished, SettleRequest
 from toolagent.core.results import failed, succeeded
 from toolagent.core.schemas import mask_secrets
@@ -27,10 +28,21 @@ class Settlements:
         """The result of the call, after it has been recorded."""
         entry = await self._lookup.entry(request.plan.tool_id, request.plan.version)
         manifest = entry.manifest if entry else None
-        result = _result(request.plan, request.outcome, manifest)
+        result = _result(request.plan, await self._honest(request.plan, request.outcome), manifest)
         record = record_of(request.plan, manifest, request.workflow_id, request.run_id)
-        await self._calls.settle(record, result, _events(request.plan, result))
+        await self._calls.settle(record, result, events_of(result, started=request.outcome.started_at is not None))
         return result
+
+    async def _honest(self, plan: CallPlan, outcome: Finished) -> Finished:
+        """Whoever says that a call failed may not know whether an earlier attempt had sent it; the mark does.
+
+        A caller who reads `sent: false` may safely call again. On the fast path nothing is marked, and nothing has effects.
+        """
+        if outcome.error is None or outcome.started_at is not None or plan.fast:
+            return outcome
+        record = await self._calls.get(plan.call_id)
+        sent = record is not None and record.sent_at is not None
+        return outcome.model_copy(update={"error": as_sent(outcome.error) if sent else as_not_sent(outcome.error)})
 
 
 def record_of(plan: CallPlan, manifest: ToolManifest | None, workflow_id: str, run_id: str) -> CallRecord:
@@ -75,25 +87,3 @@ def _result(plan: CallPlan, outcome: Finished, manifest: ToolManifest | None) ->
             plan.call_id, plan.tool_id, error, at, validation_errors=issues, execution_time=outcome.execution_time, metadata=metadata
         )
     return succeeded(plan.call_id, plan.tool_id, outcome.output, at, execution_time=outcome.execution_time, metadata=metadata)
-
-
-def _events(plan: CallPlan, result: ToolResult) -> tuple[Event, ...]:
-    ended = EventType.EXECUTION_COMPLETED if result.status == "success" else EventType.EXECUTION_FAILED
-    details: JsonValue = {"error_type": result.error_type.value} if result.error_type else None
-    return (
-        Event(
-            event_id=f"{plan.call_id}:started",
-            event_type=EventType.EXECUTION_STARTED,
-            tool_id=plan.tool_id,
-            call_id=plan.call_id,
-            at=result.executed_at,
-        ),
-        Event(
-            event_id=f"{plan.call_id}:ended",
-            event_type=ended,
-            tool_id=plan.tool_id,
-            call_id=plan.call_id,
-            at=now(),
-            details=details,
-        ),
-    )

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from pydantic import JsonValue
+from temporalio.activity import ActivityCancellationDetails
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
@@ -98,7 +99,7 @@ async def run(database: Database, tmp_path: Path) -> AsyncGenerator[Run]:
             queue_timeout_s=5,
         )
         env = env or ActivityEnvironment()
-        env.info = dataclasses.replace(env.info, attempt=number)
+        env.info = dataclasses.replace(env.info, attempt=number, heartbeat_details=["", number - 1])
         return await env.run(activity.call_tool, CallRequest(plan=plan))
 
     yield attempt
@@ -185,3 +186,15 @@ async def test_an_answer_that_grows_beyond_the_limit_when_written_is_refused(run
     assert (len(tool.answer) < 100, kind) == (True, ErrorType.OUTPUT_VALIDATION_ERROR)
     assert isinstance(details, dict)
     assert details["outcome"] == "executed"
+
+
+@pytest.mark.parametrize("cause", ["paused", "reset", "timed_out", "worker_shutdown"])
+async def test_an_attempt_that_is_ended_from_outside_is_no_cancelled_call(run: Run, tool: Tool, cause: str) -> None:
+    tool.hang = True
+    env = ActivityEnvironment()
+    attempt = asyncio.ensure_future(run(tool.url, env=env))
+    await asyncio.wait_for(tool.reached.wait(), 10)
+    env.cancel(ActivityCancellationDetails(**{cause: True}))
+    with pytest.raises(ApplicationError) as ended:
+        await attempt
+    assert (ended.value.type, ended.value.non_retryable) == (names.ATTEMPT_ENDED, False)

@@ -115,4 +115,18 @@ async def test_a_call_that_no_host_took_is_placed_where_somebody_lives(desk: "De
     (desk.root / "a.png").write_bytes(b"x")
     plan = admitted(await desk.admit("stitch", {"images": ["a.png"]})).plan
     gone = plan.model_copy(update={"placement": Placement(queue="h0/default", host="h0")})
-    assert await desk.admissions.place(PlaceRequest(plan=gone, avoid_hosts=("h0",))) == plan.placement
+    assert await desk.admissions.place(PlaceRequest(plan=gone)) == plan.placement
+
+
+async def test_a_refused_call_is_recorded_without_its_parameters(desk: "Desk") -> None:
+    result = refused(await desk.admit("stitch", {"images": 1, "token": "sesame"}))
+    record = await desk.calls.get("call-12345678")
+    assert record is not None
+    assert (record.result, record.params) == (result, {})
+
+
+async def test_a_conflict_does_not_overwrite_the_call_the_key_belongs_to(desk: "Desk") -> None:
+    plan = admitted(await desk.admit("pure", {"a": 1})).plan
+    first = await desk.settlements.settle(SettleRequest(plan=plan, outcome=Finished(output=1), workflow_id="w", run_id="r"))
+    await desk.admit("pure", {"a": 2})
+    assert refused(await desk.admit("pure", {"a": 1})) == first

@@ -1,13 +1,22 @@
 """How a call ends."""
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import pytest
+
+from engine.calls.settlement import record_of
+from engine.store.database import Database
+from engine.store.events import EventTable
 from toolagent.contracts.calls import ErrorType, ToolError
+from toolagent.contracts.records import EventType
 from toolagent.contracts.steps import Admitted, CallPlan, Finished, SettleRequest
 from toolagent.core.schemas import MASK
 
 if TYPE_CHECKING:
     from tests.calls.conftest import Desk
+
+AT = datetime(2026, 11, 21, tzinfo=UTC)
 
 
 async def stitch(desk: "Desk") -> CallPlan:
@@ -35,10 +44,43 @@ async def test_an_output_that_breaks_its_schema_is_an_error_that_says_the_tool_r
 
 async def test_the_tools_error_is_kept(desk: "Desk") -> None:
     error = ToolError(type=ErrorType.TIMEOUT, message="too slow", details={"outcome": "unknown"})
-    result = await desk.settlements.settle(
-        SettleRequest(plan=await stitch(desk), outcome=Finished(error=error), workflow_id="w", run_id="r")
-    )
+    outcome = Finished(error=error, started_at=AT)
+    result = await desk.settlements.settle(SettleRequest(plan=await stitch(desk), outcome=outcome, workflow_id="w", run_id="r"))
     assert (result.status, result.error, result.error_type) == ("error", error, ErrorType.TIMEOUT)
+
+
+@pytest.mark.parametrize("kind", [ErrorType.CANCELLED, ErrorType.UNAVAILABLE, ErrorType.EXECUTION_ERROR])
+async def test_a_call_that_an_earlier_attempt_sent_never_ends_as_not_sent(desk: "Desk", kind: ErrorType) -> None:
+    plan = await stitch(desk)
+    await desk.calls.mark_sent(record_of(plan, None, "w", "r"))
+    outcome = Finished(error=ToolError(type=kind, message="Nobody took it."))
+    result = await desk.settlements.settle(SettleRequest(plan=plan, outcome=outcome, workflow_id="w", run_id="r"))
+    assert result.error is not None
+    assert result.error.details == {"sent": True, "outcome": "unknown"}
+    assert result.error_type is (ErrorType.CANCELLED if kind is ErrorType.CANCELLED else ErrorType.EXECUTION_ERROR)
+
+
+async def test_a_call_that_no_attempt_sent_may_be_made_again(desk: "Desk") -> None:
+    error = ToolError(type=ErrorType.EXECUTION_ERROR, message="The database was away.", details={"outcome": "unknown"})
+    request = SettleRequest(plan=await stitch(desk), outcome=Finished(error=error), workflow_id="w", run_id="r")
+    result = await desk.settlements.settle(request)
+    assert result.error is not None
+    assert (result.error_type, result.error.details) == (ErrorType.UNAVAILABLE, {"sent": False})
+
+
+async def test_only_a_call_that_was_sent_has_started(desk: "Desk", database: Database) -> None:
+    events = EventTable(database)
+    plan = await stitch(desk)
+    error = ToolError(type=ErrorType.UNAVAILABLE, message="Nobody took it.")
+    await desk.settlements.settle(SettleRequest(plan=plan, outcome=Finished(error=error), workflow_id="w", run_id="r"))
+    assert [event.event_type for event in await events.of_call(plan.call_id)] == [EventType.EXECUTION_FAILED]
+    sent = plan.model_copy(update={"call_id": "call-87654321"})
+    done = Finished(output={"image": "file_1"}, started_at=AT)
+    await desk.settlements.settle(SettleRequest(plan=sent, outcome=done, workflow_id="w", run_id="r"))
+    assert [event.event_type for event in await events.of_call(sent.call_id)] == [
+        EventType.EXECUTION_STARTED,
+        EventType.EXECUTION_COMPLETED,
+    ]
 
 
 async def test_secrets_do_not_reach_the_record(desk: "Desk") -> None:

@@ -13,6 +13,7 @@ from temporalio.worker import Worker
 from tests.workflows.steps import Steps
 from toolagent.client import names
 from toolagent.client.failures import AnswerPendingError, CallRefusedError
+from toolagent.client.patience import patiently
 from toolagent.client.temporal import ToolAgentClient
 from toolagent.contracts.calls import Caller, ErrorType, ToolCall
 from toolagent.contracts.steps import CallOutcome, CallRequest, Finished
@@ -106,3 +107,16 @@ async def test_a_silent_temporal_leaves_the_answer_pending_under_the_calls_id(ow
     assert (pending.value.call_id, pending.value.result.error_type) == ("call-chosen01", ErrorType.UNAVAILABLE)
     with pytest.raises(AnswerPendingError):
         await client.result("call-chosen01")
+
+
+async def test_waiting_in_health_does_not_use_up_the_patience() -> None:
+    moments = iter([0.0, 100.0, 100.1, 100.2, 100.3])
+    answers = iter([OSError(), OSError(), "there"])
+
+    async def ask() -> str:
+        answer = next(answers)
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
+
+    assert await patiently(ask, lambda error: isinstance(error, OSError), patience_s=1, clock=lambda: next(moments)) == "there"

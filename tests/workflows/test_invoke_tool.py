@@ -160,7 +160,7 @@ async def test_a_call_that_is_cancelled_while_it_waits_was_not_sent(temporal: Cl
         await handle.cancel()
         result = await handle.result()
     assert result.error is not None
-    assert (result.error_type, result.error.details) == (ErrorType.CANCELLED, {"sent": False})
+    assert (result.error_type, result.error.details) == (ErrorType.CANCELLED, None)
     assert steps.calls == []
 
 
@@ -196,4 +196,4 @@ async def test_a_call_whose_host_is_silent_is_placed_elsewhere(temporal: Client)
     async with running(temporal, steps, queue) as own:
         result = await (await start(temporal, own)).result()
     assert result.status == "success"
-    assert [request.avoid_hosts for request in steps.placed] == [("host-dead",)]
+    assert [request.plan.placement.host for request in steps.placed] == ["host-dead"]

@@ -4,12 +4,14 @@ from temporalio.common import SearchAttributeKey
 
 __all__ = [
     "ADMIT",
+    "ATTEMPT_ENDED",
     "CALL",
     "CALLER",
     "CONTROL",
     "CONTROL_TOOL",
     "FINGERPRINT",
     "INVOKE_TOOL",
+    "NO_SLOT",
     "PLACE",
     "SEARCH_ATTRIBUTES",
     "SETTLE",
@@ -17,7 +19,6 @@ __all__ = [
     "TASK_TYPE",
     "TOOL_CONNECTION_LOST",
     "TOOL_ID",
-    "WORKER_STOPPING",
     "control_queue",
 ]
 
@@ -47,8 +48,11 @@ SEARCH_ATTRIBUTES = (TOOL_ID, CALLER, TASK_TYPE, CHAT_ID, GROUP_ID, AWAITING)
 TOOL_CONNECTION_LOST = "tool_connection_lost"
 """Error type of an attempt that may be made again because the tool is repeatable."""
 
-WORKER_STOPPING = "worker_stopping"
-"""Error type of an attempt that was ended because its worker shuts down."""
+ATTEMPT_ENDED = "attempt_ended"
+"""Error type of an attempt that was ended from outside (its worker stops, somebody pauses it), though nobody cancelled the call."""
+
+NO_SLOT = "no_slot"
+"""Error type of an attempt that did not get one of the tool's own slots in time; nothing was sent."""
 
 
 def control_queue(host: str) -> str:

@@ -41,4 +41,4 @@ async def view_of(description: WorkflowExecutionDescription, converter: DataConv
 
 async def _text(payloads: Sequence[Payload], converter: DataConverter) -> str | None:
     values = await converter.decode(payloads) if payloads else []
-    return values[0] if values and isinstance(values[0], str) else None
+    return values[0] if values and isinstance(values[0], str) and values[0] else None

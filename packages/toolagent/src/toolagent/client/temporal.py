@@ -7,16 +7,16 @@ from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.common import Priority, SearchAttributePair, TypedSearchAttributes, WorkflowIDReusePolicy
 from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
-from tenacity import AsyncRetrying, RetryError, retry_if_exception, stop_after_delay, wait_exponential
 
 from toolagent.client import names
 from toolagent.client.failures import AnswerPendingError, CallRefusedError, ControlFailedError
+from toolagent.client.patience import SilenceError, patiently
 from toolagent.client.task_views import view_of
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.tasks import TaskView
 from toolagent.core.idempotency import call_id_for_key, fingerprint
-from toolagent.core.results import IDEMPOTENCY_CONFLICT, failed, task_state_of
+from toolagent.core.results import IDEMPOTENCY_CONFLICT, failed, reason_of, task_state_of
 
 __all__ = ["ToolAgentClient", "is_away"]
 
@@ -56,63 +56,46 @@ class ToolAgentClient:
         if call.idempotency_key is not None:
             call_id = call_id_for_key(call.caller.caller_id, call.idempotency_key)
         call_id = call_id or f"call-{uuid.uuid4().hex}"
-        mark = fingerprint(call)
         try:
-            await self._client.start_workflow(
-                names.INVOKE_TOOL,
-                call,
-                id=call_id,
-                task_queue=names.TASK_QUEUE,
-                id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
-                memo={names.FINGERPRINT: mark},
-                search_attributes=_search_attributes(call),
-                static_summary=call.tool_id,
-                request_eager_start=True,
-                rpc_timeout=START_TIMEOUT,
-                priority=Priority(priority_key=call.priority),
-            )
+            await self._start(call, call_id, WorkflowIDReusePolicy.REJECT_DUPLICATE)
         except WorkflowAlreadyStartedError:
-            await self._insist_on_same(call_id, call.tool_id, mark)
-        except RPCError as error:
-            if not is_away(error):
-                raise
-            message = f"Temporal does not answer ({error.status.name}); whether the call was taken can be asked for by its id."
-            raise AnswerPendingError(_failed(call_id, call.tool_id, ErrorType.UNAVAILABLE, message)) from error
+            if await self._is_taken(call, call_id):
+                # What holds the id was itself refused: the record has the call that the id belongs to.
+                await self._start(call, call_id, WorkflowIDReusePolicy.ALLOW_DUPLICATE)
         return call_id
 
     async def result(self, call_id: str, tool_id: str = "") -> ToolResult:
         """Wait for the end of a call. Raises AnswerPendingError when Temporal stays away for longer than our patience."""
         try:
-            async for attempt in AsyncRetrying(
-                retry=retry_if_exception(is_away), stop=stop_after_delay(self._patience_s), wait=wait_exponential(0.2, max=2)
-            ):
-                with attempt:
-                    return await self._handle(call_id).result()
-        except RetryError as error:
+            return await patiently(self._handle(call_id).result, is_away, self._patience_s)
+        except SilenceError as error:
             message = f"Temporal has been away for {self._patience_s:g} s; the call goes on when it is back. Ask for it by its id."
             raise AnswerPendingError(_failed(call_id, tool_id, ErrorType.UNAVAILABLE, message)) from error
         except WorkflowFailureError as error:
             return _result_of_failure(call_id, tool_id, error)
-        raise AssertionError("tenacity ended without an outcome")
 
-    async def task(self, call_id: str) -> TaskView | None:
-        """How far a call is; None when Temporal does not know it. Raises AnswerPendingError."""
+    async def task(self, call_id: str, workflow_id: str | None = None) -> TaskView | None:
+        """How far a call is; None when Temporal does not know it. Raises AnswerPendingError.
+
+        `workflow_id` is named for a call that somebody started under an id of their own; its record has it.
+        """
+        handle = self._handle(workflow_id or call_id)
         try:
-            description = await self._handle(call_id).describe(rpc_timeout=START_TIMEOUT)
+            description = await handle.describe(rpc_timeout=START_TIMEOUT)
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
                 return None
             raise self._pending(call_id, error) from error
-        view = await view_of(description, self._client.data_converter)
+        view = (await view_of(description, self._client.data_converter)).model_copy(update={"task_id": call_id})
         if view.ended_at is None:
             return view
-        result = await self.result(call_id, view.tool_id or "")
+        result = await self.result(handle.id, view.tool_id or "")
         return view.model_copy(update={"result": result, "status": task_state_of(result)})
 
-    async def cancel(self, call_id: str) -> bool:
-        """Ask a call to end; False when Temporal does not know it. One that has ended stays as it is."""
+    async def cancel(self, call_id: str, workflow_id: str | None = None) -> bool:
+        """Ask a call to end; False when Temporal does not know it. One that has ended stays as it is. Raises AnswerPendingError."""
         try:
-            await self._handle(call_id).cancel(rpc_timeout=START_TIMEOUT)
+            await self._handle(workflow_id or call_id).cancel(rpc_timeout=START_TIMEOUT)
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
                 return False
@@ -151,15 +134,41 @@ class ToolAgentClient:
             return error
         return AnswerPendingError(_failed(call_id, "", ErrorType.UNAVAILABLE, f"Temporal does not answer ({error.status.name})."))
 
-    async def _insist_on_same(self, call_id: str, tool_id: str, mark: str) -> None:
+    async def _start(self, call: ToolCall, call_id: str, reuse: WorkflowIDReusePolicy) -> None:
+        try:
+            await self._client.start_workflow(
+                names.INVOKE_TOOL,
+                call,
+                id=call_id,
+                task_queue=names.TASK_QUEUE,
+                id_reuse_policy=reuse,
+                memo={names.FINGERPRINT: fingerprint(call)},
+                search_attributes=_search_attributes(call),
+                static_summary=call.tool_id,
+                request_eager_start=True,
+                rpc_timeout=START_TIMEOUT,
+                priority=Priority(priority_key=call.priority),
+            )
+        except RPCError as error:
+            if not is_away(error):
+                raise
+            message = f"Temporal does not answer ({error.status.name}); whether the call was taken can be asked for by its id."
+            raise AnswerPendingError(_failed(call_id, call.tool_id, ErrorType.UNAVAILABLE, message)) from error
+
+    async def _is_taken(self, call: ToolCall, call_id: str) -> bool:
+        """False when the workflow with this id is this very call; True when it only was refused. Raises CallRefusedError otherwise."""
         try:
             description = await self._handle(call_id).describe(rpc_timeout=START_TIMEOUT)
         except RPCError as error:
             raise self._pending(call_id, error) from error
-        if await description.memo_value(names.FINGERPRINT, mark, type_hint=str) != mark:
-            message = "This idempotency key or call id was used for another call: other tool, version or params. Choose a new one."
-            details = ToolError(type=ErrorType.REJECTED, message=message, details={"reason": IDEMPOTENCY_CONFLICT})
-            raise CallRefusedError(failed(call_id, tool_id, details, datetime.now(UTC)))
+        # Whoever started it without our memo said nothing that we could compare.
+        if await description.memo_value(names.FINGERPRINT, "", type_hint=str) == fingerprint(call):
+            return False
+        if description.close_time is not None and reason_of(await self.result(call_id, call.tool_id)) == IDEMPOTENCY_CONFLICT:
+            return True
+        message = "This idempotency key or call id was used for another call: other tool, version or params. Choose a new one."
+        details = ToolError(type=ErrorType.REJECTED, message=message, details={"reason": IDEMPOTENCY_CONFLICT})
+        raise CallRefusedError(failed(call_id, call.tool_id, details, datetime.now(UTC)))
 
 
 def is_away(error: BaseException) -> bool:

@@ -78,7 +78,6 @@ class PlaceRequest(Contract):
     """A queue was not served in time: where to wait instead?"""
 
     plan: CallPlan
-    avoid_hosts: tuple[str, ...] = ()
 
 
 class CallRequest(Contract):

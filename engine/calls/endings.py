@@ -1,0 +1,45 @@
+"""What is said of a call that has ended: its events, and whether it had been sent."""
+
+from pydantic import JsonValue
+
+from engine.store.clock import now
+from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
+from toolagent.contracts.records import Event, EventType
+
+__all__ = ["as_not_sent", "as_sent", "events_of"]
+
+
+def events_of(result: ToolResult, *, started: bool) -> tuple[Event, ...]:
+    """What happened to a call that ended like this."""
+    begun = Event(
+        event_id=f"{result.call_id}:started",
+        event_type=EventType.EXECUTION_STARTED,
+        tool_id=result.tool_id,
+        call_id=result.call_id,
+        at=result.executed_at,
+    )
+    details: JsonValue = {"error_type": result.error_type.value} if result.error_type else None
+    kind = EventType.EXECUTION_COMPLETED if result.status == "success" else EventType.EXECUTION_FAILED
+    if result.error_type is ErrorType.VALIDATION_ERROR and not started:
+        kind = EventType.VALIDATION_ERROR
+    ended = Event(
+        event_id=f"{result.call_id}:ended", event_type=kind, tool_id=result.tool_id, call_id=result.call_id, at=now(), details=details
+    )
+    return (begun, ended) if started else (ended,)
+
+
+def as_sent(error: ToolError) -> ToolError:
+    """An attempt had sent the request: the tool may have acted."""
+    known = error.details if isinstance(error.details, dict) else {}
+    # `unavailable` invites to try again, which might do it twice.
+    kind = ErrorType.EXECUTION_ERROR if error.type is ErrorType.UNAVAILABLE else error.type
+    message = error.message if known.get("sent") else f"{error.message} An attempt had sent it before, so the tool may have acted."
+    return ToolError(type=kind, message=message, details={**known, "sent": True, "outcome": "unknown"})
+
+
+def as_not_sent(error: ToolError) -> ToolError:
+    """Nothing was sent: calling again is safe."""
+    known = error.details if isinstance(error.details, dict) else {}
+    unsure = known.get("outcome") == "unknown"
+    details: JsonValue = {name: value for name, value in known.items() if name != "outcome"} | {"sent": False}
+    return ToolError(type=ErrorType.UNAVAILABLE if unsure else error.type, message=error.message, details=details)

@@ -1,0 +1,53 @@
+"""Sitting out a Temporal server that is away, while healthy waiting does not count."""
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from tenacity import AsyncRetrying, RetryCallState, RetryError, retry_if_exception, wait_exponential
+
+__all__ = ["SilenceError", "patiently"]
+
+T = TypeVar("T")
+Clock = Callable[[], float]
+_HEALTHY_S = 15.0
+"""An attempt that lasted longer than the SDK's own retries (10 s) had an answering server for at least a part of it."""
+
+
+class SilenceError(Exception):
+    """Nothing was heard for as long as we are patient."""
+
+
+class _Silence:
+    """When the silence began that the last failure belongs to; for one waiting caller."""
+
+    def __init__(self, patience_s: float, clock: Clock) -> None:
+        self._patience_s = patience_s
+        self._clock = clock
+        self._began: float | None = None
+        self._attempted = 0.0
+
+    def before(self, _state: RetryCallState) -> None:
+        self._attempted = self._clock()
+
+    def is_over(self, _state: RetryCallState) -> bool:
+        moment = self._clock()
+        if self._began is None or moment - self._attempted > _HEALTHY_S:
+            self._began = moment
+        return moment - self._began >= self._patience_s
+
+
+async def patiently(
+    ask: Callable[[], Awaitable[T]], is_away: Callable[[BaseException], bool], patience_s: float, clock: Clock = time.monotonic
+) -> T:
+    """Ask until there is an answer. Raises SilenceError after `patience_s` seconds of failures that say that nobody is there."""
+    silence = _Silence(patience_s, clock)
+    try:
+        async for attempt in AsyncRetrying(
+            retry=retry_if_exception(is_away), before=silence.before, stop=silence.is_over, wait=wait_exponential(0.2, max=2)
+        ):
+            with attempt:
+                return await ask()
+    except RetryError as error:
+        raise SilenceError from error
+    raise AssertionError("tenacity ended without an outcome")

@@ -62,7 +62,8 @@ class Attempt:
             details = {**details, "outcome": "unknown"}
         elif failure.error_type is ErrorType.OUTPUT_VALIDATION_ERROR:
             details = {**details, "outcome": "executed"}
-        return self.refused(ToolError(type=failure.error_type, message=failure.message, details=details))
+        issues = _issues_of(failure) if failure.error_type is ErrorType.VALIDATION_ERROR else ()
+        return self.refused(ToolError(type=failure.error_type, message=failure.message, details=details), issues)
 
     def file_refused(self, refusal: FileRefused) -> Finished:
         """A file parameter before the request was sent; a file in the output after that."""
@@ -85,7 +86,9 @@ class Attempt:
         )
         return self.refused(ToolError(type=ErrorType.CANCELLED, message=message, details=details))
 
-    def unknown(self) -> Finished:
+    async def unknown(self) -> Finished:
+        record = await self._calls.get(self._plan.call_id)
+        self._sent_at = record.sent_at if record else None
         message = "An earlier attempt sent the request and its worker died. The tool may have acted; it is not asked twice."
         return self.refused(ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details={"sent": True, "outcome": "unknown"}))
 
@@ -95,3 +98,15 @@ class Attempt:
 
     def _elapsed(self) -> float:
         return (now() - self._sent_at).total_seconds() if self._sent_at else 0.0
+
+
+def _issues_of(failure: RuntimeFailure) -> tuple[ValidationIssue, ...]:
+    """What the tool itself found wrong: `errors` as we write them, or the `field` or `path` that it named."""
+    listed = failure.details.get("errors")
+    if isinstance(listed, list):
+        return tuple(
+            ValidationIssue.model_validate(issue) for issue in listed if isinstance(issue, dict) and "message" in issue and "path" in issue
+        )
+    named = failure.details.get("path") or failure.details.get("field")
+    where = named if isinstance(named, str) and named.startswith("$") else f"$.{named}" if isinstance(named, str) else "$"
+    return (ValidationIssue(path=where, message=failure.message),)

@@ -5,6 +5,7 @@ Before a request to a tool that is not repeatable leaves, `sent_at` is committed
 """
 
 import asyncio
+from datetime import timedelta
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -16,7 +17,7 @@ from activities.attempt import AlreadySent, Attempt
 from activities.heartbeats import beating
 from engine.calls.file_parameters import CallFolder, FileParameters, FileRefused
 from engine.registry.registry import ToolRegistry
-from engine.runtimes.failures import CallFailed, RuntimeFailure
+from engine.runtimes.failures import CallFailed, NoSlot, RuntimeFailure
 from engine.runtimes.runtime import Progress, ToolRequest
 from engine.runtimes.supervisor import Aftermath, NotRunningHere, Supervisor
 from engine.store.calls import CallTable
@@ -29,6 +30,9 @@ __all__ = ["CallTool"]
 
 EXPECTED = ApplicationErrorCategory.BENIGN
 """Temporal logs and counts these as what they are: part of the plan."""
+
+SLOT_PAUSE = timedelta(seconds=1)
+"""A call that waits for a slot of its tool gives the slot of its bucket to others in between."""
 
 MAX_SENDS = 3
 """How often a repeatable tool is asked when the connection to it is lost."""
@@ -47,6 +51,7 @@ class CallTool:
         folder: Path,
         host: str,
         max_result_bytes: int,
+        slot_wait_s: float = 2.0,
     ) -> None:
         self._registry = registry
         self._supervisor = supervisor
@@ -55,6 +60,7 @@ class CallTool:
         self._folder = folder
         self._host = host
         self._max_result_bytes = max_result_bytes
+        self._slot_wait_s = slot_wait_s  # for one of the tool's own slots; then Temporal makes the next attempt
         self._looked_after: set[asyncio.Task[Aftermath]] = set()
 
     @activity.defn(name=names.CALL)
@@ -73,7 +79,7 @@ class CallTool:
             except NotRunningHere:
                 return NotRunning()
             except AlreadySent:
-                return attempt.unknown()
+                return await attempt.unknown()
             except FileRefused as refusal:
                 return attempt.file_refused(refusal)
             except RuntimeFailure as failure:
@@ -85,6 +91,8 @@ class CallTool:
 
     def _after_failure(self, attempt: Attempt, entry: ToolEntry, plan: CallPlan, failure: RuntimeFailure, sends: int) -> CallOutcome:
         """A lost connection to a repeatable tool is tried again, by Temporal; everything else is the answer."""
+        if isinstance(failure, NoSlot):
+            raise ApplicationError(failure.message, type=names.NO_SLOT, category=EXPECTED, next_retry_delay=SLOT_PAUSE)
         if failure.error_type is ErrorType.TIMEOUT:
             self._look_after(entry)
             return attempt.failed(failure)
@@ -114,6 +122,8 @@ class CallTool:
             after_not_sent=attempt.after_not_sent,
             progress=say,
             only_if_running=only_if_running,
+            slot_timeout_s=self._slot_wait_s,
+            start_timeout_s=plan.start_timeout_s,
         )
         output = await self._files.take_in(entry.manifest.output_schema, reply.output, folder)
         _insist_on_size(output, self._max_result_bytes)

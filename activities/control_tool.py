@@ -15,6 +15,7 @@ from engine.runtimes.supervisor import Supervisor
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.routes import ControlAction, ToolControl, ToolRoute
+from toolagent.contracts.sources import BuiltinSource
 
 __all__ = ["ControlTool"]
 
@@ -37,11 +38,18 @@ class ControlTool:
                 case ControlAction.STOP:
                     return await self._supervisor.stop(control.tool_id)
                 case ControlAction.DESTROY:
+                    await self._insist_on_removable(control.tool_id)
                     # First out of the registry: a call that still waits must not start it again.
                     await self._registry.destroy(control.tool_id)
                     route = await self._supervisor.stop(control.tool_id)
                     await asyncio.to_thread(shutil.rmtree, self._tool_folders / control.tool_id, ignore_errors=True)
                     return route
+
+    async def _insist_on_removable(self, tool_id: str) -> None:
+        entry = await self._registry.entry(tool_id)
+        if entry is not None and any(isinstance(source, BuiltinSource) for source in entry.sources):
+            message = f"Tool {tool_id!r} is part of the engine and cannot be removed."
+            raise ApplicationError(message, type=ErrorType.PERMISSION_DENIED.value, non_retryable=True)
 
     async def _start(self, tool_id: str, say: Progress) -> ToolRoute:
         entry = await self._registry.entry(tool_id)

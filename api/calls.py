@@ -6,22 +6,43 @@ from typing import Annotated
 from fastapi import Depends, Header
 from starlette.responses import Response
 
-from api.bodies import RunToolBody, Selection, SelectToolBody, TaskAccepted
+from api.bodies import RunToolBody, SelectToolBody
 from api.body_limit import BODY_SLACK
 from api.doors import Behind
 from api.errors import Refusal, result_response
-from api.ports import Calls
-from api.problems import ProblemField, ProblemKind
+from api.ports import Calls, Doors
+from api.problems import ProblemKind
 from toolagent.client.failures import AnswerPendingError, CallRefusedError
 from toolagent.contracts.calls import CallMode, IdempotencyKey, ToolCall, ToolResult
+from toolagent.contracts.http import ProblemField, Selection, TaskAccepted
 from toolagent.contracts.identifiers import CallId
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.idempotency import call_id_for_key
 
 __all__ = ["Selected", "Taken", "TakenCall", "answer", "selection", "selection_of"]
 
-_CHOSEN = "With an idempotency key the call id follows from the key; leave out X-Call-Id."
+_DERIVED = "With an idempotency key the call id follows from the key; leave out X-Call-Id."
 _TWO_KEYS = "The header and `idempotency_key` in the body differ; give one of them."
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """What the headers say of the call's id."""
+
+    key: str | None
+    call_id: str | None
+
+
+def _chosen(
+    idempotency_key: Annotated[
+        IdempotencyKey | None, Header(alias="Idempotency-Key", description="The same key again is the same call, and runs once.")
+    ] = None,
+    x_call_id: Annotated[CallId | None, Header(alias="X-Call-Id", description="The call's id, where there is no key.")] = None,
+) -> _Chosen:
+    return _Chosen(idempotency_key, x_call_id)
+
+
+_Headers = Annotated[_Chosen, Depends(_chosen)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,25 +53,22 @@ class TakenCall:
     call_id: str | None = None
 
 
-def _take(
-    body: RunToolBody,
-    doors: Behind,
-    idempotency_key: Annotated[
-        IdempotencyKey | None, Header(alias="Idempotency-Key", description="The same key again is the same call, and runs once.")
-    ] = None,
-    x_call_id: Annotated[CallId | None, Header(alias="X-Call-Id", description="The call's id, where there is no key.")] = None,
-) -> TakenCall:
-    if idempotency_key is not None and body.idempotency_key not in {None, idempotency_key}:
+def _take(body: RunToolBody, doors: Behind, chosen: _Headers) -> TakenCall:
+    return _taken(ToolCall.model_validate(body.model_dump()), doors, chosen)
+
+
+def _select(body: SelectToolBody, doors: Behind, chosen: _Headers) -> TakenCall:
+    return _taken(ToolCall.model_validate(body.model_dump()), doors, chosen)
+
+
+def _taken(call: ToolCall, doors: Doors, chosen: _Chosen) -> TakenCall:
+    """Raises Refusal when header and body, or the two headers, disagree on the id."""
+    if chosen.key is not None and call.idempotency_key not in {None, chosen.key}:
         raise _bad_header("Idempotency-Key", _TWO_KEYS)
-    key = idempotency_key if idempotency_key is not None else body.idempotency_key
-    if key is not None and x_call_id not in {None, call_id_for_key(body.caller.caller_id, key)}:
-        raise _bad_header("X-Call-Id", _CHOSEN)
-    call = ToolCall.model_validate({**body.model_dump(), "idempotency_key": key})
-    return TakenCall(_bounded(call, doors.limits.max_params_bytes), x_call_id)
-
-
-def _select(body: SelectToolBody, doors: Behind) -> TakenCall:
-    return TakenCall(_bounded(ToolCall.model_validate(body.model_dump()), doors.limits.max_params_bytes))
+    key = chosen.key if chosen.key is not None else call.idempotency_key
+    if key is not None and chosen.call_id not in {None, call_id_for_key(call.caller.caller_id, key)}:
+        raise _bad_header("X-Call-Id", _DERIVED)
+    return TakenCall(_bounded(call.model_copy(update={"idempotency_key": key}), doors.limits.max_params_bytes), chosen.call_id)
 
 
 Taken = Annotated[TakenCall, Depends(_take)]

@@ -9,9 +9,10 @@ from fastapi import FastAPI
 from pydantic import JsonValue
 
 from api.errors import REASON_STATUS, STATUS, status_of
-from api.problems import MEDIA_TYPE, Kind, Problem, ProblemKind
+from api.problems import MEDIA_TYPE, Kind, ProblemKind
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult, ValidationIssue
 from toolagent.contracts.contract import Contract
+from toolagent.contracts.http import Problem
 from toolagent.core.results import IDEMPOTENCY_CONFLICT, TOO_LARGE, failed, succeeded
 
 __all__ = ["DESCRIPTION", "SUCCESS", "TAGS", "Documented", "Responses", "call_responses", "problem_responses"]
@@ -53,14 +54,14 @@ _CALL_MESSAGES: Mapping[ErrorType, str] = {
     ErrorType.PERMISSION_DENIED: "The tool may only run when a person has confirmed the call.",
     ErrorType.SECURITY_ERROR: "The address 169.254.169.254 is not one that tools may reach.",
     ErrorType.BUDGET_EXCEEDED: "The call would exceed this month's budget.",
-    ErrorType.REJECTED: "No slot became free in time.",
+    ErrorType.REJECTED: "The call is not taken now; ask again later.",
     ErrorType.CANCELLED: "The call was cancelled.",
     ErrorType.TIMEOUT: "The tool did not answer within 30 s.",
     ErrorType.EXECUTION_ERROR: "The tool answered 500.",
     ErrorType.DEPENDENCY_ERROR: "The tool's environment could not be built.",
     ErrorType.OUTPUT_VALIDATION_ERROR: "The tool ran, but its output does not fit its output schema.",
     ErrorType.EXECUTOR_NOT_FOUND: "Nothing here can run sources of type docker.",
-    ErrorType.UNAVAILABLE: "Temporal does not answer (UNAVAILABLE); whether the call was taken can be asked for by its id.",
+    ErrorType.UNAVAILABLE: "No worker took the call from queue 'default' within 600 s.",
 }
 _PROBLEM_MESSAGES: Mapping[ProblemKind, str] = {
     ProblemKind.MALFORMED_JSON: "The body is not JSON: trailing comma at line 1 column 22.",

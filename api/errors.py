@@ -22,9 +22,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.problems import Kind, ProblemField, ProblemKind, problem_response
+from api.problems import Kind, ProblemKind, problem_response
 from toolagent.client.failures import ControlFailedError, ToolAgentError
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
+from toolagent.contracts.http import ProblemField
 from toolagent.core.failures import FileTooLargeError, StoreUnavailableError
 from toolagent.core.results import IDEMPOTENCY_CONFLICT, TOO_LARGE, reason_of
 

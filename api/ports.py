@@ -12,10 +12,14 @@ from toolagent.contracts.records import CallRecord, CatalogFault, Event, StoredF
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.tasks import TaskView
 
-__all__ = ["Calls", "Check", "Doors", "Limits"]
+__all__ = ["Calls", "Check", "Doors", "Limits", "NotReadyError"]
 
 Check = Callable[[], Awaitable[None]]
-"""Returns when a part of the service is ready; raises an exception whose text says why it is not."""
+"""Returns when a part of the service is ready; raises when it is not. Only the text of a NotReadyError is shown to everybody."""
+
+
+class NotReadyError(Exception):
+    """A part of the service is not ready; the text says why, in words that anybody may read."""
 
 
 class Calls(Protocol):
@@ -23,8 +27,8 @@ class Calls(Protocol):
 
     async def run(self, call: ToolCall, call_id: str | None = None) -> ToolResult: ...
     async def start(self, call: ToolCall, call_id: str | None = None) -> str: ...
-    async def task(self, call_id: str) -> TaskView | None: ...
-    async def cancel(self, call_id: str) -> bool: ...
+    async def task(self, call_id: str, workflow_id: str | None = None) -> TaskView | None: ...
+    async def cancel(self, call_id: str, workflow_id: str | None = None) -> bool: ...
     async def control(self, control: ToolControl) -> ToolRoute: ...
 
 

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from enum import StrEnum
 from http import HTTPStatus
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 from starlette.responses import Response
 
 from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.contract import Contract
+from toolagent.contracts.http import Problem, ProblemField
 
-__all__ = ["MEDIA_TYPE", "Kind", "Problem", "ProblemField", "ProblemKind", "problem_response"]
+__all__ = ["MEDIA_TYPE", "Kind", "ProblemKind", "problem_response"]
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -35,24 +35,6 @@ class ProblemKind(StrEnum):
 
 Kind = ProblemKind | ErrorType
 """What may stand as `type` of a problem."""
-
-
-class ProblemField(Contract):
-    """One thing that is wrong with a request, and where."""
-
-    field: str = Field(description="A dotted path into the body, or the name of a header; `body` is the whole body.")
-    message: str
-
-
-class Problem(Contract):
-    """Why a request was refused. `details` depends on `type`."""
-
-    type: str = Field(description="Names the problem for a program; one of a closed set.")
-    title: str = Field(description="Names it for a person.")
-    status: int = Field(description="The HTTP status.")
-    detail: str = Field("", description="The cause, and the remedy where there is one.")
-    errors: tuple[ProblemField, ...] = ()
-    details: JsonValue = None
 
 
 def problem_response(

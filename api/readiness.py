@@ -3,30 +3,38 @@
 import asyncio
 from collections.abc import Mapping
 
+import structlog
 from starlette.responses import Response
 
-from api.bodies import Health
-from api.ports import Check
+from api.ports import Check, NotReadyError
+from toolagent.contracts.http import Health
+from toolagent.core.failures import StoreUnavailableError
 
 __all__ = ["health"]
 
 _BOUND_S = 3.0
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 async def health(checks: Mapping[str, Check]) -> Response:
-    """200 when all checks pass, else 503 with the reasons. Takes `_BOUND_S` seconds at most."""
+    """200 when all checks pass, else 503 with short reasons; the log has them in full. Takes `_BOUND_S` seconds at most."""
     outcomes = await asyncio.gather(*(asyncio.wait_for(check(), _BOUND_S) for check in checks.values()), return_exceptions=True)
-    said = {name: _reason(outcome) for name, outcome in zip(checks, outcomes, strict=True)}
-    is_ready = all(outcome is None for outcome in outcomes)
-    found = Health(status="ok" if is_ready else "unavailable", checks=said)
-    return Response(found.model_dump_json(), 200 if is_ready else 503, media_type="application/json")
+    failures = {name: outcome for name, outcome in zip(checks, outcomes, strict=True) if outcome is not None}
+    for name, failure in failures.items():
+        _log.warning("check_failed", check=name, error=type(failure).__name__, reason=str(failure))
+    said = {name: _reason(failures[name]) if name in failures else "ok" for name in checks}
+    found = Health(status="unavailable" if failures else "ok", checks=said)
+    return Response(found.model_dump_json(), 503 if failures else 200, media_type="application/json")
 
 
-def _reason(outcome: BaseException | None) -> str:
-    match outcome:
-        case None:
-            return "ok"
+def _reason(failure: BaseException) -> str:
+    """Anybody may ask, so nothing of what a driver says of addresses, users and paths."""
+    match failure:
         case TimeoutError():
             return f"no answer within {_BOUND_S:g} s"
+        case NotReadyError():
+            return str(failure)
+        case StoreUnavailableError():
+            return "The database does not answer."
         case _:
-            return str(outcome) or type(outcome).__name__
+            return f"does not answer ({type(failure).__name__})"

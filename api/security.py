@@ -13,11 +13,12 @@ from api.problems import ProblemKind
 __all__ = ["Gate"]
 
 _OPEN_PATH = "/health"
+_POLICY_VIOLATION = 1008
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="tool-agent"'}
 
 
 class Gate:
-    """With a key, everything but `/health` needs it as bearer token.
+    """With a key, everything but `/health` needs it as bearer token, a websocket too.
 
     Without one the service listens on loopback only, and a browser is the one way in from outside: a page whose host name was
     made to point here (refused by `Host`), or one that posts to a foreign address (refused by `Origin`).
@@ -26,22 +27,27 @@ class Gate:
     def __init__(self, app: ASGIApp, api_key: str | None, allowed_hosts: Collection[str]) -> None:
         self._app = app
         self._key = api_key.encode() if api_key is not None else None
-        self._hosts = {_host_of(host) for host in allowed_hosts}
+        # None stands for what is no host: as a member it would let in `Origin: null`.
+        self._hosts = {host for host in map(_host_of, allowed_hosts) if host is not None}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refusal = self._refusal(scope) if scope["type"] == "http" else None
-        if refusal is not None:
+        # Only the server itself opens the lifespan; everything else comes from outside.
+        refusal = self._refusal(scope) if scope["type"] != "lifespan" else None
+        if refusal is None:
+            await self._app(scope, receive, send)
+        elif scope["type"] == "http":
             await refusal_response(refusal)(scope, receive, send)
-            return
-        await self._app(scope, receive, send)
+        else:
+            await send({"type": "websocket.close", "code": _POLICY_VIOLATION, "reason": refusal.detail})
 
     def _refusal(self, scope: Scope) -> Refusal | None:
         headers = Headers(scope=scope)
         if self._key is not None:
-            return None if scope["path"] == _OPEN_PATH else _refusal_without_key(headers, self._key)
+            is_open = scope["type"] == "http" and scope["path"] == _OPEN_PATH
+            return None if is_open else _refusal_without_key(headers, self._key)
         hosts = headers.getlist("host")
         if len(hosts) != 1 or _host_of(hosts[0]) not in self._hosts:
-            known = ", ".join(sorted(filter(None, self._hosts)))
+            known = ", ".join(sorted(self._hosts))
             return Refusal(ProblemKind.FOREIGN_HOST, f"Without an API key this service answers to the host names {known} only.")
         origin = headers.get("origin")
         if origin is not None and _host_of(origin.partition("://")[2]) not in self._hosts:

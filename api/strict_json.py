@@ -14,7 +14,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.errors import Refusal
-from api.problems import ProblemField, ProblemKind
+from api.problems import ProblemKind
+from toolagent.contracts.http import ProblemField
 
 __all__ = ["StrictRoute", "parse_json"]
 

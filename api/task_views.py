@@ -5,12 +5,12 @@ from http import HTTPStatus
 
 from starlette.responses import Response
 
-from api.bodies import Task
 from api.errors import Refusal
 from api.ports import Doors
 from api.problems import ProblemKind
 from toolagent.client.failures import AnswerPendingError
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
+from toolagent.contracts.http import Task
 from toolagent.contracts.identifiers import CALL_ID_PATTERN
 from toolagent.contracts.records import CallRecord
 from toolagent.contracts.tasks import TaskView
@@ -28,7 +28,7 @@ async def task_with_events(doors: Doors, task_id: str) -> Task:
 async def cancelled_task(doors: Doors, task_id: str) -> Response:
     """202 when the task was asked to end, 200 when it had ended before. Raises as `task_with_events`."""
     task, status = await task_with_events(doors, task_id), HTTPStatus.OK
-    if task.result is None and await doors.client.cancel(task_id):
+    if task.result is None and await _cancelled(doors, task_id):
         task, status = await task_with_events(doors, task_id), HTTPStatus.ACCEPTED
     return Response(task.model_dump_json(), status, media_type="application/json")
 
@@ -37,18 +37,35 @@ async def _task(doors: Doors, task_id: str) -> TaskView:
     if not re.fullmatch(CALL_ID_PATTERN, task_id):
         raise _unknown(task_id)
     try:
-        view = await doors.client.task(task_id)
+        return await doors.client.task(task_id) or await _recorded(doors, task_id)
     except AnswerPendingError:
         record = await doors.calls.get(task_id)
         if record is None or record.result is None:
             raise
         return _view_of(record)
-    if view is None:
-        record = await doors.calls.get(task_id)
-        if record is None:
-            raise _unknown(task_id)
-        return _view_of(record)
-    return view
+
+
+async def _recorded(doors: Doors, task_id: str) -> TaskView:
+    """A call that is no workflow of its own name: one that has ended, or that somebody started under another workflow id."""
+    record = await doors.calls.get(task_id)
+    if record is None:
+        raise _unknown(task_id)
+    elsewhere = _other_workflow(record)
+    view = await doors.client.task(task_id, elsewhere) if elsewhere else None
+    return view or _view_of(record)
+
+
+async def _cancelled(doors: Doors, task_id: str) -> bool:
+    if await doors.client.cancel(task_id):
+        return True
+    record = await doors.calls.get(task_id)
+    elsewhere = _other_workflow(record) if record else None
+    return elsewhere is not None and await doors.client.cancel(task_id, elsewhere)
+
+
+def _other_workflow(record: CallRecord) -> str | None:
+    """Under which other id Temporal may know a call that has not ended."""
+    return record.workflow_id if record.result is None and record.workflow_id not in {"", record.call_id} else None
 
 
 def _view_of(record: CallRecord) -> TaskView:

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator
 
 from pydantic import JsonValue
 
-from api.bodies import FoundTool, ListedTool, Matches, Parameter, RuntimeCount, SearchToolsBody, ToolDetail, ToolListing, ToolStates
+from api.bodies import SearchToolsBody
 from api.errors import Refusal
 from api.ports import Doors
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.http import FoundTool, ListedTool, Matches, Parameter, RuntimeCount, ToolDetail, ToolListing, ToolStates
 from toolagent.contracts.identifiers import TOOL_ID_PATTERN
 from toolagent.contracts.manifest import JsonSchema
 from toolagent.contracts.routes import ControlAction, RunState, ToolControl, ToolRoute

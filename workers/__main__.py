@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import uvloop
 from pydantic import ValidationError
+from pydantic_settings import SettingsError
 from rich.console import Console
 
 from workers.demo import demo
@@ -18,16 +19,30 @@ __all__ = ["main"]
 
 _COMMANDS: dict[str, Callable[[Settings], Awaitable[int]]] = {"up": up, "demo": demo}
 
+_USAGE = "usage: python -m workers up | demo"
+_HELP = f"""{_USAGE}
+
+  up    run the service until Ctrl-C: embedded Temporal, workers, HTTP API
+  demo  show the main job from nothing, on free ports: pictures in, one stitched picture out
+
+Settings come from the environment (TOOL_AGENT_…); they are described in docs/settings.md."""
+
 
 def main(arguments: list[str]) -> int:
     """Returns the exit code: 0 fine, 1 something went wrong, 2 wrong usage or settings."""
     console = Console(stderr=True)
     command = _COMMANDS.get(arguments[0]) if len(arguments) == 1 else None
+    if any(argument in {"-h", "--help"} for argument in arguments):
+        Console().print(_HELP, markup=False, highlight=False)
+        return 0
     if command is None:
-        console.print("usage: python -m workers up | demo", markup=False)
+        console.print(_USAGE, markup=False)
         return 2
     try:
         settings = Settings()
+    except SettingsError as error:
+        console.print(f"{error}: {error.__cause__}", style="red", markup=False)
+        return 2
     except ValidationError as error:
         for issue in error.errors(include_url=False, include_input=False):
             name = "_".join(map(str, issue["loc"])).upper()

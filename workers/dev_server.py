@@ -19,10 +19,13 @@ from workers.failures import CannotRun
 from workers.ports import free_port, require_free
 from workers.settings import Settings
 
-__all__ = ["DevServer", "DevServerConfig", "embedded_temporal", "read_config", "server_command", "temporal_binary"]
+__all__ = ["DevServer", "DevServerConfig", "embedded_temporal", "last_words", "read_config", "server_command", "temporal_binary"]
 
 _RESTART_DELAY_S = 1.0
+_MAX_RESTART_DELAY_S = 10.0
 _STOP_GRACE_S = 10.0
+_LOG = "server.log"
+_MAX_LOG_BYTES = 5_000_000
 
 _log = structlog.get_logger(__name__)
 
@@ -86,17 +89,27 @@ async def _keep(
         while True:
             code = await process.wait()
             guardian.release(process.pid)
-            _log.error("temporal_ended", exit_code=code, log=str(folder / "server.log"), restart_in_s=_RESTART_DELAY_S)
-            await asyncio.sleep(_RESTART_DELAY_S)
-            process = await _start(command, environment, folder, guardian)
+            _log.error("temporal_ended", exit_code=code, log=str(folder / _LOG), restart_in_s=_RESTART_DELAY_S)
+            process = await _restart(command, environment, folder, guardian)
     finally:
         await _stop(process)
         guardian.release(process.pid)
 
 
+async def _restart(command: list[str], environment: Mapping[str, str], folder: Path, guardian: Guardian) -> asyncio.subprocess.Process:
+    """As often as it takes: a full disk or a lack of processes may pass."""
+    delay = _RESTART_DELAY_S
+    while True:
+        await asyncio.sleep(delay)
+        try:
+            return await _start(command, environment, folder, guardian)
+        except OSError as error:
+            delay = min(2 * delay, _MAX_RESTART_DELAY_S)
+            _log.error("temporal_not_restarted", error=str(error), again_in_s=delay)
+
+
 async def _start(command: list[str], environment: Mapping[str, str], folder: Path, guardian: Guardian) -> asyncio.subprocess.Process:
-    log = folder / "server.log"
-    with log.open("wb") as output:
+    with _log_file(folder).open("ab") as output:
         process = await asyncio.create_subprocess_exec(
             *command,
             stdin=asyncio.subprocess.DEVNULL,
@@ -107,6 +120,24 @@ async def _start(command: list[str], environment: Mapping[str, str], folder: Pat
         )
     guardian.watch(process.pid)
     return process
+
+
+def _log_file(folder: Path) -> Path:
+    """The log goes on, so that what a crash left can be read; one that is too large makes way for a new one."""
+    log = folder / _LOG
+    if log.exists() and log.stat().st_size > _MAX_LOG_BYTES:
+        log.replace(folder / f"{_LOG}.1")
+    return log
+
+
+def last_words(folder: Path, lines: int = 3) -> str:
+    """Where the server in that state folder writes, and what it wrote last."""
+    log = folder / _LOG
+    try:
+        said = log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]
+    except OSError as error:
+        return f"Its log {str(log)!r} cannot be read ({error.strerror})."
+    return f"Its log is {str(log)!r}; it ends: {' | '.join(said)[-1000:]}" if said else f"Its log {str(log)!r} is empty."
 
 
 async def _stop(process: asyncio.subprocess.Process) -> None:

@@ -2,6 +2,8 @@
 
 import asyncio
 import ipaddress
+import logging
+import math
 import socket
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
@@ -45,10 +47,15 @@ def bound_socket(settings: Settings) -> socket.socket:
 
 
 @asynccontextmanager
-async def serving(app: FastAPI, listener: socket.socket) -> AsyncGenerator[None]:
-    """Answer requests until the block ends."""
+async def serving(app: FastAPI, listener: socket.socket, grace_s: float) -> AsyncGenerator[None]:
+    """Answer requests until the block ends; those that are not answered `grace_s` seconds later find their connection closed."""
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=_SHUTDOWN_S, server_header=False
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        timeout_graceful_shutdown=math.ceil(grace_s) + 3 * _SHUTDOWN_S,
+        server_header=False,
     )
     server = _Server(config)
     task = asyncio.create_task(server.serve(sockets=[listener]), name="http")
@@ -57,8 +64,34 @@ async def serving(app: FastAPI, listener: socket.socket) -> AsyncGenerator[None]
         yield
     finally:
         server.should_exit = True
-        await task
+        await asyncio.wait((task,), timeout=grace_s)
+        with _without_remarks():
+            await _close_waiting(server)
+            await task
         listener.close()
+
+
+@contextmanager
+def _without_remarks() -> Generator[None]:
+    """The server writes a traceback for each request that is cancelled, but that was the intention."""
+    logger = logging.getLogger("uvicorn.error")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+async def _close_waiting(server: _Server) -> None:
+    """Close the connections of clients that still wait: their calls go on, and asking again with the same key finds them."""
+    requests = list(server.server_state.tasks)
+    for connection in list(server.server_state.connections):
+        connection.transport.abort()
+    for request in requests:
+        request.cancel()
+    if requests:
+        await asyncio.wait(requests, timeout=_SHUTDOWN_S)
 
 
 def _is_loopback(host: str) -> bool:

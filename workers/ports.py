@@ -5,7 +5,7 @@ import socket
 
 from workers.failures import CannotRun
 
-__all__ = ["free_port", "listen", "require_free"]
+__all__ = ["free_port", "listen", "require_free", "url_of"]
 
 
 def listen(host: str, port: int, setting: str) -> socket.socket:
@@ -29,6 +29,12 @@ def free_port(host: str = "127.0.0.1") -> int:
 def require_free(host: str, port: int, setting: str) -> None:
     """Raises CannotRun when somebody listens there."""
     listen(host, port, setting).close()
+
+
+def url_of(listener: socket.socket) -> str:
+    """Where an HTTP server on this socket is reached; an IPv6 address stands in brackets."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def _why(host: str, port: int, setting: str, error: OSError) -> str:

@@ -35,6 +35,11 @@ _UV_VARIABLES = (
     "HTTPS_PROXY",
     "HTTP_PROXY",
     "NO_PROXY",
+    "ALL_PROXY",
+    "https_proxy",
+    "http_proxy",
+    "no_proxy",
+    "all_proxy",
 )
 """What uv may see besides: where its cache and its settings are, and how it reaches the package index."""
 

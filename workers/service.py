@@ -15,12 +15,14 @@ from engine.runtimes.guardian import Guardian
 from engine.runtimes.ownership import Owner
 from engine.runtimes.supervisor import Supervisor
 from engine.runtimes.sweep import sweep
-from engine.store.database import Database, migrate
+from engine.store.database import Database, UnusableDatabaseError, migrate
 from toolagent.client.temporal import ToolAgentClient
 from toolagent.contracts.records import CatalogFault
-from workers.dev_server import embedded_temporal, read_config
+from workers.dev_server import embedded_temporal, last_words, read_config
+from workers.failures import CannotRun
 from workers.front_door import bound_socket, serving
 from workers.parts import Store, activities_of, builtins_of, doors_of, import_catalog
+from workers.ports import url_of
 from workers.runtimes import running_runtimes
 from workers.settings import Settings
 from workers.state import StateDirectory, owned_state
@@ -71,9 +73,10 @@ async def running_service(settings: Settings) -> AsyncGenerator[Service]:
         )
         calls = ToolAgentClient(client, patience_s=settings.temporal_patience_s)
         checks = {"temporal": lambda: _check_temporal(client), "database": store.database.check, "worker": workers.check}
-        await stack.enter_async_context(serving(create_app(doors_of(store, calls, settings, state, checks)), listener))
-        host, port = listener.getsockname()[:2]
-        yield Service(f"http://{host}:{port}", address, ui_url, state, workers, faults)
+        await stack.enter_async_context(
+            serving(create_app(doors_of(store, calls, settings, state, checks)), listener, settings.shutdown_grace_s)
+        )
+        yield Service(url_of(listener), address, ui_url, state, workers, faults)
 
 
 async def _opened_store(stack: AsyncExitStack, settings: Settings, state: StateDirectory) -> Store:
@@ -83,8 +86,11 @@ async def _opened_store(stack: AsyncExitStack, settings: Settings, state: StateD
     await asyncio.to_thread(shutil.rmtree, state.calls, ignore_errors=True)
     await asyncio.to_thread(settings.files_folder.mkdir, parents=True, exist_ok=True)
     url = settings.database_url or state.database_url
-    await asyncio.to_thread(migrate, url, state.migration_lock)
-    database = Database(url)
+    try:
+        await asyncio.to_thread(migrate, url, state.migration_lock)
+        database = Database(url)
+    except UnusableDatabaseError as error:
+        raise CannotRun(f"The database of TOOL_AGENT_DATABASE_URL cannot be used: {error}.") from error
     stack.push_async_callback(database.close)
     store = Store(database, settings, state)
     await store.routes.reset(state.host)
@@ -102,7 +108,10 @@ async def _temporal(
         await register_search_attributes(client)
         return settings.temporal_address, None, client
     server = await stack.enter_async_context(embedded_temporal(settings, config, state.temporal, guardian, owner))
-    client = await connect(server.address, namespace, sandbox=settings.workflow_sandbox, patience_s=_CONNECT_S)
+    try:
+        client = await connect(server.address, namespace, sandbox=settings.workflow_sandbox, patience_s=_CONNECT_S)
+    except CannotRun as problem:
+        raise CannotRun(f"The embedded Temporal does not answer. {await asyncio.to_thread(last_words, state.temporal)}") from problem
     await register_search_attributes(client)
     await set_retention(client, config.retention_hours)
     return server.address, server.ui_url, client

@@ -14,8 +14,8 @@ from activities.admit import Admit
 from activities.call_tool import CallTool
 from activities.control_tool import ControlTool as ControlToolActivity
 from activities.settle import Settle
+from api.ports import NotReadyError
 from toolagent.client import names
-from workers.failures import CannotRun
 from workflows.control_tool import ControlTool
 from workflows.invoke_tool import InvokeTool
 
@@ -47,10 +47,10 @@ class WorkerPool:
         self._tasks = tasks
 
     async def check(self) -> None:
-        """Raises CannotRun naming the queues that are not served."""
+        """Raises NotReadyError naming the queues that are not served."""
         idle = [worker.task_queue for worker in self._workers if not worker.is_running]
         if idle:
-            raise CannotRun(f"The workers of these queues do not run: {', '.join(idle)}.")
+            raise NotReadyError(f"The workers of these queues do not run: {', '.join(idle)}.")
 
     async def ended(self) -> None:
         """Returns, or raises what went wrong, when a worker ends although nobody asked it to."""

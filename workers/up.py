@@ -3,6 +3,7 @@
 import asyncio
 import signal
 
+import structlog
 from rich.console import Console
 from rich.table import Table
 
@@ -10,6 +11,8 @@ from workers.service import Service, running_service
 from workers.settings import Settings
 
 __all__ = ["up"]
+
+_log = structlog.get_logger(__name__)
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -23,11 +26,15 @@ async def up(settings: Settings) -> int:
     async with running_service(settings) as service:
         console.print(_addresses(service))
         for fault in service.faults:
-            console.print(f"[yellow]catalog:[/yellow] {fault.file} {fault.field}: {fault.reason}", markup=True)
+            console.print(f"catalog: {fault.file} {fault.field}: {fault.reason}", style="yellow", markup=False)
         broken = await _wait(asked_to_stop, service)
-        console.print("Stopping: running calls are given a moment …" if not broken else "[red]A worker ended; stopping.[/red]")
+        if broken is None:
+            console.print("Stopping: running calls are given a moment …")
+        else:
+            _log.error("worker_ended", cause=broken)
+            console.print(f"A worker ended ({broken}); stopping.", style="red", markup=False)
     console.print("Stopped.")
-    return 1 if broken else 0
+    return 0 if broken is None else 1
 
 
 def _stop_on_signals(asked_to_stop: asyncio.Event) -> None:
@@ -43,14 +50,20 @@ def _stop_on_signals(asked_to_stop: asyncio.Event) -> None:
         loop.add_signal_handler(number, ask)
 
 
-async def _wait(asked_to_stop: asyncio.Event, service: Service) -> bool:
-    """True when a worker ended although nobody asked."""
+async def _wait(asked_to_stop: asyncio.Event, service: Service) -> str | None:
+    """Why a worker ended although nobody asked; None when somebody asked."""
     stop = asyncio.create_task(asked_to_stop.wait())
     ended = asyncio.create_task(service.workers.ended())
     await asyncio.wait((stop, ended), return_when=asyncio.FIRST_COMPLETED)
+    cause = _cause(ended) if ended.done() else None
     for task in (stop, ended):
         task.cancel()
-    return not asked_to_stop.is_set()
+    return None if asked_to_stop.is_set() else cause
+
+
+def _cause(ended: asyncio.Task[None]) -> str:
+    error = None if ended.cancelled() else ended.exception()
+    return f"{type(error).__name__}: {error}" if error else "without saying why"
 
 
 def _addresses(service: Service) -> Table:

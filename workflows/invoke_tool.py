@@ -5,7 +5,7 @@ from temporalio import workflow
 
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult, ValidationIssue
-from toolagent.core.idempotency import call_id_of_workflow
+from toolagent.core.idempotency import call_id_for_key, call_id_of_workflow
 from toolagent.core.results import failed
 from workflows.invoke import invoke
 
@@ -15,7 +15,7 @@ __all__ = ["InvokeTool"]
 @workflow.defn(name=names.INVOKE_TOOL)
 class InvokeTool:
     @workflow.run
-    async def run(self, call: JsonValue) -> ToolResult:
+    async def run(self, call: JsonValue = None) -> ToolResult:
         """Takes a `ToolCall` as plain JSON.
 
         Anybody may start this with anything. A typed argument that does not fit would fail the workflow task for ever; so it is
@@ -27,6 +27,8 @@ class InvokeTool:
             asked = ToolCall.model_validate(call)
         except ValidationError as error:
             return _malformed(call_id, error)
+        if asked.idempotency_key is not None and call_id != call_id_for_key(asked.caller.caller_id, asked.idempotency_key):
+            return _key_without_its_id(call_id, asked)
         if info.typed_search_attributes.get(names.TOOL_ID) is None:
             caller = [names.CALLER.value_set(asked.caller.caller_id)] if asked.caller.caller_id else []
             workflow.upsert_search_attributes([names.TOOL_ID.value_set(asked.tool_id), names.TASK_TYPE.value_set("call"), *caller])
@@ -35,9 +37,22 @@ class InvokeTool:
 
 def _malformed(call_id: str, error: ValidationError) -> ToolResult:
     issues = tuple(
-        ValidationIssue(path=".".join(["$", *map(str, issue["loc"])]), message=issue["msg"], keyword=issue["type"])
+        ValidationIssue(path=_path(issue["loc"]), message=issue["msg"], keyword=issue["type"])
         for issue in error.errors(include_url=False, include_input=False)
     )
     message = "The input is not a ToolCall: " + "; ".join(f"{issue.path}: {issue.message}" for issue in issues[:5])
     wrong = ToolError(type=ErrorType.VALIDATION_ERROR, message=message)
     return failed(call_id, "", wrong, workflow.now(), validation_errors=issues)
+
+
+def _key_without_its_id(call_id: str, asked: ToolCall) -> ToolResult:
+    """Only the workflow id keeps two starts apart or together; a key that is not in it would be a promise nobody keeps."""
+    wanted = call_id_for_key(asked.caller.caller_id, asked.idempotency_key or "")
+    message = f"A call with this idempotency key must be started as workflow {wanted!r} (reuse policy: reject duplicates)."
+    issue = ValidationIssue(path="$.idempotency_key", message=message, keyword="idempotency_key")
+    wrong = ToolError(type=ErrorType.VALIDATION_ERROR, message=message, details={"workflow_id": wanted})
+    return failed(call_id, asked.tool_id, wrong, workflow.now(), validation_errors=(issue,))
+
+
+def _path(parts: tuple[int | str, ...]) -> str:
+    return "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)

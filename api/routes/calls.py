@@ -3,13 +3,13 @@
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from api.bodies import Selection, TaskAccepted
 from api.calls import Selected, Taken, answer, selection, selection_of
 from api.documentation import SUCCESS, call_responses
 from api.doors import Behind
 from api.problems import ProblemKind
 from api.strict_json import StrictRoute
 from toolagent.contracts.calls import ToolResult
+from toolagent.contracts.http import Selection, TaskAccepted
 
 __all__ = ["router"]
 

@@ -3,16 +3,16 @@
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from api.bodies import Health
 from api.documentation import problem_responses
 from api.doors import Behind
 from api.readiness import health
+from toolagent.contracts.http import Health
 
 __all__ = ["router"]
 
 router = APIRouter(tags=["service"])
 
-_NOT_READY = Health(status="unavailable", checks={"temporal": "Connection refused", "database": "ok", "worker": "ok"})
+_NOT_READY = Health(status="unavailable", checks={"temporal": "does not answer (RPCError)", "database": "ok", "worker": "ok"})
 
 
 @router.get(

@@ -2,13 +2,14 @@
 
 from fastapi import APIRouter
 
-from api.bodies import Matches, SearchToolsBody
+from api.bodies import SearchToolsBody
 from api.documentation import problem_responses
 from api.doors import Behind
 from api.problems import ProblemKind
 from api.strict_json import StrictRoute
 from api.tool_views import matches_for
 from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.http import Matches
 
 __all__ = ["router"]
 

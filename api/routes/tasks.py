@@ -3,12 +3,12 @@
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from api.bodies import Task
 from api.documentation import problem_responses
 from api.doors import Behind
 from api.problems import ProblemKind
 from api.task_views import cancelled_task, task_with_events
 from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.http import Task
 
 __all__ = ["router"]
 

@@ -2,11 +2,11 @@
 
 from fastapi import APIRouter
 
-from api.bodies import StoppedTool, ToolDestroyed, ToolDetail, ToolListing, ToolStarted, ToolStates
 from api.documentation import problem_responses
 from api.doors import Behind
 from api.tool_views import control, states_of_tools, table_of_tools, tool_detail
 from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.http import StoppedTool, ToolDestroyed, ToolDetail, ToolListing, ToolStarted, ToolStates
 from toolagent.contracts.routes import ControlAction
 
 __all__ = ["router"]

@@ -23,7 +23,10 @@ _BUILTIN_ORIGIN = "builtin"
 
 
 class CatalogImport:
-    """Reads `registry.json`, `sources.json` and `groups.json` of the data folder. A missing file is an empty one."""
+    """Reads `registry.json`, `sources.json` and `groups.json` of the data folder.
+
+    A missing `registry.json` is a fault and everything stays as it was; beside it, a missing file is an empty one.
+    """
 
     def __init__(self, registry: ToolRegistry, tools: ToolTable, groups: GroupTable, faults: FaultTable) -> None:
         self._registry = registry
@@ -36,9 +39,11 @@ class CatalogImport:
         builtin = {entry.manifest.tool_id: entry for entry in builtins}
         for entry in builtin.values():
             await self._put(entry, _BUILTIN_ORIGIN)
-        tools = _read(data_dir / registry_json.FILE_NAME, registry_json.parse, Parsed[ToolManifest]())
-        sources = _read(data_dir / sources_json.FILE_NAME, sources_json.parse, Parsed[tuple[ToolSource, ...]]())
-        groups = _read(data_dir / groups_json.FILE_NAME, groups_json.parse, Parsed[ToolGroup]())
+        # Whoever names the wrong folder does not mean to remove all tools and groups.
+        has_catalog = _is_there(data_dir / registry_json.FILE_NAME)
+        tools = registry_json.parse(data_dir / registry_json.FILE_NAME) if has_catalog else _no_catalog(data_dir)
+        sources = _read(data_dir / sources_json.FILE_NAME, sources_json.parse, Parsed[tuple[ToolSource, ...]](readable=has_catalog))
+        groups = _read(data_dir / groups_json.FILE_NAME, groups_json.parse, Parsed[ToolGroup](readable=has_catalog))
         faults = [*tools.faults, *sources.faults, *groups.faults]
         for manifest in tools.entries.values():
             if manifest.tool_id in builtin:
@@ -72,7 +77,24 @@ class CatalogImport:
 
 
 def _read(path: Path, parse: Callable[[Path], Parsed[T]], empty: Parsed[T]) -> Parsed[T]:
-    return parse(path) if path.exists() else empty
+    return parse(path) if _is_there(path) else empty
+
+
+def _is_there(path: Path) -> bool:
+    """Also when it may not be looked at: then reading says why."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _no_catalog(data_dir: Path) -> Parsed[ToolManifest]:
+    missing = "This file is" if data_dir.is_dir() else "The data folder is"
+    reason = f"{missing} not there: {str(data_dir.absolute())!r}. Set TOOL_AGENT_DATA_DIR; the tools known so far stay."
+    return Parsed(faults=[CatalogFault(file=registry_json.FILE_NAME, field="$", reason=reason)], readable=False)
 
 
 def _reconcile(entry: ToolEntry, sources: Parsed[tuple[ToolSource, ...]]) -> tuple[ToolEntry, list[CatalogFault]]:

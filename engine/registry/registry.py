@@ -2,6 +2,7 @@
 
 from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
+from engine.validation.references import written_out
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest, ToolStatus
 from toolagent.contracts.sources import ToolSource, backend_runtime_of
@@ -49,7 +50,12 @@ class ToolRegistry:
         return tuple(entry for _, entry in sorted(ranked, key=lambda found: (-found[0], found[1].manifest.tool_id)))
 
     async def register(self, tool: ToolManifest, sources: tuple[ToolSource, ...] = (), origin: str = RUNTIME_ORIGIN) -> ToolManifest:
-        """Write a version and make it the active one; the backend runtime follows from the source. Returns what was written."""
+        """Write a version and make it the active one; the backend runtime follows from the source. Returns what was written.
+
+        Raises SchemaNotFollowedError (a ValueError) when a schema hides a file path or a secret where it cannot be followed.
+        """
+        schemas = {"input_schema": written_out(tool.input_schema), "output_schema": written_out(tool.output_schema)}
+        tool = tool.model_copy(update=schemas)
         if sources:
             tool = tool.model_copy(update={"backend_runtime": backend_runtime_of(sources[0])})
         await self._tools.put(ToolEntry(manifest=tool, sources=sources), origin)

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import os
 import platform
 import shutil
 import sys
@@ -22,6 +23,8 @@ __all__ = ["Environments"]
 _COMPLETE = ".complete"
 _LOOK_S = 0.05
 _TOLD_LINES = 20
+_WRITE = 0o222
+_OWN_ALL = 0o700
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +123,7 @@ class Environments:
 
     async def _build(self, plan: _Plan, tool_id: str, project: Path) -> None:
         # Without its marker a folder is what a build left that was ended in the middle.
-        await asyncio.to_thread(shutil.rmtree, plan.folder, ignore_errors=True)
+        await asyncio.to_thread(_remove, plan.folder)
         try:
             async with asyncio.timeout(self._build_timeout_s):
                 for step in plan.steps:
@@ -132,6 +135,8 @@ class Environments:
                 {"timeout_s": self._build_timeout_s},
             ) from None
         await asyncio.to_thread((plan.folder / _COMPLETE).touch)
+        # It is shared: no tool should change another's by accident.
+        await asyncio.to_thread(_make_read_only, plan.folder)
 
     async def _run(self, argv: Sequence[str], plan: _Plan, tool_id: str, project: Path) -> None:
         try:
@@ -153,6 +158,20 @@ class Environments:
                 f"The environment of {tool_id!r} could not be built: uv {exit_text(code)}.",
                 {"command": list(argv), "exit_code": code, "stderr": "\n".join(process.stderr.last_lines(_TOLD_LINES))},
             )
+
+
+def _make_read_only(folder: Path) -> None:
+    for inside, folders, files in os.walk(folder, topdown=False):
+        for path in (*(Path(inside, name) for name in (*folders, *files)), Path(inside)):
+            # A link may lead out, to the interpreter itself.
+            if not path.is_symlink():
+                path.chmod(path.stat().st_mode & ~_WRITE)
+
+
+def _remove(folder: Path) -> None:
+    for inside, _, _ in os.walk(folder):
+        Path(inside).chmod(_OWN_ALL)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @asynccontextmanager

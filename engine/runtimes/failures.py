@@ -2,7 +2,8 @@
 
 RuntimeFailure           carries an `ErrorType`, a message for the caller and details
 ├── NotSent              nothing reached the tool: another source, or another try, may follow
-│   └── StartFailed      the tool could not be built or started
+│   ├── StartFailed      the tool could not be built or started
+│   └── NoSlot           the tool served as many calls as it takes for as long as one would wait
 └── CallFailed           the request was sent; `outcome` says whether it is known what became of it
 """
 
@@ -12,7 +13,7 @@ from pydantic import JsonValue
 
 from toolagent.contracts.calls import ErrorType
 
-__all__ = ["CallFailed", "NotSent", "RuntimeFailure", "StartFailed"]
+__all__ = ["CallFailed", "NoSlot", "NotSent", "RuntimeFailure", "StartFailed", "stopped"]
 
 
 class RuntimeFailure(Exception):
@@ -33,6 +34,14 @@ class StartFailed(NotSent):
     """`dependency_error` when its environment could not be built, `unavailable` when it did not come up."""
 
 
+class NoSlot(NotSent):
+    """None of the tool's own slots (its `concurrency`) came free in time. Nothing was started; a later try may find one."""
+
+    def __init__(self, tool_id: str, waited_s: float) -> None:
+        message = f"The tool {tool_id!r} was busy with other calls for {waited_s:g} s: it takes no more at once (`concurrency`)."
+        super().__init__(ErrorType.UNAVAILABLE, message, {"reason": "no_slot"})
+
+
 class CallFailed(RuntimeFailure):
     """The request was sent. `unknown`: the tool may have acted; `failed`: it answered that it failed."""
 
@@ -45,3 +54,8 @@ class CallFailed(RuntimeFailure):
     ) -> None:
         super().__init__(error_type, message, details)
         self.outcome = outcome
+
+
+def stopped(message: str = "The tool was stopped while the call waited.") -> NotSent:
+    """The failure of a call that was there before somebody stopped the tool: it must not start it again."""
+    return NotSent(ErrorType.UNAVAILABLE, message, {"reason": "stopped"})

@@ -27,13 +27,17 @@ _MAX_HEALTH_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where and how to send. `path` may hold `{name}`; `secrets` are masked in what comes back."""
+    """Where and how to send. `path` may hold `{name}`; `secrets` are masked in what comes back.
+
+    `through_gateways`: others may stand between us and the tool, and answer in its place.
+    """
 
     endpoint: str
     method: HttpMethod
     path: str
     headers: Mapping[str, str]
     secrets: Sequence[str] = ()
+    through_gateways: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,7 @@ class HttpExchange:
                 {"timeout_s": request.timeout_s, "outcome": "unknown"},
                 outcome="unknown",
             ) from None
-        return meaning_of(received, self._max_result_bytes, target.secrets)
+        return meaning_of(received, self._max_result_bytes, target.secrets, through_gateways=target.through_gateways)
 
     async def health(self, endpoint: str, path: str, timeout_s: float) -> Health | None:
         """Ask once; None when there is no answer within `timeout_s` seconds."""

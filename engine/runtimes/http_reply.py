@@ -18,6 +18,8 @@ _TOLD_BYTES = 4 * 1024
 _MASK = "***"
 _MASKED_IN_RESULTS = 8
 _INVALID_PARAMS = 422
+_GATEWAY_GAVE_UP = (502, 504)
+"""Said by a gateway between us and the tool, which may have acted; 503 refuses a request before anything is done."""
 _JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 
 
@@ -41,12 +43,14 @@ async def read(response: httpx.Response, max_result_bytes: int) -> Received:
     return Received(response.status_code, bytes(body), is_whole=True)
 
 
-def meaning_of(received: Received, max_result_bytes: int, secrets: Sequence[str]) -> JsonValue:
+def meaning_of(received: Received, max_result_bytes: int, secrets: Sequence[str], *, through_gateways: bool = False) -> JsonValue:
     """The value that a 2xx carries (null when it has no body). Raises CallFailed for everything else.
 
-    `secrets` are masked wherever the answer repeats them.
+    `secrets` are masked wherever the answer repeats them. `through_gateways`: an answer may be one of theirs, not the tool's.
     """
     if not httpx.codes.is_success(received.status):
+        if through_gateways and received.status in _GATEWAY_GAVE_UP:
+            raise _gave_up(received, secrets)
         raise _failure(received, secrets)
     if not received.is_whole:
         raise CallFailed(
@@ -76,6 +80,15 @@ def _failure(received: Received, secrets: Sequence[str]) -> CallFailed:
         return CallFailed(ErrorType.VALIDATION_ERROR, told.message, details)
     message = f"The tool answered with status {received.status}" + (f": {told.message}" if told else ".")
     return CallFailed(ErrorType.EXECUTION_ERROR, message, {"status_code": received.status, "body": _told(body)})
+
+
+def _gave_up(received: Received, secrets: Sequence[str]) -> CallFailed:
+    return CallFailed(
+        ErrorType.EXECUTION_ERROR,
+        f"A gateway before the tool answered with status {received.status}: it is not known what the tool did.",
+        {"status_code": received.status, "body": _told(_masked(received.body, secrets)), "outcome": "unknown"},
+        outcome="unknown",
+    )
 
 
 def _error_in(body: bytes) -> ToolError | None:

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
-from engine.runtimes.failures import NotSent, RuntimeFailure
+from engine.runtimes.failures import NotSent, RuntimeFailure, stopped
 from engine.runtimes.route_board import RouteBoard
 from engine.runtimes.runtime import AnyRuntime, Mortal, Progress, Running
 from engine.runtimes.shared_start import SharedStart
@@ -46,18 +46,29 @@ class Instances:
         self._up: dict[Key, Instance] = {}
         self._starts: dict[Key, SharedStart[ToolSource, Instance]] = {}
         self._background: set[asyncio.Task[None]] = set()
+        self._stops: dict[str, int] = {}
         self._is_closed = False
 
     def get(self, key: Key) -> Instance | None:
         return self._up.get(key)
 
-    async def ensure(self, entry: ToolEntry, index: int, progress: Progress) -> Instance:
+    def stops(self, tool_id: str) -> int:
+        """How often the tool was stopped; what was noted before a wait tells after it whether that happened meanwhile."""
+        return self._stops.get(tool_id, 0)
+
+    def insist_not_stopped(self, tool_id: str, stops: int) -> None:
+        """Raises NotSent when the tool was stopped since `stops` was noted: who waited then must not go on."""
+        if self.stops(tool_id) != stops:
+            raise stopped()
+
+    async def ensure(self, entry: ToolEntry, index: int, progress: Progress, stops: int) -> Instance:
         """The tool, up by this source, or by another one that is just being started; all who ask at once wait for one start.
 
-        Raises NotSent.
+        Raises NotSent; also when the tool was stopped since the caller noted `stops`, as it must not come back by itself.
         """
         key, source = key_of(entry), entry.sources[index]
         while True:
+            self.insist_not_stopped(key[0], stops)
             up = self._up.get(key)
             if up is not None and up.source == source:
                 if await up.runtime.is_alive(up.running):
@@ -88,12 +99,11 @@ class Instances:
 
     async def discard(self, instance: Instance, state: RunState, why: str | None) -> None:
         """Take it down; the next call starts it anew."""
-        if self._up.get(instance.key) is instance:
+        was_up = self._up.get(instance.key) is instance
+        if was_up:
             del self._up[instance.key]
-            # Before it is ended: a new start may begin meanwhile, and has the last word.
-            await self._board.ended(*instance.key, state, why)
         # Who waits may be cancelled; the ending may not.
-        await asyncio.shield(self._spawn(instance.runtime.stop(instance.running)))
+        await asyncio.shield(self._spawn(self._end(instance, state, why, tell=was_up)))
 
     async def explain(self, instance: Instance, failure: RuntimeFailure) -> None:
         """Add to the failure of a call how the process ended, if it has."""
@@ -105,14 +115,18 @@ class Instances:
             failure.details = {**failure.details, "tool_ended": route.last_error if route else None}
 
     async def stop_tool(self, tool_id: str) -> None:
-        """Take down all versions of a tool, and end what is starting."""
+        """Take down all versions of a tool, and end what is starting. Who waits for it now does not start it again."""
+        self._stops[tool_id] = self.stops(tool_id) + 1
+        await self._take_down(tool_id)
+
+    async def _take_down(self, tool_id: str) -> None:
         await asyncio.gather(*[start.cancel() for key, start in list(self._starts.items()) if key[0] == tool_id])
         found = [instance for key, instance in self._up.items() if key[0] == tool_id]
         await asyncio.gather(*[self.discard(instance, RunState.STOPPED, None) for instance in found])
 
     async def close(self) -> None:
         self._is_closed = True
-        await asyncio.gather(*[self.stop_tool(tool_id) for tool_id in {key[0] for key in (*self._up, *self._starts)}])
+        await asyncio.gather(*[self._take_down(tool_id) for tool_id in {key[0] for key in (*self._up, *self._starts)}])
         await asyncio.gather(*self._background)
 
     def _begin(self, entry: ToolEntry, index: int) -> SharedStart[ToolSource, Instance]:
@@ -159,6 +173,12 @@ class Instances:
         if instance.watcher is not None:
             await asyncio.wait([instance.watcher])
         await self.discard(instance, RunState.ERROR, "It has ended.")
+
+    async def _end(self, instance: Instance, state: RunState, why: str | None, *, tell: bool) -> None:
+        if tell:
+            # Before it is ended: a new start may begin meanwhile, and has the last word.
+            await self._board.ended(*instance.key, state, why)
+        await instance.runtime.stop(instance.running)
 
     def _end_if_done(self, instance: Instance) -> None:
         if instance.is_retired and not instance.in_flight:

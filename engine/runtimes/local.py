@@ -25,7 +25,7 @@ _PORT_TRIES = 3
 _TOLD_LINES = 20
 _IDLE_ASK_S = 1.0
 _TAKEN = ("address already in use", "only one usage of each socket address")
-_NOT_FOUND = 404
+_OK = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +69,9 @@ class LocalRuntime:
         return process is not None and not process.has_ended
 
     async def is_idle(self, running: Running, source: LocalSource) -> bool:
+        # A tool that does not say how much it works on may go on with what was cancelled: only a plain 0 counts.
         health = await self._http.health(running.endpoint, source.health_path, _IDLE_ASK_S)
-        if health is None or health.status not in (200, _NOT_FOUND):
-            return False
-        return health.active in (None, 0)
+        return health is not None and health.status == _OK and health.active == 0
 
     async def call(self, running: Running, source: LocalSource, request: ToolRequest) -> JsonValue:
         headers = {"X-Output-Dir": str(request.output_dir)}

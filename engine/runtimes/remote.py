@@ -46,6 +46,7 @@ class RemoteRuntime:
             path if path.startswith("/") else f"/{path}",
             {source.auth_header: f"{source.auth_scheme} {key}".strip()} if key else {},
             (key,) if key else (),
+            through_gateways=True,
         )
         return await self._http.call(target, request)
 

@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Generic, TypeVar
 
-from engine.runtimes.failures import NotSent
+from engine.runtimes.failures import stopped
 from engine.runtimes.runtime import Progress
-from toolagent.contracts.calls import ErrorType
 
 __all__ = ["SharedStart"]
 
@@ -43,7 +42,7 @@ class SharedStart(Generic[S, T]):
             me = asyncio.current_task()
             if me is None or me.cancelling() or not self._task.cancelled():
                 raise
-            raise NotSent(ErrorType.UNAVAILABLE, "The tool was stopped while it was starting.") from None
+            raise stopped("The tool was stopped while it was starting.") from None
         finally:
             self._listeners.remove(progress)
             if not self._listeners and not self._task.done():

@@ -10,10 +10,11 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from engine.runtimes.failures import CallFailed, NotSent
+from engine.runtimes.failures import CallFailed, NoSlot, NotSent
 from engine.runtimes.instances import Instance, Instances, key_of
 from engine.runtimes.route_board import RouteBoard, RouteStore
 from engine.runtimes.runtime import AnyRuntime, Mortal, Progress, ToolRequest
+from engine.runtimes.start_budget import StartBudget
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.routes import RunState, ToolRoute
@@ -81,19 +82,24 @@ class Supervisor:
 
     async def start(self, entry: ToolEntry, progress: Progress) -> ToolRoute:
         """Bring the tool up by the first source that works. Raises NotSent."""
+        stops = self._instances.stops(entry.manifest.tool_id)
         failures: dict[int, NotSent] = {}
         for index in self._order(entry):
             try:
-                await self._instances.ensure(entry, index, progress)
+                await self._instances.ensure(entry, index, progress, stops)
                 break
             except NotSent as failure:
+                self._instances.insist_not_stopped(entry.manifest.tool_id, stops)
                 failures[index] = failure
         else:
             raise _none_worked(entry, failures)
         return self._board.route(entry.manifest.tool_id) or ToolRoute(tool_id=entry.manifest.tool_id)
 
     async def stop(self, tool_id: str) -> ToolRoute:
-        """End all versions of the tool; calls in flight fail. Stopping what does not run is no error."""
+        """End all versions of the tool. Calls in flight fail, calls that wait for it too; one that comes later starts it again.
+
+        Stopping what does not run is no error.
+        """
         await self._instances.stop_tool(tool_id)
         return self._board.route(tool_id) or ToolRoute(tool_id=tool_id)
 
@@ -110,20 +116,29 @@ class Supervisor:
         after_not_sent: Hook = _nothing,
         progress: Progress,
         only_if_running: bool = False,
+        slot_timeout_s: float | None = None,
+        start_timeout_s: float | None = None,
     ) -> Reply:
         """Make sure that the tool runs and send the request once, to the first source that takes it.
 
         `before_send` is awaited right before a request goes out and may raise to stop it; `after_not_sent` when it turned out that
-        nothing had gone out after all. Raises NotSent, CallFailed, or with `only_if_running` NotRunningHere.
+        nothing had gone out after all. Both times are in seconds: `slot_timeout_s` for one of the tool's own slots, and from there
+        `start_timeout_s` for all that is built and started before `before_send`, whatever the number of sources.
+        Raises NotSent (of it NoSlot, and StartFailed when the start took too long), CallFailed, or with `only_if_running` NotRunningHere.
         """
-        async with self._slot(entry, wait=not only_if_running):
+        stops = self._instances.stops(entry.manifest.tool_id)
+        async with self._slot(entry, stops, only_if_running, slot_timeout_s):
+            budget = StartBudget(entry.manifest.tool_id, start_timeout_s, progress)
             failures: dict[int, NotSent] = {}
             for index in self._order(entry):
-                attempt = _Attempt(entry, index, request, before_send, after_not_sent, progress, only_if_running)
+                attempt = _Attempt(entry, index, request, before_send, after_not_sent, budget, stops, only_if_running)
                 try:
                     return await self._attempt(attempt)
                 except NotSent as failure:
+                    self._instances.insist_not_stopped(entry.manifest.tool_id, stops)
                     failures[index] = failure
+                if budget.ran_out:
+                    break
             raise _none_worked(entry, failures)
 
     async def settle_cancelled(self, entry: ToolEntry) -> Aftermath:
@@ -152,6 +167,7 @@ class Supervisor:
         try:
             return await self._send(instance, attempt)
         except NotSent as failure:
+            self._instances.insist_not_stopped(attempt.entry.manifest.tool_id, attempt.stops)
             if attempt.only_if_running or not await self._is_useless(instance, failure):
                 raise
             await self._instances.discard(instance, RunState.ERROR, failure.message)
@@ -163,7 +179,7 @@ class Supervisor:
             is_up = found is not None and found.index == attempt.index and await found.runtime.is_alive(found.running)
             if not is_up and not self._needs_no_process(attempt.entry, attempt.index):
                 raise NotRunningHere(attempt.entry.manifest.tool_id)
-        return await self._instances.ensure(attempt.entry, attempt.index, attempt.progress)
+        return await attempt.budget.spend(self._instances.ensure(attempt.entry, attempt.index, attempt.budget.tell, attempt.stops))
 
     def _needs_no_process(self, entry: ToolEntry, index: int) -> bool:
         runtime = self._runtimes.get(entry.sources[index].type)
@@ -181,6 +197,7 @@ class Supervisor:
             await attempt.before_send()
             sent = time.monotonic()
             try:
+                self._instances.insist_not_stopped(attempt.entry.manifest.tool_id, attempt.stops)
                 output = await instance.runtime.call(instance.running, instance.source, attempt.request)
             except NotSent:
                 await attempt.after_not_sent()
@@ -198,17 +215,30 @@ class Supervisor:
         return sorted(indices, key=lambda index: up is None or index != up.index)
 
     @asynccontextmanager
-    async def _slot(self, entry: ToolEntry, *, wait: bool) -> AsyncGenerator[None, None]:
-        """Hold one of the tool's own slots, if it has a limit. Raises NotRunningHere when one is not to be waited for."""
+    async def _slot(self, entry: ToolEntry, stops: int, only_if_running: bool, timeout_s: float | None) -> AsyncGenerator[None, None]:
+        """Hold one of the tool's own slots, if it has a limit.
+
+        Raises NoSlot after `timeout_s` seconds, NotRunningHere when none is to be waited for, NotSent when it was stopped meanwhile.
+        """
         limit = entry.manifest.concurrency
         if limit is None:
             yield
             return
         slots = self._slots.setdefault((entry.manifest.tool_id, limit), asyncio.Semaphore(limit))
-        if slots.locked() and not wait:
+        if slots.locked() and only_if_running:
             raise NotRunningHere(entry.manifest.tool_id)
-        async with slots:
+        try:
+            async with asyncio.timeout(timeout_s):
+                await slots.acquire()
+        except TimeoutError:
+            # First: NoSlot asks to be tried again, and a later call would start it.
+            self._instances.insist_not_stopped(entry.manifest.tool_id, stops)
+            raise NoSlot(entry.manifest.tool_id, timeout_s or 0.0) from None
+        try:
+            self._instances.insist_not_stopped(entry.manifest.tool_id, stops)
             yield
+        finally:
+            slots.release()
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +248,8 @@ class _Attempt:
     request: ToolRequest
     before_send: Hook
     after_not_sent: Hook
-    progress: Progress
+    budget: StartBudget
+    stops: int
     only_if_running: bool
 
 

@@ -2,13 +2,13 @@
 
 import json
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, select
 
 from engine.store.clock import timestamp
 from engine.store.database import Database
 from engine.store.tables import events
 from engine.store.upserts import insert_new
-from toolagent.contracts.records import Event
+from toolagent.contracts.records import Event, EventType
 
 __all__ = ["EventTable", "event_row"]
 
@@ -25,7 +25,18 @@ class EventTable:
 
     async def of_call(self, call_id: str) -> tuple[Event, ...]:
         """What happened to one call, in order."""
-        query = select(events).where(events.c.call_id == call_id).order_by(events.c.at, events.c.event_id)
+        return await self._find(events.c.call_id == call_id)
+
+    async def of_tool(self, tool_id: str) -> tuple[Event, ...]:
+        """What happened to one tool, in order: its own events and those of its calls."""
+        return await self._find(events.c.tool_id == tool_id)
+
+    async def load_errors(self) -> tuple[Event, ...]:
+        """Every fault that the catalog has ever had, each once."""
+        return await self._find(events.c.event_type == EventType.LOAD_ERROR.value)
+
+    async def _find(self, condition: ColumnElement[bool]) -> tuple[Event, ...]:
+        query = select(events).where(condition).order_by(events.c.at, events.c.event_id)
         async with self._database.read() as connection:
             rows = (await connection.execute(query)).mappings().all()
         return tuple(Event.model_validate({**row, "details": json.loads(row["details"]) if row["details"] else None}) for row in rows)

@@ -1,12 +1,16 @@
 """The table `faults`: what the last import of the catalog could not use."""
 
+import hashlib
 from collections.abc import Sequence
 
 from sqlalchemy import delete, insert, select
 
+from engine.store.clock import now
 from engine.store.database import Database
-from engine.store.tables import faults
-from toolagent.contracts.records import CatalogFault
+from engine.store.events import event_row
+from engine.store.tables import events, faults
+from engine.store.upserts import insert_new
+from toolagent.contracts.records import CatalogFault, Event, EventType
 
 __all__ = ["FaultTable"]
 
@@ -26,3 +30,12 @@ class FaultTable:
             rows = [{"position": position, **fault.model_dump()} for position, fault in enumerate(found)]
             if rows:
                 await connection.execute(insert(faults), rows)
+            await insert_new(connection, events, [event_row(_event(fault)) for fault in found])
+
+
+def _event(fault: CatalogFault) -> Event:
+    """The same fault at the next start is the same event. Which tool it is about is in its details, if anywhere."""
+    mark = hashlib.sha256(fault.model_dump_json().encode()).hexdigest()[:32]
+    return Event(
+        event_id=f"load_error:{mark}", event_type=EventType.LOAD_ERROR, tool_id="", at=now(), details=fault.model_dump(mode="json")
+    )

@@ -1,10 +1,12 @@
 """The content store: bytes by their hash in a folder, names and kinds in the table `files`."""
 
 import asyncio
+import errno
 import hashlib
 import mimetypes
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -57,7 +59,7 @@ class FileStore:
         return await self._note(digest.hexdigest(), size, name, media_type)
 
     async def put_file(self, path: Path, name: str | None = None) -> StoredFile:
-        """Take in a file of this machine; it stays where it is. Raises FileTooLargeError, OSError."""
+        """Take in a file of this machine; it stays where it is. Raises FileTooLargeError, OSError (also for what is no regular file)."""
         return await self.put(_chunks(path), name or path.name)
 
     async def get(self, file_id: str) -> StoredFile | None:
@@ -118,6 +120,15 @@ def _sync(file: BinaryIO) -> None:
 
 
 async def _chunks(path: Path) -> AsyncIterator[bytes]:
-    with await asyncio.to_thread(path.open, "rb") as source:
+    with await asyncio.to_thread(_open, path) as source:
         while chunk := await asyncio.to_thread(source.read, _CHUNK):
             yield chunk
+
+
+def _open(path: Path) -> BinaryIO:
+    """Only a regular file: opening or reading a pipe would wait for ever for its other end."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+    return os.fdopen(descriptor, "rb")

@@ -3,16 +3,18 @@
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from pydantic import TypeAdapter
+from pydantic import JsonValue, TypeAdapter
 from sqlalchemy import Row, Select, and_, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
-from engine.store.tables import sources, tool_versions, tools
-from engine.store.upserts import upsert
+from engine.store.events import event_row
+from engine.store.tables import events, sources, tool_versions, tools
+from engine.store.upserts import insert_new, upsert
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.records import Event, EventType
 from toolagent.contracts.sources import ToolSource
 
 __all__ = ["ToolTable"]
@@ -63,11 +65,14 @@ class ToolTable:
                 "removed_at": None,
                 "updated_at": moment,
             }
+            known = (await connection.execute(_known(manifest.tool_id))).scalar_one_or_none() is not None
             await upsert(connection, tools, row)
             version = {"tool_id": manifest.tool_id, "version": manifest.version}
             document = {"manifest": manifest.model_dump_json(by_alias=True), "created_at": moment}
             await upsert(connection, tool_versions, version | document, once=("created_at",))
             await _put_sources(connection, manifest.tool_id, manifest.version, entry.sources)
+            kind = EventType.TOOL_UPDATED if known else EventType.TOOL_ADDED
+            await _say(connection, manifest.tool_id, kind, {"version": manifest.version, "origin": origin})
 
     async def put_sources(self, tool_id: str, version: str, new: Iterable[ToolSource]) -> None:
         async with self._database.write() as connection:
@@ -78,12 +83,16 @@ class ToolTable:
         async with self._database.write() as connection:
             versions = await connection.execute(delete(tool_versions).where(tool_versions.c.tool_id == tool_id))
             gone = await connection.execute(delete(sources).where(sources.c.tool_id == tool_id))
+            if (version := (await connection.execute(_known(tool_id))).scalar_one_or_none()) is not None:
+                await _say(connection, tool_id, EventType.TOOL_REMOVED, {"version": version})
             await connection.execute(update(tools).where(tools.c.tool_id == tool_id).values(removed_at=timestamp(now())))
             return versions.rowcount, gone.rowcount
 
     async def erase(self, tool_id: str) -> None:
         """Forget a tool without leaving a mark."""
         async with self._database.write() as connection:
+            if (version := (await connection.execute(_known(tool_id))).scalar_one_or_none()) is not None:
+                await _say(connection, tool_id, EventType.TOOL_REMOVED, {"version": version})
             for table in (tool_versions, sources, tools):
                 await connection.execute(delete(table).where(table.c.tool_id == tool_id))
 
@@ -92,6 +101,18 @@ class ToolTable:
         query = select(tools.c.active_version).where(tools.c.tool_id == tool_id, tools.c.removed_at.is_not(None))
         async with self._database.read() as connection:
             return (await connection.execute(query)).scalar_one_or_none()
+
+
+def _known(tool_id: str) -> Select[str]:
+    """The active version of a tool that is there."""
+    return select(tools.c.active_version).where(tools.c.tool_id == tool_id, tools.c.removed_at.is_(None))
+
+
+async def _say(connection: AsyncConnection, tool_id: str, kind: EventType, details: dict[str, JsonValue]) -> None:
+    """In the transaction of what happened: there is no event without it, and nothing happens without its event."""
+    at = now()
+    event = Event(event_id=f"{tool_id}:{kind.value}:{timestamp(at)}", event_type=kind, tool_id=tool_id, at=at, details=details)
+    await insert_new(connection, events, [event_row(event)])
 
 
 def _entries() -> Select[str, str, str, str | None]:

@@ -77,13 +77,13 @@ async def run(database: Database, tmp_path: Path) -> AsyncGenerator[Run]:
     http = HttpExchange()
     supervisor = Supervisor({"remote": RemoteRuntime(http, lambda _name: None)}, routes, "h1", cancel_grace_s=0.2)
     files = FileParameters(FileStore(database, tmp_path / "content", 1000), tmp_path)
-    activity = CallTool(registry, supervisor, calls, files, folder=tmp_path / "calls", host="h1", max_result_bytes=100)
+    activity = CallTool(registry, supervisor, calls, files, folder=tmp_path / "calls", host="h1", max_result_bytes=100, slot_wait_s=0.3)
 
     async def attempt(
         *urls: str, repeatable: bool = False, number: int = 1, call_id: str = "call-00000001", env: ActivityEnvironment | None = None
     ) -> CallOutcome:
         await registry.register(
-            ToolManifest(tool_id="t", name="T", idempotent=repeatable), tuple(RemoteSource(remote_url=url) for url in urls)
+            ToolManifest(tool_id="t", name="T", idempotent=repeatable, concurrency=1), tuple(RemoteSource(remote_url=url) for url in urls)
         )
         plan = CallPlan(
             call_id=call_id,
@@ -198,3 +198,16 @@ async def test_an_attempt_that_is_ended_from_outside_is_no_cancelled_call(run: R
     with pytest.raises(ApplicationError) as ended:
         await attempt
     assert (ended.value.type, ended.value.non_retryable) == (names.ATTEMPT_ENDED, False)
+
+
+async def test_a_call_that_gets_no_slot_in_time_is_left_to_temporal_to_try_again(run: Run, tool: Tool) -> None:
+    tool.hang = True
+    env = ActivityEnvironment()
+    holding = asyncio.ensure_future(run(tool.url, env=env))
+    await asyncio.wait_for(tool.reached.wait(), 10)
+    with pytest.raises(ApplicationError) as waiting:
+        await run(tool.url, call_id="call-00000002")
+    assert (waiting.value.type, waiting.value.non_retryable) == (names.NO_SLOT, False)
+    env.cancel()
+    await holding
+    assert len(tool.requests) == 1

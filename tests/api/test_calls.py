@@ -125,6 +125,31 @@ async def test_an_async_call_that_may_have_been_taken_says_its_id(house: House) 
     assert answer.json()["call_id"] == answer.headers["x-call-id"] != ""
 
 
+async def test_select_tool_takes_the_key_and_the_id_in_headers(house: House) -> None:
+    for _ in range(2):
+        answer = await house.http.post("/select_tool", json={"tool_id": "echo"}, headers={"Idempotency-Key": "k"})
+        assert (answer.status_code, answer.headers["x-call-id"]) == (200, call_id_for_key(None, "k"))
+    other = await house.http.post("/select_tool", json={"tool_id": "echo", "params": {"a": 1}}, headers={"Idempotency-Key": "k"})
+    assert (other.status_code, other.json()["error"]["details"]) == (409, {"reason": IDEMPOTENCY_CONFLICT})
+    chosen = await house.http.post("/select_tool", json={"tool_id": "echo"}, headers={"X-Call-Id": "call-12345678"})
+    assert chosen.headers["x-call-id"] == "call-12345678"
+    assert list(house.client.calls) == [call_id_for_key(None, "k"), "call-12345678"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "field"),
+    [
+        ({"Idempotency-Key": ""}, "Idempotency-Key"),
+        ({"X-Call-Id": "mine"}, "X-Call-Id"),
+        ({"X-Call-Id": "call-12345678", "Idempotency-Key": "k"}, "X-Call-Id"),
+    ],
+)
+async def test_select_tool_refuses_the_same_headers(house: House, headers: dict[str, str], field: str) -> None:
+    answer = await house.http.post("/select_tool", json={"tool_id": "echo"}, headers=headers)
+    assert (answer.status_code, [error["field"] for error in answer.json()["errors"]]) == (422, [field])
+    assert house.client.calls == {}
+
+
 async def test_the_header_is_the_bodys_idempotency_key(house: House) -> None:
     first = await house.http.post("/run_tool", json={"tool_id": "echo"}, headers={"Idempotency-Key": "k"})
     second = await house.http.post("/run_tool", json={"tool_id": "echo", "idempotency_key": "k"})

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import structlog
 
+from api.ports import NotReadyError
 from engine.registry.registry import ToolRegistry
 from engine.store.database import Database
 from engine.store.routes import RouteTable
@@ -26,6 +27,10 @@ async def wordless() -> None:
     raise ConnectionError
 
 
+async def explained() -> None:
+    raise NotReadyError("The disk is full.")
+
+
 async def silent() -> None:
     await asyncio.Event().wait()
 
@@ -37,7 +42,7 @@ async def test_all_is_well(house: House) -> None:
 
 
 async def test_what_is_not_ready_is_named_with_its_reason(house: House) -> None:
-    checks = {"temporal": broken, "worker": silent, "other worker": silent, "database": fine, "disk": wordless}
+    checks = {"temporal": broken, "worker": silent, "other worker": silent, "database": fine, "disk": wordless, "files": explained}
     async with browse(with_doors(house, checks=checks)) as http:
         # One after another, the two silent ones would take six seconds.
         answer = await asyncio.wait_for(http.get("/health"), 5.5)
@@ -45,11 +50,12 @@ async def test_what_is_not_ready_is_named_with_its_reason(house: House) -> None:
     assert answer.json() == {
         "status": "unavailable",
         "checks": {
-            "temporal": "Connection refused",
+            "temporal": "does not answer (ConnectionError)",
             "worker": "no answer within 3 s",
             "other worker": "no answer within 3 s",
             "database": "ok",
-            "disk": "ConnectionError",
+            "disk": "does not answer (ConnectionError)",
+            "files": "The disk is full.",
         },
     }
 
@@ -88,3 +94,25 @@ async def test_what_nobody_expected_is_logged_and_not_told(house: House) -> None
 async def test_a_service_without_parts_is_well(house: House, checks: dict[str, object]) -> None:
     async with browse(with_doors(house, checks=checks)) as http:
         assert (await http.get("/health")).json() == {"status": "ok", "checks": {}}
+
+
+async def outspoken() -> None:
+    raise OSError("connection to 10.0.0.3 as user admin failed")
+
+
+async def test_what_a_driver_says_is_logged_and_not_told(house: House, tmp_path: Path) -> None:
+    database = Database(f"sqlite+aiosqlite:///{tmp_path / 'missing' / 'no.db'}")
+    with structlog.testing.capture_logs() as logs:
+        async with browse(with_doors(house, checks={"temporal": outspoken, "database": database.check, "worker": fine})) as http:
+            answer = await http.get("/health")
+    await database.close()
+    assert answer.json()["checks"] == {
+        "temporal": "does not answer (OSError)",
+        "database": "The database does not answer.",
+        "worker": "ok",
+    }
+    assert [(entry["event"], entry["check"], entry["error"]) for entry in logs] == [
+        ("check_failed", "temporal", "OSError"),
+        ("check_failed", "database", "StoreUnavailableError"),
+    ]
+    assert logs[0]["reason"] == "connection to 10.0.0.3 as user admin failed"

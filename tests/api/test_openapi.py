@@ -9,10 +9,11 @@ from fastapi.routing import APIRoute
 
 from api.app import create_app
 from api.errors import REASON_STATUS, STATUS
-from api.problems import Problem, ProblemKind
+from api.problems import ProblemKind
 from api.routes import ROUTERS
 from tests.api.conftest import House
 from toolagent.contracts.calls import ErrorType, ToolResult
+from toolagent.contracts.http import Problem
 
 SNAPSHOT = Path(__file__).parent / "openapi.json"
 

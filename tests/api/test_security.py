@@ -4,8 +4,10 @@ from contextlib import AbstractAsyncContextManager
 
 import httpx
 import pytest
+from starlette.types import Message, Receive, Scope, Send
 
 from api.app import create_app
+from api.security import Gate
 from tests.api.conftest import BASE_URL, House, browse, with_doors
 
 KEY = "schlüssel-😀-à"
@@ -92,3 +94,60 @@ async def test_without_a_key_another_sites_page_is_refused(stocked: House, origi
 
 async def test_our_own_documentation_page_may_call(stocked: House) -> None:
     assert (await stocked.http.post("/tools/weather/start", headers={"Origin": BASE_URL})).status_code == 200
+
+
+async def test_a_host_that_cannot_be_read_does_not_let_in_pages_without_origin(stocked: House) -> None:
+    async with browse(with_doors(stocked, allowed_hosts=("127.0.0.1", "", "[::1", "a@b"))) as http:
+        answer = await http.post("/tools/weather/start", headers={"Origin": "null"})
+        assert (answer.status_code, answer.json()["type"]) == (403, "foreign_origin")
+        assert (await http.get("/tools", headers={"Host": ""})).status_code == 421
+    assert stocked.client.controls == []
+
+
+async def knock(kind: str, headers: dict[str, str], api_key: str | None = None) -> tuple[list[str], list[Message]]:
+    """What came through the gate, and what was answered instead."""
+    passed: list[str] = []
+    answered: list[Message] = []
+
+    async def inside(scope: Scope, _receive: Receive, _send: Send) -> None:
+        passed.append(scope["type"])
+
+    async def receive() -> Message:
+        return {"type": "websocket.connect"}
+
+    async def send(message: Message) -> None:
+        answered.append(message)
+
+    raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    scope = {"type": kind} if kind == "lifespan" else {"type": kind, "path": "/health", "headers": raw}
+    await Gate(inside, api_key, ("localhost",))(scope, receive, send)
+    return passed, answered
+
+
+@pytest.mark.parametrize(
+    ("headers", "api_key"),
+    [
+        ({"Host": "localhost"}, "k"),
+        ({"Host": "localhost", "Authorization": "Bearer x"}, "k"),
+        ({"Host": "evil.example"}, None),
+        ({}, None),
+        ({"Host": "localhost", "Origin": "https://evil.example"}, None),
+    ],
+)
+async def test_a_websocket_is_refused_as_a_request_would_be(headers: dict[str, str], api_key: str | None) -> None:
+    passed, answered = await knock("websocket", headers, api_key)
+    assert passed == []
+    assert [(message["type"], message["code"]) for message in answered] == [("websocket.close", 1008)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "headers", "api_key"),
+    [
+        ("websocket", {"Host": "any", "Authorization": "Bearer k"}, "k"),
+        ("websocket", {"Host": "localhost"}, None),
+        ("lifespan", {}, "k"),
+        ("lifespan", {}, None),
+    ],
+)
+async def test_whoever_may_pass_does(kind: str, headers: dict[str, str], api_key: str | None) -> None:
+    assert await knock(kind, headers, api_key) == ([kind], [])

@@ -15,8 +15,9 @@ import uvicorn
 from api.app import create_app
 from api.ports import Doors
 from tests.api.conftest import LIMITS, WEATHER_SOURCE, House
-from toolagent.client.http import Refused, TaskAccepted, ToolAgentHttp
+from toolagent.client.http import Refused, ToolAgentHttp
 from toolagent.contracts.calls import Caller, CallMode, ToolCall, ToolResult
+from toolagent.contracts.http import TaskAccepted
 from toolagent.contracts.routes import ControlAction, RunState
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.results import succeeded
@@ -102,7 +103,7 @@ def talk(url: str, folder: Path) -> None:
         assert len(service.routes()) == 3
         assert service.start("weather").state is RunState.RUNNING
         assert service.stop("weather").state is RunState.STOPPED
-        service.destroy("weather")
+        assert service.destroy("weather").destroyed
         accepted = service.run(ToolCall(tool_id="echo", mode=CallMode.ASYNC, params={"a": 1}))
         assert isinstance(accepted, TaskAccepted)
         ended = service.run(ToolCall(tool_id="echo", caller=Caller(caller_id="cli")))
@@ -116,3 +117,4 @@ def talk(url: str, folder: Path) -> None:
         with pytest.raises(Refused) as refusal:
             service.tool("wether")
         assert (refusal.value.problem.status, refusal.value.problem.type) == (404, "tool_not_found")
+        assert refusal.value.problem.details == {"nearest": ["weather"]}

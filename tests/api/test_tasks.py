@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 import pytest
 from pydantic import JsonValue
 
-from api.bodies import Task
 from tests.api.conftest import House
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
+from toolagent.contracts.http import Task
 from toolagent.contracts.records import CallRecord, Event, EventType
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.results import failed, succeeded
@@ -89,3 +89,35 @@ async def test_a_call_that_has_ended_stays_as_it_is(house: House) -> None:
     answer = await house.http.post("/tasks/call-12345678/cancel")
     status: JsonValue = answer.json()["status"]
     assert (answer.status_code, status) == (200, "completed")
+
+
+FOREIGN = RECORD.model_copy(update={"workflow_id": "my-call"})
+
+
+async def test_a_call_that_goes_on_under_another_workflow_id_is_not_lost(house: House) -> None:
+    keep_going(house)
+    await house.calls.mark_sent(FOREIGN)
+    await house.client.start(ToolCall(tool_id="echo"), "my-call")
+    found = await task(house)
+    assert (found.task_id, found.status, found.result) == ("call-12345678", TaskState.RUNNING, None)
+    house.client.finish("my-call", SUCCESS)
+    assert ((await task(house)).status, (await task(house)).result) == (TaskState.COMPLETED, SUCCESS)
+
+
+async def test_a_call_under_another_workflow_id_is_cancelled(house: House) -> None:
+    keep_going(house)
+    await house.calls.mark_sent(FOREIGN)
+    await house.client.start(ToolCall(tool_id="echo"), "my-call")
+    answer = await house.http.post("/tasks/call-12345678/cancel")
+    assert (answer.status_code, answer.json()["status"]) == (202, "cancelled")
+
+
+async def test_another_call_under_a_settled_calls_workflow_id_is_left_alone(house: House) -> None:
+    keep_going(house)
+    await house.calls.settle(FOREIGN, SUCCESS, ())
+    await house.client.start(ToolCall(tool_id="echo"), "my-call")
+    answer = await house.http.post("/tasks/call-12345678/cancel")
+    assert (answer.status_code, answer.json()["status"]) == (200, "completed")
+    running = await house.client.task("my-call")
+    assert running is not None
+    assert running.status is TaskState.RUNNING

@@ -173,3 +173,12 @@ async def test_a_search_may_find_nothing(stocked: House) -> None:
     assert (await stocked.http.post("/search_tools", json={"keyword": "图片", "category": None})).json()["total"] == 1
     assert (await stocked.http.post("/search_tools", json={"keyword": "zebra"})).json() == {"tools": [], "total": 0}
     assert (await stocked.http.post("/search_tools", json={"category": "a\u0000"})).status_code == 422
+
+
+@pytest.mark.parametrize("tool_id", ["wether", "Not%20An%20Id", "a%00b"])
+@pytest.mark.parametrize(("method", "action"), [("POST", "/start"), ("POST", "/stop"), ("DELETE", "")])
+async def test_what_is_not_there_cannot_be_started_stopped_or_destroyed(stocked: House, tool_id: str, method: str, action: str) -> None:
+    answer = await stocked.http.request(method, f"/tools/{tool_id}{action}")
+    assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
+    assert answer.json()["type"] == "tool_not_found"
+    assert stocked.client.controls == []

@@ -21,6 +21,8 @@ from toolagent.contracts.calls import ErrorType
         "172.16.0.1",
         "192.168.1.1",
         "169.254.169.254",
+        "168.63.129.16",
+        "::ffff:168.63.129.16",
         "100.64.0.1",
         "0.0.0.0",  # noqa: S104 - nothing is bound to it
         "224.0.0.1",
@@ -96,7 +98,7 @@ async def test_an_allowed_network_is_allowed_in_its_ipv6_clothes_too() -> None:
 async def test_the_connection_goes_to_the_address_that_was_judged_whatever_the_name_says_next(site: Site) -> None:
     site.answer("/", b"judged")
     names = Names(["127.0.0.1"], ["127.0.0.2"])
-    tool = HttpRequest(Destinations(("127.0.0.1",), names), max_bytes=100)
+    tool = HttpRequest(Destinations(("127.0.0.1",), names), max_bytes=1000)
     result = await tool.run(Arguments(url=site.url("/", host="rebind.test")))
     assert (result.body, result.url, names.asked) == ("judged", site.url("/", host="rebind.test"), ["rebind.test"])
     assert f"Host: rebind.test:{site.port}".encode() in site.seen[0]
@@ -104,5 +106,5 @@ async def test_the_connection_goes_to_the_address_that_was_judged_whatever_the_n
 
 async def test_the_next_address_is_tried_when_the_first_refuses(site: Site) -> None:
     site.answer("/", b"second")
-    tool = HttpRequest(Destinations(("127.0.0.0/8",), Names(["127.0.0.9", "127.0.0.1"])), max_bytes=100)
+    tool = HttpRequest(Destinations(("127.0.0.0/8",), Names(["127.0.0.9", "127.0.0.1"])), max_bytes=1000)
     assert (await tool.run(Arguments(url=site.url("/", host="two.test")))).body == "second"

@@ -1,6 +1,7 @@
 """http_request against a real server."""
 
 import asyncio
+import base64
 import gzip
 import json
 import socket
@@ -8,6 +9,7 @@ import tracemalloc
 
 import pytest
 from pydantic import JsonValue
+from pydantic_core import to_json
 
 from engine.runtimes.builtin import builtin_tools
 from engine.runtimes.builtin.options import BuiltinOptions
@@ -15,8 +17,9 @@ from engine.runtimes.failures import CallFailed
 from tests.builtin.conftest import Site
 from toolagent.contracts.calls import ErrorType
 
+BOUND = 1200
 GUARDED = builtin_tools(BuiltinOptions())["http_request"]
-ALLOWED = builtin_tools(BuiltinOptions(http_request_allow=("127.0.0.1",), http_request_max_bytes=1000))["http_request"]
+ALLOWED = builtin_tools(BuiltinOptions(http_request_allow=("127.0.0.1",), http_request_max_bytes=BOUND))["http_request"]
 
 
 async def fetch(url: str, **params: JsonValue) -> dict[str, JsonValue]:
@@ -74,9 +77,48 @@ async def test_method_headers_and_body_are_sent(site: Site) -> None:
 
 
 async def test_a_long_body_is_cut_and_said_to_be(site: Site) -> None:
-    site.answer("/", "é".encode() * 400 + "早".encode() * 400)
+    text = "é" * 400 + "早" * 400
+    site.answer("/", text.encode())
     answer = await fetch(site.url("/"))
-    assert (answer["body"], answer["truncated"]) == ("é" * 400 + "早" * 66, True)
+    body = answer["body"]
+    assert isinstance(body, str)
+    assert text.startswith(body)
+    assert answer["truncated"] is True
+    assert BOUND - 3 < len(to_json(answer)) <= BOUND  # a character of three bytes more would be too much
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "encoding"),
+    [
+        ("text/plain", b"0123456789" * 300_000, "text"),
+        ("text/plain", b"\x01" * 700_000, "text"),
+        ("text/plain", b"\x01" * 200_000 + b"a" * 600_000, "text"),
+        ("text/plain; charset=gbk", "早".encode("gbk") * 500_000, "text"),
+        ("text/plain", b"\0" * 900_000, "base64"),
+        ("image/png", b"\x89PNG" * 250_000, "base64"),
+        ("application/json", b"[" + b"1e15," * 180_000 + b"1]", "text"),
+        ("application/json", b'"' + b"\\u0001" * 175_000 + b'"', "text"),
+    ],
+    ids=["plain", "escapes", "escapes first", "gbk", "zeros", "binary", "numbers that grow", "escapes in json"],
+)
+async def test_a_result_with_all_its_json_stays_within_the_bound_and_close_to_it(
+    site: Site, kind: str, content: bytes, encoding: str
+) -> None:
+    site.answer("/", content, Content_Type=kind)
+    bound = 1024 * 1024
+    tool = builtin_tools(BuiltinOptions(http_request_allow=("127.0.0.1",)))["http_request"]
+    answer = await tool.invoke({"url": site.url("/")})
+    assert isinstance(answer, dict)
+    assert (answer["body_encoding"], answer["truncated"]) == (encoding, True)
+    assert 0.8 * bound < len(to_json(answer)) <= bound
+    if encoding == "base64":
+        assert content.startswith(base64.b64decode(str(answer["body"]), validate=True))
+
+
+async def test_headers_that_alone_are_too_much_are_left_out(site: Site) -> None:
+    site.answer("/", b"the body", X_Long="x" * BOUND)
+    answer = await fetch(site.url("/"))
+    assert (answer["body"], answer["headers"], answer["truncated"]) == ("the body", {}, True)
 
 
 async def test_a_small_body_that_unpacks_to_a_large_one_is_cut(site: Site) -> None:
@@ -87,7 +129,8 @@ async def test_a_small_body_that_unpacks_to_a_large_one_is_cut(site: Site) -> No
         _, peak_bytes = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert (answer["body"], answer["truncated"]) == ("0" * 1000, True)
+    assert (set(str(answer["body"])), answer["truncated"]) == ({"0"}, True)
+    assert len(to_json(answer)) == BOUND
     assert peak_bytes < 10_000_000
 
 

@@ -22,7 +22,7 @@ async def at_home(_host: str, _port: int) -> Sequence[str]:
 
 
 def tool(tls: ssl.SSLContext | None = None) -> HttpRequest:
-    return HttpRequest(Destinations(("127.0.0.1",), at_home), max_bytes=100, tls=tls)
+    return HttpRequest(Destinations(("127.0.0.1",), at_home), max_bytes=1000, tls=tls)
 
 
 async def failure_of(sender: HttpRequest, url: str) -> CallFailed:

@@ -82,10 +82,10 @@ class Service:
     async def list_tools(self) -> Response:
         faults = [{"file": "tools/bad.json", "field": "version", "reason": "is not a version"}]
         shown = [summary(tool_id) for tool_id in TOOLS]
-        return JSONResponse({"backend_runtimes": ["local"], "groups": [], "tools": shown, "catalog_faults": faults})
+        return JSONResponse({"backend_runtimes": [], "groups": [], "tools": shown, "catalog_faults": faults})
 
     async def search(self, body: dict[str, str]) -> Response:
-        found = [summary(tool_id) for tool_id in TOOLS if body["keyword"] in tool_id]
+        found = [match(tool_id) for tool_id in TOOLS if body["keyword"] in tool_id]
         return JSONResponse({"tools": found, "total": len(found)})
 
     async def list_routes(self) -> Response:
@@ -98,7 +98,7 @@ class Service:
         return JSONResponse({"tool_id": tool_id, **TOOLS[tool_id], "sources": [], "route": {"tool_id": tool_id, "state": "stopped"}})
 
     async def control(self, tool_id: str) -> Response:
-        return JSONResponse({"tool_id": tool_id, "state": "running", "port": 9001})
+        return JSONResponse({"tool_id": tool_id, "state": "running", "port": 9001, "pid": 4711, "endpoint": "http://127.0.0.1:9001"})
 
     async def run_tool(self, call: dict[str, JsonValue]) -> Response:
         self.calls.append(call)
@@ -198,7 +198,13 @@ def looked_at(service: Service, task: dict[str, JsonValue]) -> dict[str, JsonVal
 def summary(tool_id: str) -> dict[str, JsonValue]:
     shown = {key: value for key, value in TOOLS[tool_id].items() if key != "input_schema"}
     state: dict[str, JsonValue] = {"backend_runtime": "local", "group_ids": [], "state": "stopped", "status": "active", "version": "1.0.0"}
-    return {"tool_id": tool_id, "description": "", **shown, **state}
+    return {"tool_id": tool_id, "description": "", "tags": [], **shown, **state}
+
+
+def match(tool_id: str) -> dict[str, JsonValue]:
+    unset: dict[str, JsonValue] = dict.fromkeys(("host_dir", "endpoint_path", "http_method", "port", "pid"))
+    schemas: dict[str, JsonValue] = {"params": [], "required_params": [], "input_schema": {}, "output_schema": {}}
+    return {**summary(tool_id), **schemas, **unset}
 
 
 def now() -> str:

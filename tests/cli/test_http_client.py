@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from toolagent.client.http import Refused, TaskAccepted, ToolAgentHttp, UnexpectedAnswer, Unreachable
+from toolagent.client.http import Refused, ToolAgentHttp, UnexpectedAnswer, Unreachable
 from toolagent.contracts.calls import CallMode, ErrorType, ToolCall, ToolResult
+from toolagent.contracts.http import TaskAccepted
 from toolagent.contracts.routes import RunState
 
 if TYPE_CHECKING:

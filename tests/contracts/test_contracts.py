@@ -52,6 +52,20 @@ def test_the_union_of_sources_has_all_six_types() -> None:
     assert {language.value for language in ScriptLanguage} == {"python", "nodejs", "bun"}
 
 
+@pytest.mark.parametrize("authority", ["user:pass@host", "user@host", "key@host:80/path", ":@host", "a\\@host", "u:p@host?x"])
+def test_a_url_of_a_source_carries_no_user_name_or_password(authority: str) -> None:
+    with pytest.raises(ValidationError) as refusal:
+        SOURCE.validate_python({"type": "remote", "remote_url": f"https://{authority}"})
+    [error] = refusal.value.errors()
+    assert (error["loc"][-1], error["type"]) == ("remote_url", "value_error")
+    assert "remote_api_key" in error["msg"]
+
+
+@pytest.mark.parametrize("url", ["https://host/@scope/package", "https://host?to=a@b", "http://[::1]:80/x", "http://host#@"])
+def test_a_url_of_a_source_may_have_an_at_sign_after_the_host(url: str) -> None:
+    assert RemoteSource(remote_url=url).remote_url == url
+
+
 def test_a_literal_key_is_never_a_key() -> None:
     with pytest.raises(ValidationError) as refusal:
         SOURCE.validate_python({"type": "remote", "remote_url": "https://x", "remote_api_key": "sk-123"})

@@ -12,7 +12,7 @@ from toolagent.contracts.sources import BuiltinSource, LocalSource, RemoteSource
 from toolagent.contracts.steps import Placement
 from toolagent.core.dispatch import bucket_of, is_fast, placement_of, timeout_of
 from toolagent.core.idempotency import call_id_for_key, call_id_of_workflow, fingerprint
-from toolagent.core.schemas import MASK, mask_secrets, mentions_format, values_of_format, with_defaults
+from toolagent.core.schemas import MASK, map_values, mask_secrets, mentions_format, values_of_format, with_defaults
 from toolagent.core.suggestions import nearest
 
 BUCKETS = {"default", "http", "ai"}
@@ -121,6 +121,46 @@ def test_file_paths_are_found_in_lists_and_branches() -> None:
 def test_secrets_are_masked_for_the_record() -> None:
     masked = mask_secrets(NESTED, {"key": "sesame", "extra": {"a": "b"}, "size": 1})
     assert masked == {"key": MASK, "extra": {"a": MASK}, "size": 1}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"x": {"writeOnly": True}}},
+        {"patternProperties": {"^x$": {"writeOnly": True}}},
+        {"patternProperties": {"\\p{L}": {"writeOnly": True}}},
+        {"if": {"properties": {"x": {"writeOnly": True}}}},
+        {"then": {"properties": {"x": {"writeOnly": True}}}},
+        {"else": {"properties": {"x": {"writeOnly": True}}}},
+        {"dependentSchemas": {"y": {"properties": {"x": {"writeOnly": True}}}}},
+        {"allOf": [{"anyOf": [{"oneOf": [{"additionalProperties": {"format": "password"}}]}]}]},
+        {"writeOnly": True},
+    ],
+)
+@pytest.mark.parametrize("secret", ["sesame", 1234, ["a", "b"], {"user": "u"}])
+def test_a_secret_of_any_type_is_masked_wherever_the_schema_says_so(schema: JsonSchema, secret: JsonValue) -> None:
+    assert mask_secrets(schema, {"x": secret}) == {"x": MASK}
+
+
+def test_a_value_is_followed_as_deep_as_its_schema_goes_and_what_is_below_stays() -> None:
+    schema: JsonSchema = {"format": "file-path"}
+    value: JsonValue = "a"
+    for _ in range(80):
+        schema, value = {"items": schema}, [value]
+    assert [text for _, text in values_of_format(schema, value, "file-path")] == ["a"]
+    assert map_values({"type": "array"}, value, lambda _path, _text, schema: str(schema)) == value
+
+
+def test_a_string_that_two_parts_of_the_schema_speak_of_is_changed_once() -> None:
+    part: JsonSchema = {"format": "file-path"}
+    schema: JsonSchema = {"properties": {"x": {**part, "allOf": [part]}}, "patternProperties": {"x": part}}
+    assert map_values(schema, {"x": "a"}, lambda _path, text, _schema: f"{text}!") == {"x": "a!"}
+    assert [*values_of_format(schema, {"x": "a"}, "file-path")] == [("$.x", "a")]
+
+
+def test_defaults_of_all_branches_that_must_apply_are_filled_in() -> None:
+    schema: JsonSchema = {"properties": {"a": {"default": 1}}, "allOf": [{"properties": {"a": {"default": 2}, "b": {"default": 3}}}]}
+    assert with_defaults(schema, {}) == {"a": 1, "b": 3}
 
 
 def test_the_nearest_ids_come_first() -> None:

@@ -9,6 +9,13 @@ import pytest
 STEPS = ("lint", "types", "contracts", "test")
 # What prepares a shell, or the machine, decides nothing about the code.
 PREPARES = re.compile(r"(set|cd)\s.*|bash \.ci/machine")
+# What only brings programs. Whoever wants another one writes it here, and somebody looks at it.
+_WANTED = r"\|\| wanted\+=\(\S+\)"
+INSTALLS = re.compile(
+    rf"set -euo pipefail|wanted=\(\)|command -v \S+ >/dev/null {_WANTED}|python3 -c 'import [a-z, ]+' 2>/dev/null {_WANTED}"
+    r"|if \(\(\$\{#wanted\[@\]\}\)\); then|fi|export DEBIAN_FRONTEND=noninteractive"
+    r"|apt-get (update|install)( -\S+)*( \"\$\{wanted\[@\]\}\")?"
+)
 CALLS_CHECK = re.compile(r"(exec\s+)?make(\s+-\S+)*\s+check")
 
 
@@ -33,6 +40,11 @@ def _only_checks(script: str) -> bool:
     return len(commands) == 1 and CALLS_CHECK.fullmatch(commands[0]) is not None
 
 
+def _other_than_installs(script: str) -> list[str]:
+    lines = [line.strip() for line in script.splitlines()]
+    return [line for line in lines if line and not line.startswith("#") and not INSTALLS.fullmatch(line)]
+
+
 def test_check_is_every_step_and_nothing_of_its_own(root: Path) -> None:
     makefile = (root / "Makefile").read_text("utf-8")
     assert set(STEPS) <= set(_prerequisites(makefile, "check"))
@@ -45,6 +57,25 @@ def test_the_machine_runs_check_and_nothing_else(root: Path) -> None:
     assert script.is_file(), "Write .ci/run: it changes to the root and calls `make check`."
     assert os.access(script, os.X_OK), "Make .ci/run executable."
     assert _only_checks(script.read_text("utf-8"))
+
+
+def test_preparing_the_machine_only_installs(root: Path) -> None:
+    assert _other_than_installs((root / ".ci/machine").read_text("utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "make lint",
+        "pytest -k fast",
+        "apt-get update && ruff check",
+        "command -v make >/dev/null || make test",
+        "bash .ci/more",
+        "apt-get install -y; make test",
+    ],
+)
+def test_a_preparation_that_does_more_is_caught(line: str) -> None:
+    assert _other_than_installs(f"set -euo pipefail\n{line}\n") == [line]
 
 
 @pytest.mark.parametrize(

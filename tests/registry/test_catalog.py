@@ -10,18 +10,20 @@ from pydantic import JsonValue
 from engine.registry.catalog import CatalogImport
 from engine.registry.registry import ToolRegistry
 from engine.store.database import Database
+from engine.store.events import EventTable
 from engine.store.faults import FaultTable
 from engine.store.groups import GroupTable
 from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.records import EventType
 from toolagent.contracts.sources import BackendRuntime, BuiltinSource
 
 ECHO = ToolEntry(manifest=ToolManifest(tool_id="echo", name="Echo"), sources=(BuiltinSource(handler="echo"),))
 A: dict[str, JsonValue] = {"tool_id": "a", "name": "A"}
 B: dict[str, JsonValue] = {"tool_id": "b", "name": "B"}
-LOCAL: JsonValue = {"type": "local", "host_dir": "tools/local/a"}
+LOCAL: dict[str, JsonValue] = {"type": "local", "host_dir": "tools/local/a"}
 
 
 @dataclass
@@ -59,11 +61,70 @@ async def test_tools_sources_groups_and_builtins_are_there_after_the_import(cata
     assert [group.group_id for group in await catalog.groups.list_all()] == ["g"]
 
 
-async def test_an_empty_folder_is_an_empty_catalog(catalog: Catalog) -> None:
-    for file in catalog.folder.iterdir():
+@pytest.mark.parametrize("gone", ["folder", "registry.json"])
+async def test_without_the_folder_or_its_registry_everything_stays_and_that_is_said(catalog: Catalog, gone: str) -> None:
+    catalog.write("groups.json", {"groups": [{"group_id": "g", "name": "G"}]})
+    await catalog.run()
+    for file in [*catalog.folder.iterdir()]:
         file.unlink()
+    if gone == "folder":
+        catalog.folder.rmdir()
+    assert await catalog.run() == {("registry.json", "$")}
+    assert await catalog.registry.list_ids() == ("a", "b", "echo")
+    assert [group.group_id for group in await catalog.groups.list_all()] == ["g"]
+
+
+async def test_beside_a_registry_a_missing_file_is_an_empty_one(catalog: Catalog) -> None:
+    catalog.write("groups.json", {"groups": [{"group_id": "g", "name": "G"}]})
+    await catalog.run()
+    catalog.write("registry.json", {"tools": []})
+    for name in ("sources.json", "groups.json"):
+        (catalog.folder / name).unlink()
     assert await catalog.run() == set()
     assert await catalog.registry.list_ids() == ("echo",)
+    assert await catalog.groups.list_all() == ()
+
+
+async def test_a_key_that_nobody_knows_is_named_and_its_entry_is_imported(catalog: Catalog) -> None:
+    odd: JsonValue = {**A, "idempotant": True, "securityContext": {"fileAcess": {}}, "examples": [{}, {"inputs": {}}]}
+    catalog.write("registry.json", {"tools": [odd, B]})
+    catalog.write("sources.json", {"sources": {"a": [{**LOCAL, "port": 1}], "b": [LOCAL]}})
+    catalog.write("groups.json", {"groups": [{"group_id": "g", "name": "G", "tools": []}]})
+    assert await catalog.run() == {
+        ("registry.json", "$.tools[0].idempotant"),
+        ("registry.json", "$.tools[0].securityContext.fileAcess"),
+        ("registry.json", "$.tools[0].examples[1].inputs"),
+        ("sources.json", "$.sources.a[0].port"),
+        ("groups.json", "$.groups[0].tools"),
+    }
+    assert await catalog.registry.list_ids() == ("a", "b", "echo")
+
+
+async def test_a_schema_is_kept_with_its_references_written_out(catalog: Catalog) -> None:
+    schema: JsonValue = {"properties": {"p": {"$ref": "#/$defs/file"}}, "$defs": {"file": {"format": "file-path"}}}
+    catalog.write("registry.json", {"tools": [{**A, "input_schema": schema}, B]})
+    assert await catalog.run() == set()
+    manifest = await catalog.registry.get("a")
+    assert manifest is not None
+    assert manifest.input_schema == {"properties": {"p": {"format": "file-path"}}}
+
+
+async def test_what_happens_to_tools_and_what_is_faulty_are_events(catalog: Catalog, database: Database) -> None:
+    events = EventTable(database)
+    await catalog.run()
+    catalog.write("registry.json", {"tools": [{**A, "version": "1.0.1"}, B, {"tool_id": "c"}]})
+    await catalog.run()
+    await catalog.run()
+    await catalog.registry.destroy("a")
+    await catalog.registry.destroy("a")
+    assert [event.event_type for event in await events.of_tool("a")] == [
+        EventType.TOOL_ADDED,
+        EventType.TOOL_UPDATED,
+        EventType.TOOL_REMOVED,
+    ]
+    assert [event.details for event in await events.load_errors()] == [
+        {"file": "registry.json", "field": "$.tools[2].name", "reason": "Field required"}
+    ]
 
 
 @pytest.mark.parametrize(
@@ -74,6 +135,7 @@ async def test_an_empty_folder_is_an_empty_catalog(catalog: Catalog) -> None:
         ([A, B, {"tool_id": "c", "name": "C", "timeout_s": "soon"}], "$.tools[2].timeout_s"),
         ([A, B, {"tool_id": "c", "name": "C", "input_schema": {"type": "objekt"}}], "$.tools[2].input_schema.type"),
         ([A, B, {"tool_id": "c", "name": "C", "output_schema": {"$ref": "https://elsewhere/x"}}], "$.tools[2].output_schema"),
+        ([A, B, {"tool_id": "c", "name": "C", "input_schema": {"not": {"format": "file-path"}}}], "$.tools[2].input_schema.not"),
         ([A, B, A], "$.tools[2].tool_id"),
         ([A, B, "not an object"], "$.tools[2]"),
         ([A, B, {"tool_id": "echo", "name": "mine"}], "echo.tool_id"),

@@ -89,3 +89,10 @@ async def test_sources_are_added_behind_the_others_and_once(database: Database) 
 async def test_a_source_needs_its_tool(database: Database) -> None:
     with pytest.raises(UnknownToolError):
         await SourceStore(ToolTable(database)).add_source("nothing", REMOTE)
+
+
+async def test_a_schema_that_hides_a_secret_is_not_registered(database: Database) -> None:
+    registry = ToolRegistry(ToolTable(database), RouteTable(database))
+    with pytest.raises(ValueError, match="cannot be followed"):
+        await registry.register(COMPRESS.model_copy(update={"input_schema": {"contains": {"writeOnly": True}}}))
+    assert await registry.get(COMPRESS.tool_id) is None

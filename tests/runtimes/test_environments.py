@@ -106,6 +106,8 @@ async def test_two_processes_that_need_it_at_once_build_it_once(state: Path, cou
 async def test_what_a_build_left_that_was_ended_in_the_middle_heals(environments: Environments) -> None:
     python = await environments.python_of(PROJECTS / "versatile", "x", silent)
     folder = python.parents[1]
+    for one in (folder, python.parent):
+        one.chmod(0o755)
     (folder / ".complete").unlink()
     python.unlink()
     (folder / "half").touch()
@@ -116,10 +118,24 @@ async def test_what_a_build_left_that_was_ended_in_the_middle_heals(environments
 
 async def test_an_environment_whose_python_is_gone_is_built_anew(environments: Environments) -> None:
     python = await environments.python_of(PROJECTS / "versatile", "x", silent)
+    python.parent.chmod(0o755)
     python.unlink()
     python.symlink_to("/nowhere/python")
     await environments.python_of(PROJECTS / "versatile", "x", silent)
     assert os.access(python, os.X_OK)
+
+
+async def test_an_environment_is_read_only_and_can_still_be_built_anew(environments: Environments) -> None:
+    python = await environments.python_of(PROJECTS / "versatile", "x", silent)
+    folder, interpreter = python.parents[1], python.resolve()
+    paths = [path for path in (folder, *folder.rglob("*")) if not path.is_symlink()]
+    assert [path for path in paths if path.stat().st_mode & 0o222] == []
+    assert folder / ".complete" in paths
+    assert interpreter.stat().st_mode & 0o200  # a link leads there: it is none of ours
+    folder.chmod(0o755)
+    (folder / ".complete").unlink()
+    assert await environments.python_of(PROJECTS / "versatile", "x", silent) == python
+    assert (folder / ".complete").is_file()
 
 
 async def test_without_a_lock_the_remedy_is_named(environments: Environments) -> None:

@@ -192,6 +192,22 @@ async def test_a_failure_carries_status_and_body(http: HttpExchange, service: Se
     assert len(service.seen) == 1  # no redirect is followed
 
 
+@pytest.mark.parametrize("status", [502, 504])
+async def test_a_gateway_that_gave_up_leaves_the_outcome_unknown(http: HttpExchange, service: Service, status: int) -> None:
+    service.status, service.body = status, b"<html>"
+    failure = await failing(http, service)
+    assert (failure.error_type, failure.outcome) == (ErrorType.EXECUTION_ERROR, "unknown")
+    assert failure.details == {"status_code": status, "body": "<html>", "outcome": "unknown"}
+
+
+@pytest.mark.parametrize("status", [502, 504])
+async def test_a_tool_of_ours_has_no_gateway_before_it(http: HttpExchange, service: Service, status: int) -> None:
+    service.status = status
+    with pytest.raises(CallFailed) as caught:
+        await http.call(Target(service.url, "POST", "/", {}), request_of(5.0))
+    assert (caught.value.error_type, caught.value.outcome) == (ErrorType.EXECUTION_ERROR, "failed")
+
+
 async def test_a_long_failure_is_cut(http: HttpExchange, service: Service) -> None:
     service.status, service.body = 500, b"x" * 1_000_000
     assert len(str((await failing(http, service)).details["body"])) <= 4 * 1024 + 1

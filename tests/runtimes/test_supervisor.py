@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 from pydantic import JsonValue
 
-from engine.runtimes.failures import CallFailed, NotSent, StartFailed
+from engine.runtimes.failures import CallFailed, NoSlot, NotSent, StartFailed
 from engine.runtimes.ports import free_port
 from engine.runtimes.supervisor import NotRunningHere, Reply, Supervisor
 from tests.runtimes.conftest import Routes, entry_of, eventually, is_gone, local_source, nothing, request_of, silent
@@ -21,10 +21,23 @@ from toolagent.contracts.sources import BuiltinSource, DockerSource, RemoteSourc
 
 
 async def call(
-    supervisor: Supervisor, entry: ToolEntry, timeout_s: float = 20.0, *, only_if_running: bool = False, **params: JsonValue
+    supervisor: Supervisor,
+    entry: ToolEntry,
+    timeout_s: float = 20.0,
+    *,
+    only_if_running: bool = False,
+    slot_timeout_s: float | None = None,
+    start_timeout_s: float | None = None,
+    **params: JsonValue,
 ) -> Reply:
     return await supervisor.call(
-        entry, request_of(timeout_s, **params), before_send=nothing, progress=silent, only_if_running=only_if_running
+        entry,
+        request_of(timeout_s, **params),
+        before_send=nothing,
+        progress=silent,
+        only_if_running=only_if_running,
+        slot_timeout_s=slot_timeout_s,
+        start_timeout_s=start_timeout_s,
     )
 
 
@@ -213,6 +226,109 @@ async def test_a_tool_that_is_stopped_while_it_starts_is_not_started(supervisor:
         await starting
     assert caught.value.error_type is ErrorType.UNAVAILABLE
     assert routes.states == [RunState.STARTING, RunState.STOPPED]
+
+
+async def test_a_call_that_waits_for_a_slot_does_not_start_a_tool_again_that_was_stopped(
+    supervisor: Supervisor, routes: Routes, state: Path
+) -> None:
+    entry = entry_of(concurrency=1)
+    running = asyncio.create_task(call(supervisor, entry, mode="hang"))
+    await eventually((state / "tools/versatile/hanging").exists)
+    waiting = [asyncio.create_task(call(supervisor, entry)) for _ in range(3)]
+    await asyncio.sleep(0)  # each has come as far as the slot
+    await supervisor.stop("versatile")
+    with pytest.raises(CallFailed):
+        await running
+    for one in waiting:
+        with pytest.raises(NotSent) as caught:
+            await one
+        assert (caught.value.error_type, caught.value.details) == (ErrorType.UNAVAILABLE, {"reason": "stopped"})
+    assert routes.states == [RunState.STARTING, RunState.RUNNING, RunState.STOPPED]
+    assert (await call(supervisor, entry)).active_source == 0  # whoever comes later may
+
+
+async def test_a_tool_that_is_stopped_while_it_starts_is_not_started_from_its_next_source(supervisor: Supervisor, routes: Routes) -> None:
+    entry = entry_of(local_source("mute"), local_source())
+    starting = asyncio.create_task(call(supervisor, entry))
+    await eventually(lambda: bool(routes.saved))
+    await supervisor.stop("versatile")
+    with pytest.raises(NotSent) as caught:
+        await starting
+    assert caught.value.details == {"reason": "stopped"}
+    assert routes.states == [RunState.STARTING, RunState.STOPPED]
+
+
+async def test_a_call_whose_tool_is_stopped_right_before_it_is_sent_is_taken_back(supervisor: Supervisor) -> None:
+    taken_back: list[bool] = []
+
+    async def stop() -> None:
+        await supervisor.stop("echo")
+
+    async def take_back() -> None:
+        taken_back.append(True)
+
+    entry, request = entry_of(BuiltinSource(handler="echo"), tool_id="echo"), request_of(message=1)
+    with pytest.raises(NotSent) as caught:
+        await supervisor.call(entry, request, before_send=stop, after_not_sent=take_back, progress=silent)
+    assert (caught.value.details, taken_back) == ({"reason": "stopped"}, [True])
+
+
+async def test_a_slot_that_does_not_come_free_in_time_is_told_apart_and_nothing_is_sent(
+    supervisor: Supervisor, state: Path, tmp_path: Path
+) -> None:
+    entry, until = entry_of(concurrency=1), tmp_path / "go"
+    hanging = state / "tools/versatile/hanging"
+    first = asyncio.create_task(call(supervisor, entry, mode="slow", until=str(until), slot_timeout_s=0.0))
+    await eventually(hanging.exists)
+    with pytest.raises(NoSlot) as caught:
+        async with asyncio.timeout(15):
+            await call(supervisor, entry, mode="hang", slot_timeout_s=0.1)
+    assert (caught.value.error_type, caught.value.details) == (ErrorType.UNAVAILABLE, {"reason": "no_slot"})
+    assert hanging.read_text().split() == ["begun"]
+    until.touch()
+    await first
+    assert await call(supervisor, entry, slot_timeout_s=5.0)  # who gave up took no slot
+
+
+async def test_all_starts_of_a_call_have_one_time(supervisor: Supervisor, routes: Routes) -> None:
+    entry = entry_of(DockerSource(image="x"), local_source("mute"), local_source())
+    with pytest.raises(NotSent) as caught:
+        await call(supervisor, entry, start_timeout_s=2.0)
+    tried = cast("list[dict[str, JsonValue]]", caught.value.details["sources"])
+    assert [(one["index"], one["type"]) for one in tried] == [(0, "executor_not_found"), (1, "unavailable")]
+    assert routes.states == [RunState.STARTING, RunState.STOPPED]
+
+
+async def test_a_start_that_takes_too_long_says_so_and_leaves_no_process(supervisor: Supervisor) -> None:
+    with pytest.raises(StartFailed) as caught:
+        await call(supervisor, entry_of(local_source("mute")), start_timeout_s=2.0)
+    assert caught.value.error_type is ErrorType.UNAVAILABLE
+    assert caught.value.details["timeout_s"] == 2.0
+    assert str(caught.value.details["doing"]) in caught.value.message
+    assert not supervisor.is_running("versatile", "1.0.0")
+
+
+async def test_the_time_a_call_takes_is_no_part_of_its_start(supervisor: Supervisor, state: Path, tmp_path: Path) -> None:
+    until = tmp_path / "go"
+    await supervisor.start(entry_of(), silent)
+    slow = asyncio.create_task(call(supervisor, entry_of(), mode="slow", until=str(until), start_timeout_s=1.0))
+    await eventually((state / "tools/versatile/hanging").exists)
+    done, _ = await asyncio.wait([slow], timeout=1.2)
+    assert not done
+    until.touch()
+    assert await slow
+
+
+async def test_one_callers_time_does_not_end_a_start_that_others_wait_for(supervisor: Supervisor, routes: Routes) -> None:
+    patient = asyncio.create_task(call(supervisor, entry_of(local_source("mute"))))
+    await eventually(lambda: bool(routes.saved))
+    with pytest.raises(StartFailed):
+        await call(supervisor, entry_of(local_source("mute")), start_timeout_s=0.2)
+    assert not patient.done()
+    assert routes.states == [RunState.STARTING]
+    await supervisor.stop("versatile")
+    with pytest.raises(NotSent):
+        await patient
 
 
 async def test_another_version_has_its_own_process_and_the_old_one_keeps_serving(

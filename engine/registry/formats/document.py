@@ -4,13 +4,13 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
-from pydantic import JsonValue, ValidationError
+from pydantic import BaseModel, JsonValue, ValidationError
 
 from toolagent.contracts.records import CatalogFault
 
-__all__ = ["Parsed", "faults_of", "members", "read_object"]
+__all__ = ["Parsed", "faults_of", "members", "read_object", "unknown_fields"]
 
 T = TypeVar("T")
 _MAX_BYTES = 50_000_000
@@ -67,6 +67,31 @@ def faults_of(error: ValidationError, file: str, where: str) -> Iterator[Catalog
     for issue in error.errors(include_url=False, include_input=False):
         path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in issue["loc"])
         yield CatalogFault(file=file, field=f"{where}{path}", reason=issue["msg"])
+
+
+def unknown_fields(model: BaseModel, item: JsonValue, file: str, where: str) -> Iterator[CatalogFault]:
+    """One fault for each key of an entry that its model does not know, also in the parts of it that are models."""
+    if not isinstance(item, dict):
+        return
+    fields = type(model).model_fields
+    names = {name: name for name in fields} | {field.alias: name for name, field in fields.items() if field.alias}
+    for key, value in item.items():
+        if key not in names:
+            yield CatalogFault(file=file, field=f"{where}.{key}", reason=f"Nothing here is called {key!r}; it was ignored.")
+            continue
+        for inner, raw, index in _models(getattr(model, names[key]), value):
+            yield from unknown_fields(inner, raw, file, f"{where}.{key}{index}")
+
+
+def _models(part: object, value: JsonValue) -> Iterator[tuple[BaseModel, JsonValue, str]]:
+    """A model, or those in a list, each with what it was read from and its index."""
+    if isinstance(part, BaseModel):
+        yield part, value, ""
+    elif isinstance(part, tuple) and isinstance(value, list):
+        inners = cast("tuple[object, ...]", part)
+        for index, (inner, item) in enumerate(zip(inners, value, strict=True)):
+            if isinstance(inner, BaseModel):
+                yield inner, item, f"[{index}]"
 
 
 def _object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from engine.registry.formats.document import Parsed, faults_of, members, read_object
+from engine.registry.formats.document import Parsed, faults_of, members, read_object, unknown_fields
 from toolagent.contracts.manifest import ToolGroup
 from toolagent.contracts.records import CatalogFault
 
@@ -32,6 +32,7 @@ def parse(path: Path) -> Parsed[ToolGroup]:
                 CatalogFault(file=path.name, field=f"{where}.group_id", reason=f"There is already a group {group.group_id!r}.")
             )
             continue
+        parsed.faults.extend(unknown_fields(group, item, path.name, where))
         parsed.entries[group.group_id] = group
         parsed.mentioned.add(group.group_id)
     return parsed

@@ -4,9 +4,10 @@ from pathlib import Path
 
 from pydantic import JsonValue, ValidationError
 
-from engine.registry.formats.document import Parsed, faults_of, members, read_object
+from engine.registry.formats.document import Parsed, faults_of, members, read_object, unknown_fields
+from engine.validation.references import SchemaNotFollowedError, written_out
 from engine.validation.schemas import schema_faults
-from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.manifest import JsonSchema, ToolManifest
 from toolagent.contracts.records import CatalogFault
 
 __all__ = ["FILE_NAME", "parse"]
@@ -43,12 +44,24 @@ def _take(parsed: Parsed[ToolManifest], file: str, where: str, item: JsonValue) 
     except ValidationError as error:
         parsed.faults.extend(faults_of(error, file, where))
         return
-    wrong = [
-        CatalogFault(file=file, field=f"{where}.{name}{fault.path.removeprefix('$')}", reason=fault.message)
-        for name, schema in (("input_schema", manifest.input_schema), ("output_schema", manifest.output_schema))
-        for fault in schema_faults(schema)
-    ]
+    usable, wrong = _checked(manifest, file, where)
     if wrong:
         parsed.faults.extend(wrong)
         return
-    parsed.entries[manifest.tool_id] = manifest
+    parsed.faults.extend(unknown_fields(manifest, item, file, where))
+    parsed.entries[manifest.tool_id] = usable
+
+
+def _checked(manifest: ToolManifest, file: str, where: str) -> tuple[ToolManifest, list[CatalogFault]]:
+    """The manifest with its schemas' references written out, and what is wrong with them."""
+    schemas: dict[str, JsonSchema] = {"input_schema": manifest.input_schema, "output_schema": manifest.output_schema}
+    wrong: list[CatalogFault] = []
+    for name, schema in schemas.items():
+        found = [(fault.path, fault.message) for fault in schema_faults(schema)]
+        if not found:
+            try:
+                schemas[name] = written_out(schema)
+            except SchemaNotFollowedError as error:
+                found = [(error.path, str(error))]
+        wrong += [CatalogFault(file=file, field=f"{where}.{name}{path.removeprefix('$')}", reason=reason) for path, reason in found]
+    return manifest.model_copy(update=schemas), wrong

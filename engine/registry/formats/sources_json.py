@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from engine.registry.formats.document import Parsed, faults_of, read_object
+from engine.registry.formats.document import Parsed, faults_of, read_object, unknown_fields
 from toolagent.contracts.records import CatalogFault
 from toolagent.contracts.sources import ToolSource
 
@@ -37,7 +37,10 @@ def _sources(parsed: Parsed[tuple[ToolSource, ...]], file: str, where: str, item
     found: list[ToolSource] = []
     for index, item in enumerate(items):
         try:
-            found.append(_SOURCE.validate_python(item))
+            source = _SOURCE.validate_python(item)
         except ValidationError as error:
             parsed.faults.extend(faults_of(error, file, f"{where}[{index}]"))
+            continue
+        parsed.faults.extend(unknown_fields(source, item, file, f"{where}[{index}]"))
+        found.append(source)
     return found

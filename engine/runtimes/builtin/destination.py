@@ -22,6 +22,8 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """From a host and a port to addresses, best first. Raises OSError, or UnicodeError for what cannot be a host name."""
 
 _NAT64 = IPv6Network("64:ff9b::/96")
+_AZURE_WIRE_SERVER = IPv4Address("168.63.129.16")
+"""Out of the public range, but every machine in Azure reaches its own host there: metadata, settings, credentials."""
 
 
 async def resolve(host: str, port: int) -> Sequence[str]:
@@ -41,6 +43,7 @@ def is_public(address: Address) -> bool:
         or address.is_unspecified
         or address.is_loopback
         or address.is_link_local
+        or address == _AZURE_WIRE_SERVER
         or (isinstance(address, IPv6Address) and address.is_site_local)
     )
 

@@ -8,10 +8,11 @@ from typing import Annotated, Literal, NoReturn
 
 import httpx
 from pydantic import Field, JsonValue, field_validator, model_validator
+from pydantic_core import to_json
 
 from engine.runtimes.builtin.destination import Destinations, PinnedTransport
 from engine.runtimes.builtin.options import BuiltinOptions
-from engine.runtimes.builtin.response_body import ACCEPT_ENCODING, BodyEncoding, as_json, read_body
+from engine.runtimes.builtin.response_body import ACCEPT_ENCODING, BodyEncoding, as_json, as_text, read_body, shortened
 from engine.runtimes.builtin.tool import BuiltinTool, ToolArguments, ToolOutput, TypedTool, schema_of
 from engine.runtimes.failures import CallFailed
 from toolagent.contracts.calls import ErrorType
@@ -74,7 +75,10 @@ class Result(ToolOutput):
     headers: dict[str, str]
     body: JsonValue
     body_encoding: Annotated[BodyEncoding, Field(description="What `body` is: parsed JSON, a text, or bytes in base64.")]
-    truncated: Annotated[bool, Field(description="Whether the body was longer than what is returned.")]
+    truncated: Annotated[
+        bool,
+        Field(description="Whether the body was longer than what is returned; headers that alone are too much are left out."),
+    ]
     url: Annotated[str, Field(description="Where the response came from, after redirects.")]
 
 
@@ -102,7 +106,10 @@ def tool(options: BuiltinOptions) -> BuiltinTool:
 
 
 class HttpRequest:
-    """Takes certificates that the usual bundle or this machine trusts, unless told `tls`."""
+    """Results have at most `max_bytes` bytes of JSON.
+
+    Takes certificates that the usual bundle or this machine trusts, unless told `tls`.
+    """
 
     def __init__(self, destinations: Destinations, max_bytes: int, tls: ssl.SSLContext | None = None) -> None:
         self._destinations = destinations
@@ -137,7 +144,7 @@ class HttpRequest:
         ):
             read = await read_body(response, self._max_bytes)
             body, encoding = as_json(response, read)
-            return Result(
+            whole = Result(
                 status_code=response.status_code,
                 headers=dict(response.headers),
                 body=body,
@@ -145,6 +152,15 @@ class HttpRequest:
                 truncated=read[1],
                 url=str(response.url),
             )
+            return whole if len(to_json(whole)) <= self._max_bytes else self._cut(whole, response, read[0])
+
+    def _cut(self, whole: Result, response: httpx.Response, content: bytes) -> Result:
+        """With as much of the body as fits, as text or base64: the beginning of a JSON value is none."""
+        body, encoding = as_text(response, (content, True))
+        bare = whole.model_copy(update={"body": "", "body_encoding": encoding, "truncated": True})
+        if len(to_json(bare)) > self._max_bytes:
+            bare = bare.model_copy(update={"headers": {}})
+        return bare.model_copy(update={"body": shortened(body, encoding, self._max_bytes - len(to_json(bare)))})
 
     def _client(self) -> httpx.AsyncClient:
         one_each = httpx.Limits(max_keepalive_connections=0)

@@ -13,4 +13,4 @@ class BuiltinOptions:
 
     http_request_allow: tuple[str, ...] = ()
     http_request_max_bytes: int = 1024 * 1024
-    """Bytes of a response body that are returned; the rest is cut."""
+    """Bytes of JSON that the whole result may have; a longer body is cut."""

@@ -5,19 +5,22 @@ Compressed bodies are unpacked here, not by httpx: it unpacks a whole chunk at o
 
 import codecs
 import zlib
+from bisect import bisect_right
 from typing import Literal
 
 import httpx
 from pydantic import JsonValue
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
-__all__ = ["ACCEPT_ENCODING", "BodyEncoding", "ReadBody", "as_json", "read_body"]
+__all__ = ["ACCEPT_ENCODING", "BodyEncoding", "ReadBody", "as_json", "as_text", "read_body", "shortened"]
 
 ACCEPT_ENCODING = "gzip, deflate"
 BodyEncoding = Literal["json", "text", "base64"]
 ReadBody = tuple[bytes, bool]
 """The bytes, and whether there were more."""
 
+_BASE64_GROUP = 4
+_QUOTES = 2
 _TEXT_CODECS = ("utf-8", "utf-16", "utf-32", "ascii", "iso8859", "cp125", "gb", "big5", "shift_jis", "cp932", "euc_", "koi8")
 
 
@@ -42,10 +45,25 @@ def as_json(response: httpx.Response, body: ReadBody) -> tuple[JsonValue, BodyEn
             return from_json(content, allow_inf_nan=False), "json"
         except ValueError:
             pass  # it says so, and is not: then it is shown as what it is
+    return as_text(response, body)
+
+
+def as_text(response: httpx.Response, body: ReadBody) -> tuple[str, BodyEncoding]:
+    """The text, or base64 of what is no text."""
+    content, cut = body
     text = _text(content, response.charset_encoding or "utf-8", cut)
     if text is None:
         return codecs.encode(content, "base64").decode("ascii").replace("\n", ""), "base64"
     return text, "text"
+
+
+def shortened(text: str, encoding: BodyEncoding, max_bytes: int) -> str:
+    """As much of the beginning as needs at most `max_bytes` in JSON, without its quotes; base64 stays readable."""
+    if encoding == "base64":
+        return text[: max(0, max_bytes) // _BASE64_GROUP * _BASE64_GROUP]
+    # A character may need one byte or six: found by halving, which encodes a megabyte some twenty times in some ten milliseconds.
+    lengths = range(1, len(text) + 1)
+    return text[: bisect_right(lengths, max_bytes, key=lambda length: len(to_json(text[:length])) - _QUOTES)]
 
 
 def _packing(response: httpx.Response) -> str:

@@ -26,8 +26,9 @@ from toolagent.cli.render import (
     show_tool,
     show_tools,
 )
-from toolagent.client.http import DEFAULT_URL, TaskAccepted, ToolAgentHttp, ToolListing
+from toolagent.client.http import DEFAULT_URL, ToolAgentHttp
 from toolagent.contracts.calls import CallMode, ToolCall, ToolResult
+from toolagent.contracts.http import Matches, TaskAccepted, ToolListing
 from toolagent.contracts.identifiers import ToolId
 from toolagent.contracts.routes import RunState
 from toolagent.contracts.tasks import TaskState, TaskView
@@ -82,7 +83,8 @@ def tools(
             show_tools(listing.tools)
         else:
             show_note("No tool fits.")
-        show_faults(listing.catalog_faults)
+        if isinstance(listing, ToolListing):
+            show_faults(listing.catalog_faults)
 
 
 @app.command()
@@ -129,7 +131,7 @@ def run(
 
     `toolagent run image_stitcher images=@a.png images=@b.png direction=vertical --out pictures`
 
-    `toolagent run echo text=@letter.txt --json`
+    `toolagent run text_summarizer_api text=@letter.txt --json`
 
     `toolagent run http_request url=https://example.com headers:='{"Accept": "text/html"}' --timeout 5`
     """
@@ -221,9 +223,9 @@ def _tool_id(tool: str) -> str:
         raise ParameterError(f"{tool!r} is not a tool id (small letters, digits, _ and -); `toolagent tools` lists them.") from error
 
 
-def _found(service: ToolAgentHttp, search: str | None, category: str | None) -> ToolListing:
+def _found(service: ToolAgentHttp, search: str | None, category: str | None) -> ToolListing | Matches:
     if search:
-        return ToolListing(tools=service.search(search, category).tools)
+        return service.search(search, category)
     listing = service.tools()
     return listing.model_copy(update={"tools": tuple(tool for tool in listing.tools if category in {None, tool.category})})
 

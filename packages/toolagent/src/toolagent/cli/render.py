@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from datetime import datetime
 
 import typer
@@ -12,9 +13,9 @@ from rich.text import Text
 
 from toolagent.cli.example import call_line
 from toolagent.cli.schemas import property_names, property_schema, required_names, type_label
-from toolagent.client.http import Health, ToolDetail, ToolSummary
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.contract import Contract
+from toolagent.contracts.http import FoundTool, Health, ListedTool, ToolDetail
 from toolagent.contracts.records import CatalogFault
 from toolagent.contracts.routes import ToolRoute
 from toolagent.contracts.tasks import TaskView
@@ -81,14 +82,15 @@ def show_faults(faults: tuple[CatalogFault, ...]) -> None:
         show_note(f"warning: catalog {fault.file}: {fault.field}: {fault.reason}", "yellow")
 
 
-def show_tools(tools: tuple[ToolSummary, ...]) -> None:
+def show_tools(tools: Sequence[ListedTool | FoundTool]) -> None:
+    """A search does not say versions."""
     table = _table("id", "name", "category", "backend", "state", "version")
     for tool in tools:
         table.add_row(
             cell(tool.tool_id, "bold"),
             *map(cell, (tool.name, tool.category, tool.backend_runtime)),
-            _state(tool.state.value if tool.state else "—"),
-            cell(tool.version),
+            _state(tool.state.value),
+            cell(tool.version if isinstance(tool, ListedTool) else "—"),
         )
     _console().print(table)
 
@@ -100,9 +102,8 @@ def show_tool(tool: ToolDetail) -> None:
     console.print(_parameters(tool))
     console.print(cell(f"output: {_output(tool)}"), soft_wrap=True)
     console.print(cell(f"limits: {_limits(tool)}"), soft_wrap=True)
-    if tool.route:
-        reason = f" ({tool.route.last_error})" if tool.route.last_error else ""
-        console.print(cell(f"state: {tool.route.state.value}{reason}"), soft_wrap=True)
+    reason = f" ({tool.route.last_error})" if tool.route.last_error else ""
+    console.print(cell(f"state: {tool.route.state.value}{reason}"), soft_wrap=True)
     console.print(cell("example:"))
     console.print(cell(f"  {call_line(tool)}"), soft_wrap=True)
 

@@ -15,25 +15,27 @@ from pydantic import JsonValue, ValidationError
 
 from toolagent.contracts.calls import CallMode, ToolCall, ToolResult
 from toolagent.contracts.contract import Contract
-from toolagent.contracts.manifest import ToolManifest
-from toolagent.contracts.records import CatalogFault, StoredFile
-from toolagent.contracts.routes import RunState, ToolRoute
-from toolagent.contracts.sources import ToolSource
-from toolagent.contracts.tasks import TaskState, TaskView
+from toolagent.contracts.http import (
+    Health,
+    Matches,
+    Problem,
+    StoppedTool,
+    Task,
+    TaskAccepted,
+    ToolDestroyed,
+    ToolDetail,
+    ToolListing,
+    ToolStarted,
+    ToolStates,
+)
+from toolagent.contracts.records import StoredFile
+from toolagent.contracts.routes import ToolRoute
 
 __all__ = [
     "DEFAULT_URL",
-    "Health",
-    "Problem",
-    "ProblemField",
     "Refused",
     "ServiceError",
-    "TaskAccepted",
     "ToolAgentHttp",
-    "ToolDetail",
-    "ToolListing",
-    "ToolMatches",
-    "ToolSummary",
     "UnexpectedAnswer",
     "Unreachable",
 ]
@@ -42,74 +44,6 @@ DEFAULT_URL = "http://127.0.0.1:8001"
 _ACCEPTED = 202
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
-
-
-class ProblemField(Contract):
-    """One field of a request that was refused, and why."""
-
-    field: str = ""
-    message: str = ""
-
-
-class Problem(Contract):
-    """An `application/problem+json` answer (RFC 9457)."""
-
-    type: str = "about:blank"
-    title: str = ""
-    status: int = 0
-    detail: str = ""
-    errors: tuple[ProblemField, ...] = ()
-
-
-class ToolSummary(Contract):
-    """One line of the list of tools. `state` is unset where the answer does not say it (a search)."""
-
-    tool_id: str
-    name: str = ""
-    description: str = ""
-    category: str = ""
-    backend_runtime: str = ""
-    group_ids: tuple[str, ...] = ()
-    state: RunState | None = None
-    status: str = ""
-    version: str = ""
-
-
-class ToolListing(Contract):
-    """What `GET /tools` answers."""
-
-    backend_runtimes: tuple[JsonValue, ...] = ()
-    groups: tuple[JsonValue, ...] = ()
-    tools: tuple[ToolSummary, ...]
-    catalog_faults: tuple[CatalogFault, ...] = ()
-
-
-class ToolMatches(Contract):
-    """What a search found, the best first; `total` counts what was left out too."""
-
-    tools: tuple[ToolSummary, ...]
-    total: int = 0
-
-
-class ToolDetail(ToolManifest):
-    """A tool, where it can be run from and how it runs now."""
-
-    sources: tuple[ToolSource, ...] = ()
-    route: ToolRoute | None = None
-
-
-class Health(Contract):
-    """`status` is `ok` or `unavailable`; each check is `ok` or the reason why not."""
-
-    status: str
-    checks: dict[str, str] = {}
-
-
-class TaskAccepted(Contract):
-    """The call goes on without us, under this id."""
-
-    task_id: str
-    status: TaskState
 
 
 class ServiceError(Exception):
@@ -196,25 +130,25 @@ class ToolAgentHttp:
     def tool(self, tool_id: str) -> ToolDetail:
         return _parsed(ToolDetail, self._ask("GET", f"/tools/{_segment(tool_id)}"))
 
-    def search(self, keyword: str, category: str | None = None) -> ToolMatches:
+    def search(self, keyword: str, category: str | None = None) -> Matches:
         body: dict[str, JsonValue] = {"keyword": keyword}
         if category:
             body["category"] = category
-        return _parsed(ToolMatches, self._ask("POST", "/search_tools", body))
+        return _parsed(Matches, self._ask("POST", "/search_tools", body))
 
     def routes(self) -> tuple[ToolRoute, ...]:
         """The running state of all tools."""
-        return _parsed(_Routes, self._ask("GET", "/tools/status")).tools
+        return _parsed(ToolStates, self._ask("GET", "/tools/status")).tools
 
-    def start(self, tool_id: str) -> ToolRoute:
-        return _parsed(ToolRoute, self._ask("POST", f"/tools/{_segment(tool_id)}/start"))
+    def start(self, tool_id: str) -> ToolStarted:
+        return _parsed(ToolStarted, self._ask("POST", f"/tools/{_segment(tool_id)}/start"))
 
-    def stop(self, tool_id: str) -> ToolRoute:
-        return _parsed(ToolRoute, self._ask("POST", f"/tools/{_segment(tool_id)}/stop"))
+    def stop(self, tool_id: str) -> StoppedTool:
+        return _parsed(StoppedTool, self._ask("POST", f"/tools/{_segment(tool_id)}/stop"))
 
-    def destroy(self, tool_id: str) -> None:
+    def destroy(self, tool_id: str) -> ToolDestroyed:
         """Stop the tool and take it out of the registry."""
-        _require_success(self._ask("DELETE", f"/tools/{_segment(tool_id)}"))
+        return _parsed(ToolDestroyed, self._ask("DELETE", f"/tools/{_segment(tool_id)}"))
 
     def run(self, call: ToolCall) -> ToolResult | TaskAccepted:
         """Make a call: a `TaskAccepted` when its mode is async and it was taken, else how it ended."""
@@ -226,12 +160,12 @@ class ToolAgentHttp:
             raise Refused(_problem(answer))
         return _parsed(ToolResult, answer, also=(answer.status_code,))
 
-    def task(self, task_id: str) -> TaskView:
-        return _parsed(TaskView, self._ask("GET", f"/tasks/{_segment(task_id)}"))
+    def task(self, task_id: str) -> Task:
+        return _parsed(Task, self._ask("GET", f"/tasks/{_segment(task_id)}"))
 
-    def cancel(self, task_id: str) -> TaskView:
+    def cancel(self, task_id: str) -> Task:
         """Ask for the task to be cancelled; it ends a little later."""
-        return _parsed(TaskView, self._ask("POST", f"/tasks/{_segment(task_id)}/cancel"))
+        return _parsed(Task, self._ask("POST", f"/tasks/{_segment(task_id)}/cancel"))
 
     def upload(self, path: Path) -> StoredFile:
         """Store a local file. Raises OSError when it cannot be read."""
@@ -270,10 +204,6 @@ class ToolAgentHttp:
         except httpx.RequestError as error:
             reason = re.sub(r"^\[Errno -?\d+\] ", "", str(error)) or type(error).__name__
             raise Unreachable(self.url, reason, sent=not isinstance(error, _NEVER_SENT)) from error
-
-
-class _Routes(Contract):
-    tools: tuple[ToolRoute, ...]
 
 
 def _service_url(url: str) -> str:
@@ -317,8 +247,9 @@ def _require_success(answer: httpx.Response) -> None:
         result = ToolResult.model_validate_json(answer.content)
     except ValidationError as error:
         raise UnexpectedAnswer(answer) from error
-    detail = result.error.message if result.error else ""
-    raise Refused(Problem(title=result.error_type or "error", status=answer.status_code, detail=detail))
+    kind, detail = (result.error.type.value, result.error.message) if result.error else ("error", "")
+    details = result.error.details if result.error else None
+    raise Refused(Problem(type=kind, title=kind, status=answer.status_code, detail=detail, details=details))
 
 
 def _parsed(contract: type[ContractT], answer: httpx.Response, also: tuple[int, ...] = ()) -> ContractT:

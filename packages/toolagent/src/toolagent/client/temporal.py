@@ -3,7 +3,7 @@
 import uuid
 from datetime import UTC, datetime, timedelta
 
-from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
+from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError, WorkflowHandle
 from temporalio.common import Priority, SearchAttributePair, TypedSearchAttributes, WorkflowIDReusePolicy
 from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
@@ -15,7 +15,7 @@ from toolagent.client.task_views import view_of
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.tasks import TaskView
-from toolagent.core.idempotency import call_id_for_key, fingerprint
+from toolagent.core.idempotency import call_id_for_key, call_id_of_workflow, fingerprint
 from toolagent.core.results import IDEMPOTENCY_CONFLICT, failed, reason_of, task_state_of
 
 __all__ = ["ToolAgentClient", "is_away"]
@@ -86,14 +86,20 @@ class ToolAgentClient:
             if error.status is RPCStatusCode.NOT_FOUND:
                 return None
             raise self._pending(call_id, error) from error
+        if call_id_of_workflow(description.id, description.raw_description.workflow_execution_info.first_run_id) != call_id:
+            return None  # its owner has used the id again, for another call
         view = (await view_of(description, self._client.data_converter)).model_copy(update={"task_id": call_id})
         if view.ended_at is None:
             return view
         result = await self.result(handle.id, view.tool_id or "")
+        if result.call_id != call_id or description.status is not WorkflowExecutionStatus.COMPLETED:
+            result = result.model_copy(update={"call_id": call_id, "executed_at": view.ended_at})
         return view.model_copy(update={"result": result, "status": task_state_of(result)})
 
     async def cancel(self, call_id: str, workflow_id: str | None = None) -> bool:
         """Ask a call to end; False when Temporal does not know it. One that has ended stays as it is. Raises AnswerPendingError."""
+        if workflow_id is not None and await self.task(call_id, workflow_id) is None:
+            return False
         try:
             await self._handle(workflow_id or call_id).cancel(rpc_timeout=START_TIMEOUT)
         except RPCError as error:

@@ -1,9 +1,10 @@
 """Where a tool's implementation lives: a union tagged by `type` (seeds 000 §8.2, 001 §1.3, 004 §2.2.2)."""
 
+import re
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import SecretName, ToolId
@@ -23,6 +24,8 @@ __all__ = [
 ]
 
 HttpMethod = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+
+_AUTHORITY = re.compile(r"[^:]*://([^/?#]*)")
 
 
 class BackendRuntime(StrEnum):
@@ -76,6 +79,15 @@ class RemoteSource(HttpSource):
     remote_api_key: Annotated[SecretName | None, Field(description="The name of a secret, `secret:NAME`; never the key itself.")] = None
     auth_header: str = "Authorization"
     auth_scheme: Annotated[str, Field(description="Written before the key; empty sends the key alone.")] = "Bearer"
+
+    @field_validator("remote_url")
+    @classmethod
+    def _carries_no_secret(cls, value: str) -> str:
+        authority = _AUTHORITY.match(value)
+        if authority and "@" in authority[1]:
+            # The URL itself is not repeated: it holds what must not be written down.
+            raise ValueError("a user name or password does not belong in the URL: name a secret in `remote_api_key`")
+        return value
 
 
 class ScriptSource(Contract):

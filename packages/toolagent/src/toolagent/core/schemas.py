@@ -1,23 +1,54 @@
 """What follows from a JSON Schema besides validation: defaults, file paths, secrets."""
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Literal
 
 from pydantic import JsonValue
 
 from toolagent.contracts.manifest import JsonSchema
 
-__all__ = ["FILE_PATH", "MASK", "map_values", "mask_secrets", "mentions_format", "values_of_format", "with_defaults"]
+__all__ = [
+    "FILE_PATH",
+    "FOLLOWED",
+    "MASK",
+    "has_meaning",
+    "map_values",
+    "mask_secrets",
+    "mentions_format",
+    "values_of_format",
+    "with_defaults",
+]
 
 FILE_PATH = "file-path"
 """The `format` of strings that name a file (issue vocabulary; JSON Schema leaves formats open)."""
 
 MASK = "***"
 
-_MAX_DEPTH = 32
+FOLLOWED: Mapping[str, Literal["one", "list", "named"]] = {
+    "properties": "named",
+    "patternProperties": "named",
+    "additionalProperties": "one",
+    "prefixItems": "list",
+    "items": "one",
+    "allOf": "list",
+    "anyOf": "list",
+    "oneOf": "list",
+    "if": "one",
+    "then": "one",
+    "else": "one",
+    "dependentSchemas": "named",
+}
+"""The keywords whose schemas we follow, and whether each holds one, a list of them or some by name."""
+
+_SAME_VALUE = frozenset({"allOf", "anyOf", "oneOf", "if", "then", "else", "dependentSchemas"})
 
 
 def with_defaults(schema: JsonSchema, params: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """The parameters with every default of the schema filled in, also inside objects that are there."""
+    """The parameters with every default of the schema filled in, also inside objects that are there.
+
+    Follows `properties` and `allOf`: what the other keywords say may not apply.
+    """
     filled = dict(params)
     for name, property_schema in _objects(schema.get("properties")):
         if name not in filled and "default" in property_schema:
@@ -25,16 +56,18 @@ def with_defaults(schema: JsonSchema, params: dict[str, JsonValue]) -> dict[str,
         value = filled.get(name)
         if isinstance(value, dict):
             filled[name] = with_defaults(property_schema, value)
+    for branch in _schemas(schema.get("allOf")):
+        filled = with_defaults(branch, filled)
     return filled
 
 
 def values_of_format(schema: JsonSchema, value: JsonValue, name: str) -> Iterator[tuple[str, str]]:
     """Every string in the value whose schema has that `format`, with its JSON path."""
-    found: list[tuple[str, str]] = []
+    found: dict[tuple[str, str], None] = {}
 
     def note(path: str, text: str, schema: JsonSchema) -> str:
         if schema.get("format") == name:
-            found.append((path, text))
+            found[path, text] = None
         return text
 
     map_values(schema, value, note)
@@ -52,60 +85,97 @@ def mentions_format(schema: JsonValue, name: str) -> bool:
             return False
 
 
+def has_meaning(schema: JsonSchema) -> bool:
+    """Whether this very part of a schema says more than what is valid: that a value names a file, or is a secret."""
+    return schema.get("format") == FILE_PATH or _is_secret(schema)
+
+
 def mask_secrets(schema: JsonSchema, params: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """The parameters with those masked whose schema says `writeOnly` or `format: password`."""
+    """The parameters with those masked, whatever their type, whose schema says `writeOnly` or `format: password`."""
 
-    def mask(_path: str, text: str, schema: JsonSchema) -> str:
-        return MASK if schema.get("writeOnly") is True or schema.get("format") == "password" else text
+    def mask(_path: str, value: JsonValue, schema: JsonSchema) -> JsonValue:
+        return MASK if _is_secret(schema) else value
 
-    masked = map_values(schema, params, mask)
+    # Params that are secret as a whole are masked one by one: a record's params are an object.
+    whole = [schema, *_branches(schema)]
+    if any(map(_is_secret, whole)):
+        return dict.fromkeys(params, MASK)
+    masked = _map([schema], params, mask, "$")
     return masked if isinstance(masked, dict) else {}
 
 
 def map_values(schema: JsonSchema, value: JsonValue, change: Callable[[str, str, JsonSchema], str]) -> JsonValue:
-    """The value with every string replaced by `change(path, string, its schema)`.
+    """The value with every string that the schema speaks of replaced by `change(path, string, its schema)`, each at most once.
 
-    Follows `properties`, `additionalProperties`, `items`, `prefixItems` and the branches of `allOf`, `anyOf` and `oneOf`.
+    Follows the keywords in `FOLLOWED`, whether or not the value fits a branch; a schema with references has to be written out first.
     """
-    return _map(schema, value, change, "$", _MAX_DEPTH)
+
+    def change_text(path: str, value: JsonValue, schema: JsonSchema) -> JsonValue:
+        return change(path, value, schema) if isinstance(value, str) else value
+
+    return _map([schema], value, change_text, "$")
 
 
-def _map(schema: JsonSchema, value: JsonValue, change: Callable[[str, str, JsonSchema], str], path: str, depth: int) -> JsonValue:
-    if depth == 0:
+def _map(schemas: list[JsonSchema], value: JsonValue, change: Callable[[str, JsonValue, JsonSchema], JsonValue], path: str) -> JsonValue:
+    """`schemas` are all that apply to the value. The walk is no deeper than they are, since each step takes a part of them."""
+    applicable = [part for schema in schemas for part in (schema, *_branches(schema))]
+    if not any(applicable):
         return value
+    for schema in applicable:
+        changed = change(path, value, schema)
+        if changed != value:
+            return changed
     match value:
-        case str():
-            value = change(path, value, schema)
         case dict():
-            value = {key: _map(_property(schema, key), item, change, f"{path}.{key}", depth - 1) for key, item in value.items()}
+            return {key: _map(_of_property(applicable, key), item, change, f"{path}.{key}") for key, item in value.items()}
         case list():
-            value = [_map(_item(schema, index), item, change, f"{path}[{index}]", depth - 1) for index, item in enumerate(value)]
+            return [_map(_of_item(applicable, index), item, change, f"{path}[{index}]") for index, item in enumerate(value)]
         case _:
             return value
-    for branch in _branches(schema):
-        value = _map(branch, value, change, path, depth - 1)
-    return value
 
 
-def _property(schema: JsonSchema, name: str) -> JsonSchema:
-    properties = schema.get("properties")
-    if isinstance(properties, dict) and isinstance(found := properties.get(name), dict):
-        return found
-    return _as_schema(schema.get("additionalProperties"))
+def _of_property(schemas: list[JsonSchema], name: str) -> list[JsonSchema]:
+    return [found for schema in schemas for found in _properties(schema, name)]
 
 
-def _item(schema: JsonSchema, index: int) -> JsonSchema:
+def _properties(schema: JsonSchema, name: str) -> Iterator[JsonSchema]:
+    """By its name and by every pattern that it matches; `additionalProperties` when there is neither."""
+    properties, patterns = schema.get("properties"), schema.get("patternProperties")
+    found = [properties[name]] if isinstance(properties, dict) and name in properties else []
+    if isinstance(patterns, dict):
+        found += [part for pattern, part in patterns.items() if _matches(pattern, name)]
+    yield from (part for part in found or [schema.get("additionalProperties")] if isinstance(part, dict))
+
+
+def _matches(pattern: str, name: str) -> bool:
+    """A pattern that Python reads otherwise than JSON Schema counts as matching: what may be a secret is taken for one."""
+    try:
+        return re.search(pattern, name) is not None
+    except re.error:
+        return True
+
+
+def _of_item(schemas: list[JsonSchema], index: int) -> list[JsonSchema]:
+    return [found for schema in schemas if isinstance(found := _item(schema, index), dict)]
+
+
+def _item(schema: JsonSchema, index: int) -> JsonValue:
     prefix = schema.get("prefixItems")
-    if isinstance(prefix, list) and index < len(prefix):
-        return _as_schema(prefix[index])
-    return _as_schema(schema.get("items"))
+    return prefix[index] if isinstance(prefix, list) and index < len(prefix) else schema.get("items")
 
 
 def _branches(schema: JsonSchema) -> Iterator[JsonSchema]:
-    for keyword in ("allOf", "anyOf", "oneOf"):
-        branches = schema.get(keyword)
-        if isinstance(branches, list):
-            yield from (branch for branch in branches if isinstance(branch, dict))
+    """What else may apply to the same value."""
+    for keyword, kind in FOLLOWED.items():
+        if keyword in _SAME_VALUE and keyword in schema:
+            value = schema[keyword]
+            for branch in _schemas([*value.values()] if kind == "named" and isinstance(value, dict) else value):
+                yield branch
+                yield from _branches(branch)
+
+
+def _schemas(value: JsonValue) -> Iterator[JsonSchema]:
+    yield from (item for item in (value if isinstance(value, list) else [value]) if isinstance(item, dict))
 
 
 def _objects(value: JsonValue) -> Iterator[tuple[str, JsonSchema]]:
@@ -113,5 +183,5 @@ def _objects(value: JsonValue) -> Iterator[tuple[str, JsonSchema]]:
         yield from ((name, item) for name, item in value.items() if isinstance(item, dict))
 
 
-def _as_schema(value: JsonValue) -> JsonSchema:
-    return value if isinstance(value, dict) else {}
+def _is_secret(schema: JsonSchema) -> bool:
+    return schema.get("writeOnly") is True or schema.get("format") == "password"

@@ -76,10 +76,13 @@ class FakeToolAgentClient:
         self._insist_on_presence(call_id, tool_id)
         return await asyncio.shield(self._started[call_id].end)
 
-    async def task(self, call_id: str) -> TaskView | None:
-        """How far a call is; None when it was not started here. Raises AnswerPendingError while away."""
+    async def task(self, call_id: str, workflow_id: str | None = None) -> TaskView | None:
+        """How far a call is; None when it was not started here. Raises AnswerPendingError while away.
+
+        `workflow_id` is the id it was started under, where that is not the call id.
+        """
         self._insist_on_presence(call_id)
-        started = self._started.get(call_id)
+        started = self._started.get(workflow_id or call_id)
         if started is None:
             return None
         view = TaskView(task_id=call_id, status=TaskState.RUNNING, tool_id=started.call.tool_id, started_at=started.at)
@@ -88,10 +91,10 @@ class FakeToolAgentClient:
         result = started.end.result()
         return view.model_copy(update={"status": task_state_of(result), "ended_at": datetime.now(UTC), "result": result})
 
-    async def cancel(self, call_id: str) -> bool:
-        """Ask a call to end; False when it was not started here. Raises AnswerPendingError while away."""
+    async def cancel(self, call_id: str, workflow_id: str | None = None) -> bool:
+        """Ask a call to end; False when it was not started here. `workflow_id` as in `task`. Raises AnswerPendingError while away."""
         self._insist_on_presence(call_id)
-        started = self._started.get(call_id)
+        started = self._started.get(workflow_id or call_id)
         if started is not None and not started.end.done():
             error = ToolError(type=ErrorType.CANCELLED, message="The call was cancelled.")
             started.end.set_result(failed(call_id, started.call.tool_id, error, datetime.now(UTC)))

@@ -1,0 +1,194 @@
+"""Schemas whose references are written out, so that whoever walks a value along its schema meets every part of it."""
+
+from collections.abc import Iterator, Mapping
+from urllib.parse import unquote
+
+from pydantic import JsonValue
+
+from toolagent.contracts.manifest import JsonSchema
+from toolagent.core.schemas import FOLLOWED, has_meaning
+
+__all__ = ["SchemaNotFollowedError", "written_out"]
+
+_MAX_PARTS = 20_000
+_MAX_DEPTH = 100
+_MAX_CHAIN = 20
+_DEFINITIONS = ("$defs", "definitions")
+_DATA = ("default", "examples", "enum", "const")
+"""Their values are no schemas."""
+_NOT_FOLLOWED = frozenset(
+    {
+        "$ref",
+        "$dynamicRef",
+        "not",
+        "contains",
+        "propertyNames",
+        "unevaluatedProperties",
+        "unevaluatedItems",
+        "contentSchema",
+        "dependencies",
+        "additionalItems",
+    }
+)
+_REMARKS = frozenset({"title", "description", "default", "examples", "deprecated", "$comment"})
+"""What may stand beside a reference without changing what is valid."""
+
+
+class SchemaNotFollowedError(ValueError):
+    """`path` leads to a part that speaks of files or secrets and cannot be followed, or to one that is too large."""
+
+    def __init__(self, path: str, message: str) -> None:
+        super().__init__(message)
+        self.path = path
+
+
+def written_out(schema: JsonSchema) -> JsonSchema:
+    """The schema with every reference into itself replaced by what it refers to; the order of keys stays.
+
+    A reference that leads back into itself stays, and is harmless where no file path or secret is behind it.
+    Raises SchemaNotFollowedError.
+    """
+    _insist_on_depth(schema)
+    result = _WrittenOut(schema).result() if any("$ref" in part for part in _parts(schema)) else schema
+    _insist_on_followed(schema, result, "$")
+    return result
+
+
+class _WrittenOut:
+    def __init__(self, root: JsonSchema) -> None:
+        self._root = root
+        self._left = _MAX_PARTS
+        # A part with an id of its own would have references relative to it.
+        self._resolves = not any("$id" in part for part in _parts(root) if part is not root)
+
+    def result(self) -> JsonSchema:
+        written = self._schema({key: value for key, value in self._root.items() if key not in _DEFINITIONS}, ("#",), "$")
+        if any("$ref" in part or "$dynamicRef" in part for part in _parts(written)):
+            return {**written, **{key: self._root[key] for key in _DEFINITIONS if key in self._root}}
+        return written
+
+    def _schema(self, schema: JsonSchema, within: tuple[str, ...], path: str) -> JsonSchema:
+        self._left -= 1
+        if self._left < 0 or len(within) > _MAX_CHAIN or path.count(".") > _MAX_DEPTH:
+            raise SchemaNotFollowedError(path, "With its references written out, the schema is too large.")
+        reference = schema.get("$ref")
+        if isinstance(reference, str) and reference not in within and (found := self._target(reference)) is not None:
+            beside = {key: value for key, value in schema.items() if key != "$ref"}
+            target = self._schema(found, (*within, reference), path)
+            if beside.keys() <= _REMARKS:
+                return {**target, **beside}
+            also = beside.get("allOf")
+            return self._values({**beside, "allOf": [*(also if isinstance(also, list) else []), target]}, within, path)
+        return self._values(schema, within, path)
+
+    def _values(self, schema: JsonSchema, within: tuple[str, ...], path: str) -> JsonSchema:
+        return {key: self._keyword(key, value, within, f"{path}.{key}") for key, value in schema.items()}
+
+    def _keyword(self, keyword: str, value: JsonValue, within: tuple[str, ...], path: str) -> JsonValue:
+        if keyword in _DATA:
+            return value
+        if FOLLOWED.get(keyword) == "named" and isinstance(value, dict):
+            return {name: self._value(part, within, f"{path}.{name}") for name, part in value.items()}
+        return self._value(value, within, path)
+
+    def _value(self, value: JsonValue, within: tuple[str, ...], path: str) -> JsonValue:
+        match value:
+            case dict():
+                return self._schema(value, within, path)
+            case list():
+                return [self._value(item, within, f"{path}[{index}]") for index, item in enumerate(value)]
+            case _:
+                return value
+
+    def _target(self, reference: str) -> JsonSchema | None:
+        return _target(self._root, reference) if self._resolves else None
+
+
+def _target(root: JsonSchema, reference: str) -> JsonSchema | None:
+    """What a JSON pointer (`#`, `#/$defs/x`) leads to; None for references of other kinds."""
+    if reference != "#" and not reference.startswith("#/"):
+        return None
+    found: JsonValue = root
+    for step in reference.split("/")[1:]:
+        key = unquote(step).replace("~1", "/").replace("~0", "~")
+        match found:
+            case dict():
+                found = found.get(key)
+            case list() if key.isdecimal() and int(key) < len(found):
+                found = found[int(key)]
+            case _:
+                return None
+    return found if isinstance(found, dict) else None
+
+
+def _insist_on_depth(schema: JsonSchema) -> None:
+    """So that everything else here may recurse."""
+    level: list[JsonValue] = [schema]
+    for _ in range(_MAX_DEPTH):
+        level = [inner for outer in level for inner in _inside(outer)]
+        if not level:
+            return
+    raise SchemaNotFollowedError("$", f"The schema is nested more than {_MAX_DEPTH} levels deep.")
+
+
+def _inside(value: JsonValue) -> list[JsonValue]:
+    match value:
+        case dict():
+            return [*value.values()]
+        case list():
+            return value
+        case _:
+            return []
+
+
+def _insist_on_followed(original: JsonSchema, schema: JsonValue, path: str) -> None:
+    match schema:
+        case list():
+            for index, item in enumerate(schema):
+                _insist_on_followed(original, item, f"{path}[{index}]")
+        case dict():
+            for keyword, value in schema.items():
+                _insist_on_keyword(original, keyword, value, f"{path}.{keyword}")
+        case _:
+            pass
+
+
+def _insist_on_keyword(original: JsonSchema, keyword: str, value: JsonValue, path: str) -> None:
+    kind = FOLLOWED.get(keyword)
+    if keyword in _NOT_FOLLOWED:
+        behind: JsonValue = {keyword: value} if keyword in {"$ref", "$dynamicRef"} else value
+        if _has_meaning_behind(original, behind, set()):
+            raise SchemaNotFollowedError(path, f"A file path or a secret behind {keyword!r} cannot be followed here; say it without.")
+    elif kind == "named" and isinstance(value, dict):
+        for name, part in value.items():
+            _insist_on_followed(original, part, f"{path}.{name}")
+    elif kind is not None:
+        _insist_on_followed(original, value, path)
+
+
+def _has_meaning_behind(root: JsonSchema, value: JsonValue, seen: set[str]) -> bool:
+    return any(has_meaning(part) or _refers_to_meaning(root, part, seen) for part in _parts(value))
+
+
+def _refers_to_meaning(root: JsonSchema, part: Mapping[str, JsonValue], seen: set[str]) -> bool:
+    for reference in (part.get("$ref"), part.get("$dynamicRef")):
+        if isinstance(reference, str) and reference not in seen:
+            seen.add(reference)
+            # Where a reference of another kind leads is not known: perhaps anywhere.
+            if _has_meaning_behind(root, _target(root, reference) or root, seen):
+                return True
+    return False
+
+
+def _parts(value: JsonValue) -> Iterator[JsonSchema]:
+    """Every object in a document, itself included, without recursion: it may be deep."""
+    waiting: list[JsonValue] = [value]
+    while waiting:
+        match waiting.pop():
+            case dict() as part:
+                yield part
+                waiting.extend(part.values())
+            case list() as items:
+                waiting.extend(items)
+            case _:
+                pass

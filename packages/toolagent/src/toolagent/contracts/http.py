@@ -1,0 +1,177 @@
+"""What the front door answers over HTTP, for it and for its clients."""
+
+from typing import Literal
+
+from pydantic import Field, JsonValue
+
+from toolagent.contracts.calls import ToolError
+from toolagent.contracts.contract import Contract
+from toolagent.contracts.manifest import JsonSchema, ToolGroup, ToolManifest, ToolStatus
+from toolagent.contracts.records import CatalogFault, Event
+from toolagent.contracts.routes import RunState, ToolRoute
+from toolagent.contracts.sources import BackendRuntime, HttpMethod, ToolSource
+from toolagent.contracts.tasks import TaskState, TaskView
+
+__all__ = [
+    "FoundTool",
+    "Health",
+    "ListedTool",
+    "Matches",
+    "Parameter",
+    "Problem",
+    "ProblemField",
+    "RuntimeCount",
+    "Selection",
+    "StoppedTool",
+    "Task",
+    "TaskAccepted",
+    "ToolDestroyed",
+    "ToolDetail",
+    "ToolListing",
+    "ToolStarted",
+    "ToolStates",
+]
+
+
+class Health(Contract):
+    """Each check is `ok` or the reason why not."""
+
+    status: Literal["ok", "unavailable"]
+    checks: dict[str, str]
+
+
+class RuntimeCount(Contract):
+    """One of the three backend runtimes, and how many tools it has."""
+
+    backend_runtime: BackendRuntime
+    name: str
+    tool_count: int
+
+
+class ListedTool(Contract):
+    """One line of the list of tools."""
+
+    tool_id: str
+    name: str
+    description: str
+    category: str
+    backend_runtime: BackendRuntime
+    group_ids: tuple[str, ...]
+    state: RunState
+    status: ToolStatus
+    version: str
+    tags: tuple[str, ...]
+
+
+class ToolListing(Contract):
+    """All tools there are (seed 000 §4.1), and what of the catalog could not be used."""
+
+    backend_runtimes: tuple[RuntimeCount, ...]
+    groups: tuple[ToolGroup, ...]
+    tools: tuple[ListedTool, ...]
+    catalog_faults: tuple[CatalogFault, ...]
+
+
+class ToolDetail(ToolManifest):
+    """A tool, where it can be run from and how it runs now."""
+
+    sources: tuple[ToolSource, ...]
+    route: ToolRoute
+
+
+class ToolStates(Contract):
+    """How each tool runs (seed 001 §7); a tool that runs on several hosts has one entry for each."""
+
+    tools: tuple[ToolRoute, ...]
+
+
+class Parameter(Contract):
+    """One parameter of a tool; `type` lists its JSON types, `any` when the schema does not say."""
+
+    name: str
+    type: str
+    description: str
+    required: bool
+
+
+class FoundTool(Contract):
+    """A tool as a search shows it (seed 001 §7). What its source or its state does not have is null."""
+
+    tool_id: str
+    name: str
+    category: str
+    description: str
+    params: tuple[Parameter, ...]
+    required_params: tuple[str, ...]
+    input_schema: JsonSchema
+    output_schema: JsonSchema
+    backend_runtime: BackendRuntime
+    host_dir: str | None
+    endpoint_path: str | None
+    http_method: HttpMethod | None
+    state: RunState
+    port: int | None
+    pid: int | None
+
+
+class Matches(Contract):
+    """What a search found, the best first."""
+
+    tools: tuple[FoundTool, ...]
+    total: int
+
+
+class Selection(Contract):
+    """How a call ended, in the form of seed 001 §7."""
+
+    status: Literal["success", "error"]
+    result: JsonValue
+    error: ToolError | None
+
+
+class TaskAccepted(Contract):
+    """The call goes on; ask for it under this id."""
+
+    task_id: str
+    status: TaskState
+
+
+class Task(TaskView):
+    """How far a task is, and what has happened in it."""
+
+    events: tuple[Event, ...] = ()
+
+
+class ToolStarted(Contract):
+    tool_id: str
+    state: RunState
+    port: int | None
+    pid: int | None
+    endpoint: str | None
+
+
+class StoppedTool(Contract):
+    tool_id: str
+    state: RunState
+
+
+class ToolDestroyed(StoppedTool):
+    destroyed: Literal[True] = True
+
+
+class ProblemField(Contract):
+    """One thing that is wrong with a request, and where."""
+
+    field: str = Field(description="A dotted path into the body, or the name of a header; `body` is the whole body.")
+    message: str
+
+
+class Problem(Contract):
+    """Why a request was refused: `application/problem+json` (RFC 9457). `details` depends on `type`."""
+
+    type: str = Field(description="Names the problem for a program; one of a closed set.")
+    title: str = Field(description="Names it for a person.")
+    status: int = Field(description="The HTTP status.")
+    detail: str = Field("", description="The cause, and the remedy where there is one.")
+    errors: tuple[ProblemField, ...] = ()
+    details: JsonValue = None

@@ -15,7 +15,7 @@ __all__ = ["InvokeTool"]
 @workflow.defn(name=names.INVOKE_TOOL)
 class InvokeTool:
     @workflow.run
-    async def run(self, call: JsonValue = None) -> ToolResult:
+    async def run(self, call: JsonValue = None, *surplus: JsonValue) -> ToolResult:
         """Takes a `ToolCall` as plain JSON.
 
         Anybody may start this with anything. A typed argument that does not fit would fail the workflow task for ever; so it is
@@ -23,6 +23,8 @@ class InvokeTool:
         """
         info = workflow.info()
         call_id = call_id_of_workflow(info.workflow_id, info.first_execution_run_id)
+        if surplus:
+            return _surplus(call_id, len(surplus))
         try:
             asked = ToolCall.model_validate(call)
         except ValidationError as error:
@@ -43,6 +45,13 @@ def _malformed(call_id: str, error: ValidationError) -> ToolResult:
     message = "The input is not a ToolCall: " + "; ".join(f"{issue.path}: {issue.message}" for issue in issues[:5])
     wrong = ToolError(type=ErrorType.VALIDATION_ERROR, message=message)
     return failed(call_id, "", wrong, workflow.now(), validation_errors=issues)
+
+
+def _surplus(call_id: str, number: int) -> ToolResult:
+    wrong = ToolError(type=ErrorType.VALIDATION_ERROR, message=f"One input is taken, a ToolCall; there are {number} more.")
+    return failed(
+        call_id, "", wrong, workflow.now(), validation_errors=(ValidationIssue(path="$", message=wrong.message, keyword="input"),)
+    )
 
 
 def _key_without_its_id(call_id: str, asked: ToolCall) -> ToolResult:

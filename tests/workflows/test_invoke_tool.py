@@ -19,6 +19,7 @@ from tests.workflows.steps import Steps, cancelled
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
 from toolagent.contracts.steps import CallOutcome, CallRequest, Finished, NotRunning, Placement
+from toolagent.core.idempotency import call_id_for_key
 from workflows.invoke_tool import InvokeTool
 
 BEAT = timedelta(seconds=0.2)
@@ -117,6 +118,23 @@ async def test_input_that_is_no_call_is_answered_instead_of_failing_for_ever(tem
         result = await (await start(temporal, own, call)).result()
     assert (result.status, result.error_type) == ("error", ErrorType.VALIDATION_ERROR)
     assert result.validation_errors
+
+
+@pytest.mark.parametrize("inputs", [[], [ECHO, ECHO], [1, 2, 3]])
+async def test_more_or_fewer_inputs_than_one_are_answered_too(temporal: Client, inputs: list[JsonValue]) -> None:
+    async with running(temporal, Steps(fast=True)) as own:
+        handle = await temporal.start_workflow(
+            names.INVOKE_TOOL, args=inputs, id=f"call-{uuid.uuid4().hex}", task_queue=own, result_type=ToolResult
+        )
+        result = await asyncio.wait_for(handle.result(), 20)
+    assert (result.status, result.error_type) == ("error", ErrorType.VALIDATION_ERROR)
+
+
+async def test_a_key_that_is_not_in_the_workflow_id_is_refused(temporal: Client) -> None:
+    async with running(temporal, Steps(fast=True)) as own:
+        result = await (await start(temporal, own, {"tool_id": "echo", "idempotency_key": "k"})).result()
+    assert result.error is not None
+    assert (result.error_type, result.error.details) == (ErrorType.VALIDATION_ERROR, {"workflow_id": call_id_for_key(None, "k")})
 
 
 async def test_the_workflow_says_which_tool_it_calls_for_whom(temporal: Client) -> None:

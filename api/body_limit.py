@@ -23,6 +23,8 @@ DRAINED = 8 * 1_048_576
 """Bytes, besides twice the limit, that are read and dropped so that the client comes to reading the refusal."""
 
 _DRAIN_TIMEOUT_S = 5.0
+_PARAMS_TOO_LARGE = "The parameters of a call may have at most {} bytes of JSON (TOOL_AGENT_MAX_PARAMS_BYTES). POST /files takes files."
+_FILE_TOO_LARGE = "A file may have at most {} bytes (TOOL_AGENT_MAX_FILE_BYTES)."
 
 
 class BodyLimit:
@@ -38,15 +40,16 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         limit = self._by_path.get(scope["path"], self._default)
+        detail = _FILE_TOO_LARGE if scope["path"] in self._by_path else _PARAMS_TOO_LARGE
         announced = Headers(scope=scope).get("content-length", "")
         if announced.isdecimal() and int(announced[:20]) > limit:
             await _drain(receive, limit)
-            await refusal_response(Refusal(ProblemKind.BODY_TOO_LARGE, _detail(limit)))(scope, receive, send)
+            await refusal_response(Refusal(ProblemKind.BODY_TOO_LARGE, detail.format(limit - BODY_SLACK)))(scope, receive, send)
             return
-        await self._app(scope, _bounded(receive, limit), send)
+        await self._app(scope, _bounded(receive, limit, detail.format(limit - BODY_SLACK)), send)
 
 
-def _bounded(receive: Receive, limit: int) -> Receive:
+def _bounded(receive: Receive, limit: int, detail: str) -> Receive:
     taken = 0
 
     async def bounded() -> Message:
@@ -57,7 +60,7 @@ def _bounded(receive: Receive, limit: int) -> Receive:
             if message.get("more_body"):
                 await _drain(receive, limit)
             # FastAPI lets nothing but this type out of the reading of a body.
-            raise HTTPException(STATUS[ProblemKind.BODY_TOO_LARGE], _detail(limit))
+            raise HTTPException(STATUS[ProblemKind.BODY_TOO_LARGE], detail)
         return message
 
     return bounded
@@ -73,7 +76,3 @@ async def _drain(receive: Receive, limit: int) -> None:
                 left -= len(message.get("body", b""))
                 if not message.get("more_body"):
                     return
-
-
-def _detail(limit: int) -> str:
-    return f"The body has more than the {limit} bytes that are taken here. POST /files takes files."

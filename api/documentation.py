@@ -67,7 +67,7 @@ _PROBLEM_MESSAGES: Mapping[ProblemKind, str] = {
     ProblemKind.MALFORMED_JSON: "The body is not JSON: trailing comma at line 1 column 22.",
     ProblemKind.MALFORMED_BODY: "Missing boundary in multipart.",
     ProblemKind.INVALID_REQUEST: "The request is not of the right form: tool: There is no such field.",
-    ProblemKind.BODY_TOO_LARGE: "The body has more than the 1114112 bytes that are taken here. POST /files takes files.",
+    ProblemKind.BODY_TOO_LARGE: "A file may have at most 67108864 bytes (TOOL_AGENT_MAX_FILE_BYTES).",
     ProblemKind.UNSUPPORTED_MEDIA_TYPE: "The Content-Type must be application/json; it is 'text/plain'.",
     ProblemKind.TASK_NOT_FOUND: "There is no task 'call-00000000'.",
     ProblemKind.FILE_NOT_FOUND: "There is no file 'file_00000000000000000000000000000000'.",

@@ -11,9 +11,9 @@ import pytest
 import pytest_asyncio
 from temporalio.client import Client
 
+from engine.runtimes.ports import free_port
 from engine.store.database import Database, migrate
 from workers.dev_server import read_config, server_command, temporal_binary
-from workers.ports import free_port
 from workers.temporal_connection import connect
 
 

@@ -15,8 +15,9 @@ from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from engine.runtimes.guardian import Guardian
 from engine.runtimes.ownership import Owner
+from engine.runtimes.ports import free_port
 from workers.failures import CannotRun
-from workers.ports import free_port, require_free
+from workers.ports import require_free
 from workers.settings import Settings
 
 __all__ = ["DevServer", "DevServerConfig", "embedded_temporal", "last_words", "read_config", "server_command", "temporal_binary"]

@@ -5,7 +5,7 @@ import socket
 
 from workers.failures import CannotRun
 
-__all__ = ["free_port", "listen", "require_free", "url_of"]
+__all__ = ["listen", "require_free", "url_of"]
 
 
 def listen(host: str, port: int, setting: str) -> socket.socket:
@@ -19,11 +19,6 @@ def listen(host: str, port: int, setting: str) -> socket.socket:
         listener.close()
         raise CannotRun(_why(host, port, setting, error)) from error
     return listener
-
-
-def free_port(host: str = "127.0.0.1") -> int:
-    with socket.create_server((host, 0)) as probe:
-        return probe.getsockname()[1]
 
 
 def require_free(host: str, port: int, setting: str) -> None:

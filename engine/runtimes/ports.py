@@ -11,10 +11,10 @@ __all__ = ["LOOPBACK", "free_port", "is_free", "listens"]
 LOOPBACK = "127.0.0.1"
 
 
-def free_port() -> int:
+def free_port(host: str = LOOPBACK) -> int:
     """A port nobody listens on now. Somebody else may take it before it is used."""
     with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
+        probe.bind((host, 0))
         return int(probe.getsockname()[1])
 
 

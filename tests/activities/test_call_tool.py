@@ -17,6 +17,7 @@ from activities.call_tool import MAX_SENDS, CallTool
 from engine.calls.file_parameters import FileParameters
 from engine.registry.registry import ToolRegistry
 from engine.runtimes.http_exchange import HttpExchange
+from engine.runtimes.ports import free_port
 from engine.runtimes.remote import RemoteRuntime
 from engine.runtimes.supervisor import Supervisor
 from engine.store.calls import CallTable
@@ -29,7 +30,6 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import RemoteSource
 from toolagent.contracts.steps import CallOutcome, CallPlan, CallRequest, Finished, Placement
-from workers.ports import free_port
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
 

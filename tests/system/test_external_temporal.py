@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.runtimes.ports import free_port
 from tests.system.conftest import MakeService
 from tests.system.effects import count_of, wait_for_effect
 from tests.system.service_process import ROOT, ServiceProcess, run_tool
@@ -15,7 +16,6 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.idempotency import call_id_for_key
 from workers.dev_server import read_config, server_command, temporal_binary
-from workers.ports import free_port
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from engine.runtimes.ports import free_port
 from tests.system.leftovers import processes_of
 from tests.system.service_process import ServiceProcess, child_environment
-from workers.ports import free_port
 
 pytestmark = pytest.mark.timeout(180)
 

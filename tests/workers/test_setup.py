@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from engine.runtimes.ports import free_port
 from workers.dev_server import read_config
 from workers.failures import CannotRun
 from workers.front_door import bound_socket
-from workers.ports import free_port, listen
+from workers.ports import listen
 from workers.secrets import SecretSource
 from workers.settings import Settings
 from workers.state import owned_state

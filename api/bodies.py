@@ -40,7 +40,11 @@ class RunToolBody(ToolCall):
         {"tool_id": "echo", "params": {"message": "hello"}, "mode": "async", "idempotency_key": "order-17", "timeout_s": 10},
     )
 
-    version: Annotated[str | None, Field(max_length=64, description="An exact version; unset: the active one."), _Plain] = None
+    version: Annotated[
+        str | None,
+        Field(max_length=64, description="An exact version or a range (`^1.2`, `~1.2.3`, `>=1.2 <2`); unset: the active one."),
+        _Plain,
+    ] = None
     mode: Annotated[CallMode, Field(strict=False)] = CallMode.SYNC
     caller: CallerBody = CallerBody()  # pyright: ignore[reportIncompatibleVariableOverride] - frozen, so narrowing is sound
 

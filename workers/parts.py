@@ -9,6 +9,7 @@ from activities.settle import Settle
 from api.ports import Check, Doors, Limits
 from engine.calls.admission import Admissions, CallLimits
 from engine.calls.file_parameters import FileParameters
+from engine.calls.placements import Placements
 from engine.calls.settlement import Settlements
 from engine.registry.catalog import CatalogImport
 from engine.registry.registry import ToolRegistry
@@ -67,16 +68,15 @@ def activities_of(
 ) -> Activities:
     """What this host can do."""
     files = FileParameters(store.files, settings.files_folder.absolute())
+    placements = Placements(state.host, frozenset(settings.bucket_limits))
     limits = CallLimits(
-        host=state.host,
-        buckets=frozenset(settings.bucket_limits),
         executable=executable,
         max_params_bytes=settings.max_params_bytes,
         start_timeout_s=settings.tool_start_timeout_s,
         queue_timeout_s=settings.queue_timeout_s,
     )
     return Activities(
-        admit=Admit(Admissions(store.registry, store.calls, files, limits), supervisor),
+        admit=Admit(Admissions(store.registry, store.calls, files, placements, limits), supervisor),
         call=CallTool(
             store.registry,
             supervisor,

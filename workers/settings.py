@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -18,6 +18,7 @@ _RESERVED_QUEUES = (TASK_QUEUE, "control")
 
 Port = Annotated[int, Field(ge=0, le=65535)]
 Seconds = Annotated[float, Field(gt=0)]
+ContentStoreKind = Literal["folder", "database", "s3"]
 
 
 class Settings(BaseSettings):
@@ -39,7 +40,12 @@ class Settings(BaseSettings):
         1_048_576
     )
     max_file_bytes: Annotated[int, Field(ge=1, description="Bytes a file may have.")] = 64 * 1_048_576
-    max_result_bytes: Annotated[int, Field(ge=1024, le=1_310_720, description="Bytes of JSON a tool's answer may have.")] = 1_048_576
+    max_result_bytes: Annotated[int, Field(ge=1024, le=1_073_741_824, description="Bytes of JSON a tool's answer may have.")] = (
+        64 * 1_048_576
+    )
+    inline_result_bytes: Annotated[
+        int, Field(ge=1024, le=1_048_576, description="Bytes of JSON up to which an answer is in the result; larger ones become files.")
+    ] = 256 * 1024
 
     # Temporal
     temporal_address: Annotated[str | None, Field(description="`host:port` of a server of your own; unset: the embedded one.")] = None
@@ -55,7 +61,27 @@ class Settings(BaseSettings):
 
     # State
     state_dir: Annotated[Path, Field(description="Where everything is kept that is not in the database.")] = Path(".state")
-    database_url: Annotated[str | None, Field(description="SQLAlchemy URL; unset: SQLite in the state directory.")] = None
+    database_url: Annotated[
+        str | None, Field(description="SQLAlchemy URL, `postgresql+asyncpg://…` for several hosts; unset: SQLite in the state directory.")
+    ] = None
+    database_pool_size: Annotated[int, Field(ge=1, le=200, description="Connections to the database that are kept, per process.")] = 10
+    content_store: Annotated[
+        ContentStoreKind, Field(description="Where files are kept: `folder` (of the state directory), `database` or `s3`.")
+    ] = "folder"
+    s3_bucket: Annotated[str | None, Field(description="Bucket of the content store; its keys are the secrets below.")] = None
+    s3_prefix: Annotated[str, Field(description="Put before the names of its objects.")] = ""
+    s3_endpoint: Annotated[str | None, Field(description="URL of a server that speaks S3; unset: Amazon's.")] = None
+    s3_region: Annotated[str, Field(description="Its region.")] = "us-east-1"
+    file_retention_hours: Annotated[
+        float, Field(ge=26, description="After how long an unused file is removed; one that a record or a version names stays.")
+    ] = 168.0
+    host_id: Annotated[
+        str | None,
+        Field(pattern=r"^[a-z][a-z0-9-]{0,62}$", description="Name of this host; unset: one is made and kept in the state directory."),
+    ] = None
+    host_heartbeat_s: Annotated[Seconds, Field(description="How often a host says that it is there.")] = 2.0
+    host_lease_s: Annotated[Seconds, Field(description="After how long without that it counts as dead.")] = 10.0
+    catalog_watch: Annotated[bool, Field(description="Import the catalog files again when they change.")] = True
     data_dir: Annotated[Path, Field(description="The catalog: `registry.json`, `sources.json`, `groups.json` and the tools' folders.")] = (
         Path("data")
     )

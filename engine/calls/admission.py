@@ -9,6 +9,7 @@ from pydantic import JsonValue
 from engine.calls.endings import events_of
 from engine.calls.file_parameters import FileParameters, FileRefused
 from engine.calls.lookup import ToolLookup
+from engine.calls.placements import Placements
 from engine.store.calls import CallTable
 from engine.store.clock import now
 from engine.validation.schemas import issues_of
@@ -17,7 +18,7 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolStatus
 from toolagent.contracts.records import CallRecord
 from toolagent.contracts.steps import Admission, AdmitRequest, Admitted, Answered, CallPlan, Placement, PlaceRequest
-from toolagent.core.dispatch import is_fast, placement_of, timeout_of
+from toolagent.core.dispatch import is_fast, timeout_of
 from toolagent.core.idempotency import fingerprint
 from toolagent.core.results import IDEMPOTENCY_CONFLICT, TOO_LARGE, failed, reason_of
 from toolagent.core.schemas import with_defaults
@@ -32,8 +33,6 @@ IsRunning = Callable[[ToolEntry], bool]
 class CallLimits:
     """What the operator allows. Times in seconds, sizes in bytes of JSON."""
 
-    host: str
-    buckets: Collection[str]
     executable: Collection[str]
     max_params_bytes: int
     start_timeout_s: float
@@ -52,8 +51,9 @@ class Refused(Exception):
 class Admissions:
     """Decides about calls. Writes only how refused ones ended, keyed by the call id, so it may be asked again."""
 
-    def __init__(self, lookup: ToolLookup, calls: CallTable, files: FileParameters, limits: CallLimits) -> None:
+    def __init__(self, lookup: ToolLookup, calls: CallTable, files: FileParameters, placements: Placements, limits: CallLimits) -> None:
         self._lookup = lookup
+        self._placements = placements
         self._calls = calls
         self._files = files
         self._limits = limits
@@ -75,12 +75,12 @@ class Admissions:
             if reason_of(result) != IDEMPOTENCY_CONFLICT:
                 await self._calls.settle(_record_of_refused(request, mark), result, events_of(result, started=False))
             return Answered(result=result)
-        return Admitted(plan=self._plan(request, entry, params, mark, is_running))
+        return Admitted(plan=await self._plan(request, entry, params, mark, is_running))
 
     async def place(self, request: PlaceRequest) -> Placement:
-        """Where to wait now. The host that decides this is alive, which is all that is known of any."""
+        """Where to wait now."""
         entry = await self._lookup.entry(request.plan.tool_id, request.plan.version)
-        return placement_of(entry, self._limits.buckets, self._limits.host) if entry else request.plan.placement
+        return await self._placements.choose(entry, request.plan.placement.host) if entry else request.plan.placement
 
     async def _earlier(self, call_id: str, mark: str) -> ToolResult | None:
         record = await self._calls.get(call_id)
@@ -138,7 +138,9 @@ class Admissions:
             raise Refused(refusal.error, refusal.issues) from refusal
         return params
 
-    def _plan(self, request: AdmitRequest, entry: ToolEntry, params: dict[str, JsonValue], mark: str, is_running: IsRunning) -> CallPlan:
+    async def _plan(
+        self, request: AdmitRequest, entry: ToolEntry, params: dict[str, JsonValue], mark: str, is_running: IsRunning
+    ) -> CallPlan:
         manifest = entry.manifest
         timeout_s = timeout_of(request.call, manifest)
         return CallPlan(
@@ -147,7 +149,7 @@ class Admissions:
             version=manifest.version,
             params=params,
             fingerprint=mark,
-            placement=placement_of(entry, self._limits.buckets, self._limits.host),
+            placement=await self._placements.choose(entry),
             fast=is_fast(entry, timeout_s, running_here=is_running(entry)),
             repeatable=manifest.repeatable,
             timeout_s=timeout_s,

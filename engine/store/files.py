@@ -89,7 +89,9 @@ class FileStore:
             created_at=now(),
         )
         async with self._database.write() as connection:
-            await insert_new(connection, files, [{**file.model_dump(), "created_at": timestamp(file.created_at)}])
+            await insert_new(
+                connection, files, [{**file.model_dump(), "created_at": timestamp(file.created_at), "used_at": timestamp(file.created_at)}]
+            )
         return await self.get(file.file_id) or file
 
     def _blob(self, sha256: str) -> Path:

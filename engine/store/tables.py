@@ -1,8 +1,24 @@
 """The tables. Times are UTC ISO 8601 text with six digits of seconds, so that they sort; documents are JSON text as on the wire."""
 
-from sqlalchemy import Boolean, Column, Float, Index, Integer, MetaData, String, Table, Text
+from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, LargeBinary, MetaData, String, Table, Text
 
-__all__ = ["METADATA", "calls", "events", "faults", "files", "groups", "routes", "sources", "tool_versions", "tools"]
+__all__ = [
+    "METADATA",
+    "blob_chunks",
+    "calls",
+    "catalog_files",
+    "containers",
+    "events",
+    "faults",
+    "file_references",
+    "files",
+    "groups",
+    "hosts",
+    "routes",
+    "sources",
+    "tool_versions",
+    "tools",
+]
 
 METADATA = MetaData(
     naming_convention={"pk": "pk_%(table_name)s", "ix": "ix_%(column_0_label)s", "uq": "uq_%(table_name)s_%(column_0_name)s"},
@@ -18,6 +34,8 @@ tools = Table(
     Column("active_version", String(64), nullable=False),
     Column("category", String(64), nullable=False),
     Column("origin", String(200), nullable=False),
+    # Which catalog entry was imported last: what somebody decided here stays until the files say something new.
+    Column("imported", String(64)),
     Column("removed_at", _TIME),
     Column("updated_at", _TIME, nullable=False),
     Index("ix_tools_category", "category"),
@@ -29,6 +47,8 @@ tool_versions = Table(
     Column("tool_id", _TOOL_ID, primary_key=True),
     Column("version", String(64), primary_key=True),
     Column("manifest", Text, nullable=False),
+    # `raw` here and below: the entry as its file has it, with the keys that we do not know.
+    Column("raw", Text),
     Column("created_at", _TIME, nullable=False),
 )
 
@@ -39,6 +59,7 @@ sources = Table(
     Column("version", String(64), primary_key=True),
     Column("position", Integer, primary_key=True),
     Column("source", Text, nullable=False),
+    Column("raw", Text),
 )
 
 groups = Table(
@@ -46,6 +67,26 @@ groups = Table(
     METADATA,
     Column("group_id", _TOOL_ID, primary_key=True),
     Column("document", Text, nullable=False),
+    Column("raw", Text),
+)
+
+containers = Table(
+    "containers",
+    METADATA,
+    Column("container_id", String(128), primary_key=True),
+    Column("tool_id", _TOOL_ID, nullable=False),
+    Column("status", String(16), nullable=False),
+    Column("document", Text, nullable=False),
+    Column("raw", Text),
+)
+
+catalog_files = Table(
+    "catalog_files",
+    METADATA,
+    Column("file", String(64), primary_key=True),
+    # What stands in the file beside its entries, and the order of these.
+    Column("envelope", Text, nullable=False),
+    Column("entry_ids", Text, nullable=False),
 )
 
 routes = Table(
@@ -101,10 +142,43 @@ files = Table(
     Column("file_id", String(40), primary_key=True),
     Column("name", String(255), nullable=False),
     Column("media_type", String(127), nullable=False),
-    Column("size", Integer, nullable=False),
+    Column("size", BigInteger, nullable=False),
     Column("sha256", String(64), nullable=False),
     Column("created_at", _TIME, nullable=False),
+    # When it was put in, or last named by a call: what the sweep counts from.
+    Column("used_at", _TIME, nullable=False),
     Index("ix_files_sha256", "sha256"),
+    Index("ix_files_used_at", "used_at"),
+)
+
+file_references = Table(
+    "file_references",
+    METADATA,
+    Column("file_id", String(40), primary_key=True),
+    # `call:<call id>` or `version:<tool id>@<version>`.
+    Column("holder", String(256), primary_key=True),
+    Index("ix_file_references_holder", "holder"),
+)
+
+blob_chunks = Table(
+    "blob_chunks",
+    METADATA,
+    Column("sha256", String(64), primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("content", LargeBinary, nullable=False),
+)
+
+hosts = Table(
+    "hosts",
+    METADATA,
+    Column("host", String(64), primary_key=True),
+    # Of this life of the host's process; `origin` names the machine and the state directory.
+    Column("instance", String(64), nullable=False),
+    Column("origin", Text, nullable=False),
+    Column("buckets", Text, nullable=False),
+    Column("started_at", _TIME, nullable=False),
+    # By the clock of the database: those of the hosts may differ.
+    Column("seen_at", _TIME, nullable=False),
 )
 
 faults = Table(

@@ -9,6 +9,7 @@ from pydantic import JsonValue
 
 from engine.calls.admission import Admissions, CallLimits
 from engine.calls.file_parameters import FileParameters
+from engine.calls.placements import Placements
 from engine.calls.settlement import Settlements
 from engine.registry.registry import ToolRegistry
 from engine.store.calls import CallTable
@@ -69,8 +70,8 @@ async def desk(database: Database, tmp_path: Path) -> Desk:
     root = tmp_path / "files"
     root.mkdir()
     parameters = FileParameters(files, root)
-    limits = CallLimits("h1", ("default",), ("local", "builtin", "remote"), 2000, 60.0, 600.0)
-    admissions = Admissions(registry, calls, parameters, limits)
+    limits = CallLimits(("local", "builtin", "remote"), 2000, 60.0, 600.0)
+    admissions = Admissions(registry, calls, parameters, Placements("h1", ("default",)), limits)
 
     async def admit(tool_id: str, params: dict[str, JsonValue] | None = None, **fields: JsonValue) -> Admission:
         call = ToolCall.model_validate({"tool_id": tool_id, "params": params or {}, **fields})

@@ -70,7 +70,9 @@ class ToolCall(Contract):
 
     tool_id: ToolId
     params: dict[str, JsonValue] = {}
-    version: Annotated[str | None, Field(max_length=64, description="An exact version; unset: the active one.")] = None
+    version: Annotated[
+        str | None, Field(max_length=64, description="An exact version or a range (`^1.2`, `~1.2.3`, `>=1.2 <2`); unset: the active one.")
+    ] = None
     mode: CallMode = CallMode.SYNC
     timeout_s: Annotated[
         float | None, Field(gt=0, le=86_400, description="Seconds the call may take; never more than the tool allows.")
@@ -102,6 +104,7 @@ class ToolResult(Contract):
 
     status: Literal["success", "error"]
     result: JsonValue = None
+    is_reference: Annotated[bool, Field(description="`result` is a ResultReference to the real one, which is too large.")] = False
     error: ToolError | None = None
     error_type: ErrorType | None = None
     validation_errors: tuple[ValidationIssue, ...] = ()

@@ -58,6 +58,9 @@ class LocalSource(HttpSource):
     type: Literal["local"] = "local"
     host_dir: Annotated[str, Field(min_length=1, description="Folder of the project, relative to the data folder.")]
     internal_port: Annotated[int, Field(ge=0, le=65535, description="A fixed port; 0 takes a free one.")] = 0
+    content: Annotated[
+        str | None, Field(description="The project's files in the content store, by the id of their archive; set at import.")
+    ] = None
 
 
 class DockerSource(HttpSource):

@@ -90,6 +90,7 @@ class Finished(Contract):
 
     kind: Literal["finished"] = "finished"
     output: JsonValue = None
+    is_reference: Annotated[bool, Field(description="`output` is a ResultReference; what it stands for has been checked.")] = False
     error: ToolError | None = None
     validation_errors: tuple[ValidationIssue, ...] = ()
     execution_time: float = 0.0

@@ -1,0 +1,18 @@
+"""The versions of a tool."""
+
+from datetime import datetime
+
+from toolagent.contracts.contract import Contract
+from toolagent.contracts.manifest import ToolStatus
+
+__all__ = ["ToolVersion"]
+
+
+class ToolVersion(Contract):
+    """One version of a tool. `is_active`: calls that name none get this one; only those with `status` active can be called."""
+
+    tool_id: str
+    version: str
+    status: ToolStatus
+    is_active: bool
+    created_at: datetime

@@ -7,7 +7,7 @@ UV := .venv/bin/uv
 UV_VERSION := 0.13.8
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: help setup bootstrap demo up test check lint types contracts lock clean
+.PHONY: help setup bootstrap demo up test check lint types contracts bench chaos lock clean histories golden docs
 
 help: ## list these habits
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -49,6 +49,21 @@ types: setup
 
 contracts: setup
 	@.venv/bin/lint-imports
+
+bench: setup ## measure us beside others, in turns; ARGS="--quick" is short (see bench/README.md)
+	@exec $(PY) -m bench $(ARGS)
+
+chaos: setup ## a thousand calls under kill -9; SEED=7 repeats a plan, ARGS="--calls 60 --kills 3" is short
+	@exec $(PY) -m bench.chaos $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+histories: setup ## play every path of every workflow on a real server and record it (tests/workflows/histories)
+	@$(PY) -m tests.workflows.record
+
+golden: setup ## write what this release puts on the wire (tests/contracts/golden)
+	@$(PY) -m tests.contracts.golden
+
+docs: setup ## write what the pages take from the code: settings, command line
+	@$(PY) -m tests.docs.generated
 
 lock: ## write requirements.lock anew (hashes, no addresses)
 	@test -x $(UV) || $(MAKE) setup

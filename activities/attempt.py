@@ -6,6 +6,7 @@ from pydantic import JsonValue
 
 from activities.heartbeats import Pulse
 from engine.calls.file_parameters import FileRefused
+from engine.calls.large_results import FittedOutput
 from engine.calls.settlement import record_of
 from engine.runtimes.failures import CallFailed, RuntimeFailure
 from engine.store.calls import CallTable
@@ -52,8 +53,15 @@ class Attempt:
             self._is_mine = False
         self._sent_at = None
 
-    def answered(self, output: JsonValue, duration_s: float, active_source: int) -> Finished:
-        return Finished(output=output, execution_time=duration_s, started_at=self._sent_at, active_source=active_source, host=self._host)
+    def answered(self, fitted: FittedOutput, duration_s: float, active_source: int) -> Finished:
+        return Finished(
+            output=fitted.output,
+            is_reference=fitted.is_reference,
+            execution_time=duration_s,
+            started_at=self._sent_at,
+            active_source=active_source,
+            host=self._host,
+        )
 
     def failed(self, failure: RuntimeFailure) -> Finished:
         """What the tool did wrong, as the call's error."""
@@ -90,7 +98,9 @@ class Attempt:
         record = await self._calls.get(self._plan.call_id)
         self._sent_at = record.sent_at if record else None
         message = "An earlier attempt sent the request and its worker died. The tool may have acted; it is not asked twice."
-        return self.refused(ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details={"sent": True, "outcome": "unknown"}))
+        error = ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details={"sent": True, "outcome": "unknown"})
+        # How long it ran nobody knows; the clock it was sent by may be another machine's.
+        return self.refused(error).model_copy(update={"execution_time": 0.0})
 
     @property
     def was_sent(self) -> bool:

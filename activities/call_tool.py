@@ -9,13 +9,13 @@ from datetime import timedelta
 from pathlib import Path
 
 from pydantic import JsonValue
-from pydantic_core import to_json
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.attempt import AlreadySent, Attempt
 from activities.heartbeats import beating
 from engine.calls.file_parameters import CallFolder, FileParameters, FileRefused
+from engine.calls.large_results import FittedOutput, LargeResults, OutputRefused
 from engine.registry.registry import ToolRegistry
 from engine.runtimes.failures import CallFailed, NoSlot, RuntimeFailure
 from engine.runtimes.runtime import Progress, ToolRequest
@@ -24,7 +24,9 @@ from engine.store.calls import CallTable
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType, ToolError
 from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.manifest import JsonSchema
 from toolagent.contracts.steps import CallOutcome, CallPlan, CallRequest, Finished, NotRunning
+from toolagent.core.failures import StoreFullError, StoreUnavailableError
 
 __all__ = ["CallTool"]
 
@@ -33,6 +35,9 @@ EXPECTED = ApplicationErrorCategory.BENIGN
 
 SLOT_PAUSE = timedelta(seconds=1)
 """A call that waits for a slot of its tool gives the slot of its bucket to others in between."""
+
+STORE_PAUSES_S = (0.2, 1.0, 3.0)
+"""Between attempts to keep what a tool has made, which cannot be had again."""
 
 MAX_SENDS = 3
 """How often a repeatable tool is asked when the connection to it is lost."""
@@ -47,19 +52,19 @@ class CallTool:
         supervisor: Supervisor,
         calls: CallTable,
         files: FileParameters,
+        results: LargeResults,
         *,
         folder: Path,
         host: str,
-        max_result_bytes: int,
         slot_wait_s: float = 2.0,
     ) -> None:
         self._registry = registry
         self._supervisor = supervisor
         self._calls = calls
         self._files = files
+        self._results = results
         self._folder = folder
         self._host = host
-        self._max_result_bytes = max_result_bytes
         self._slot_wait_s = slot_wait_s  # for one of the tool's own slots; then Temporal makes the next attempt
         self._looked_after: set[asyncio.Task[Aftermath]] = set()
 
@@ -71,6 +76,11 @@ class CallTool:
         if entry is None:
             message = f"Tool {plan.tool_id!r} was removed before the call was made."
             return Finished(error=ToolError(type=ErrorType.TOOL_NOT_FOUND, message=message, details={"sent": False}))
+        return await self.make(request, entry)
+
+    async def make(self, request: CallRequest, entry: ToolEntry) -> CallOutcome:
+        """As `call_tool`, for whoever has just looked the tool up."""
+        plan = request.plan
         info = activity.info()
         async with beating() as pulse, CallFolder(self._folder, plan.call_id, entry.manifest) as folder:
             attempt = Attempt(plan, entry, self._calls, info.workflow_id or "", info.workflow_run_id or "", self._host, pulse)
@@ -82,6 +92,8 @@ class CallTool:
                 return await attempt.unknown()
             except FileRefused as refusal:
                 return attempt.file_refused(refusal)
+            except OutputRefused as refusal:
+                return attempt.refused(refusal.error, refusal.issues)
             except RuntimeFailure as failure:
                 return self._after_failure(attempt, entry, plan, failure, pulse.sends)
             except asyncio.CancelledError:
@@ -125,9 +137,20 @@ class CallTool:
             slot_timeout_s=self._slot_wait_s,
             start_timeout_s=plan.start_timeout_s,
         )
-        output = await self._files.take_in(entry.manifest.output_schema, reply.output, folder)
-        _insist_on_size(output, self._max_result_bytes)
-        return attempt.answered(output, reply.duration_s, reply.active_source)
+        fitted = await self._kept(plan, entry.manifest.output_schema, reply.output, folder)
+        return attempt.answered(fitted, reply.duration_s, reply.active_source)
+
+    async def _kept(self, plan: CallPlan, schema: JsonSchema, output: JsonValue, folder: CallFolder) -> FittedOutput:
+        """The output with its files, or itself, in the content store. It is worth some patience: the tool has run."""
+        for pause_s in (*STORE_PAUSES_S, None):
+            try:
+                taken = await self._files.take_in(schema, output, folder)
+                return await self._results.fit(plan.call_id, schema, taken)
+            except StoreUnavailableError as error:
+                if pause_s is None:
+                    raise OutputRefused(_not_kept(error, plan)) from error
+                await asyncio.sleep(pause_s)
+        raise AssertionError("The last attempt returns or raises.")
 
 
 def _is_asked_for() -> bool:
@@ -136,9 +159,10 @@ def _is_asked_for() -> bool:
     return details is not None and details.cancel_requested
 
 
-def _insist_on_size(output: JsonValue, limit: int) -> None:
-    """What is written differs from what the tool sent: `1e15` grows fourfold. Raises CallFailed."""
-    size = len(to_json(output))
-    if size > limit:
-        message = f"The tool's answer is {size} bytes of JSON; at most {limit} are taken (TOOL_AGENT_MAX_RESULT_BYTES)."
-        raise CallFailed(ErrorType.OUTPUT_VALIDATION_ERROR, message, {"size": size, "limit": limit, "outcome": "executed"})
+def _not_kept(error: StoreUnavailableError, plan: CallPlan) -> ToolError:
+    """`unavailable` invites to call again, which only a repeatable tool may be."""
+    cause = "store_full" if isinstance(error, StoreFullError) else "store_unavailable"
+    kind = ErrorType.UNAVAILABLE if plan.repeatable else ErrorType.EXECUTION_ERROR
+    return ToolError(
+        type=kind, message=f"The tool ran, but what it made could not be kept: {error}", details={"cause": cause, "outcome": "executed"}
+    )

@@ -3,7 +3,7 @@
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 
-from api.body_limit import BODY_SLACK, BodyLimit
+from api.body_limit import BODY_SLACK, MAX_BATCH_BYTES, BodyLimit
 from api.documentation import DESCRIPTION, TAGS, Documented
 from api.errors import handle_errors
 from api.pages import add_pages
@@ -18,7 +18,7 @@ def create_app(doors: Doors) -> FastAPI:
     """The HTTP interface before these doors. Raises ValueError for an empty API key."""
     if doors.api_key == "":
         raise ValueError("An empty API key protects nothing: set TOOL_AGENT_API_KEY to a long random text, or unset it.")
-    uploads = {"/files": doors.limits.max_file_bytes + BODY_SLACK}
+    large = {"/files": doors.limits.max_file_bytes + BODY_SLACK, "/run_tools": MAX_BATCH_BYTES + BODY_SLACK}
     app = Documented(
         title="Tool Agent",
         description=DESCRIPTION,
@@ -29,7 +29,7 @@ def create_app(doors: Doors) -> FastAPI:
         redoc_url=None,
         middleware=[
             Middleware(Gate, api_key=doors.api_key, allowed_hosts=doors.allowed_hosts),
-            Middleware(BodyLimit, default=doors.limits.max_params_bytes + BODY_SLACK, by_path=uploads),
+            Middleware(BodyLimit, default=doors.limits.max_params_bytes + BODY_SLACK, by_path=large),
         ],
     )
     app.state.doors = doors

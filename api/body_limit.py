@@ -14,17 +14,23 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from api.errors import STATUS, Refusal, refusal_response
 from api.problems import ProblemKind
 
-__all__ = ["BODY_SLACK", "DRAINED", "BodyLimit"]
+__all__ = ["BODY_SLACK", "DRAINED", "MAX_BATCH_BYTES", "BodyLimit"]
 
 BODY_SLACK = 65_536
 """Bytes a body may have besides what it is there for: the other fields of a call, the headers of a form's parts."""
+
+MAX_BATCH_BYTES = 1_310_720
+"""Bytes of a whole batch: it is one input of a workflow, and Temporal takes no payload above 2 MiB."""
 
 DRAINED = 8 * 1_048_576
 """Bytes, besides twice the limit, that are read and dropped so that the client comes to reading the refusal."""
 
 _DRAIN_TIMEOUT_S = 5.0
 _PARAMS_TOO_LARGE = "The parameters of a call may have at most {} bytes of JSON (TOOL_AGENT_MAX_PARAMS_BYTES). POST /files takes files."
+_BATCH_TOO_LARGE = "A batch may have at most {} bytes of JSON; make it several, or have POST /files take what is large in it."
 _FILE_TOO_LARGE = "A file may have at most {} bytes (TOOL_AGENT_MAX_FILE_BYTES)."
+
+_DETAILS = {"/files": _FILE_TOO_LARGE, "/run_tools": _BATCH_TOO_LARGE}
 
 
 class BodyLimit:
@@ -40,7 +46,7 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         limit = self._by_path.get(scope["path"], self._default)
-        detail = _FILE_TOO_LARGE if scope["path"] in self._by_path else _PARAMS_TOO_LARGE
+        detail = _DETAILS.get(scope["path"], _PARAMS_TOO_LARGE)
         announced = Headers(scope=scope).get("content-length", "")
         if announced.isdecimal() and int(announced[:20]) > limit:
             await _drain(receive, limit)

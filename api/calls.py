@@ -33,7 +33,7 @@ class _Chosen:
     call_id: str | None
 
 
-def _chosen(
+async def _chosen(
     idempotency_key: Annotated[
         IdempotencyKey | None, Header(alias="Idempotency-Key", description="The same key again is the same call, and runs once.")
     ] = None,
@@ -53,11 +53,11 @@ class TakenCall:
     call_id: str | None = None
 
 
-def _take(body: RunToolBody, doors: Behind, chosen: _Headers) -> TakenCall:
+async def _take(body: RunToolBody, doors: Behind, chosen: _Headers) -> TakenCall:
     return _taken(ToolCall.model_validate(body.model_dump()), doors, chosen)
 
 
-def _select(body: SelectToolBody, doors: Behind, chosen: _Headers) -> TakenCall:
+async def _select(body: SelectToolBody, doors: Behind, chosen: _Headers) -> TakenCall:
     return _taken(ToolCall.model_validate(body.model_dump()), doors, chosen)
 
 
@@ -79,7 +79,7 @@ async def answer(client: Calls, taken: TakenCall) -> Response:
     """202 with the task for `mode: async`, else the result. Raises ToolAgentError, which carries the result to answer with."""
     if taken.call.mode is CallMode.SYNC:
         return result_response(await client.run(taken.call, taken.call_id))
-    call_id = await client.start(taken.call, taken.call_id)
+    call_id = (await client.start(taken.call, taken.call_id)).call_id
     # Only a caller who can name a call can have started it before.
     known = await client.task(call_id) if taken.call_id or taken.call.idempotency_key else None
     task = TaskAccepted(task_id=call_id, status=known.status if known else TaskState.PENDING)

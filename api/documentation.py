@@ -71,6 +71,7 @@ _PROBLEM_MESSAGES: Mapping[ProblemKind, str] = {
     ProblemKind.UNSUPPORTED_MEDIA_TYPE: "The Content-Type must be application/json; it is 'text/plain'.",
     ProblemKind.TASK_NOT_FOUND: "There is no task 'call-00000000'.",
     ProblemKind.FILE_NOT_FOUND: "There is no file 'file_00000000000000000000000000000000'.",
+    ProblemKind.RANGE_NOT_SATISFIABLE: "The range 'bytes=99-' is beyond the end of the file, which has 10 bytes.",
 }
 _ERRORS: Mapping[Kind, JsonValue] = {
     ProblemKind.INVALID_REQUEST: [{"field": "tool", "message": "There is no such field."}],

@@ -10,7 +10,8 @@ from api.ports import Doors
 __all__ = ["Behind"]
 
 
-def _doors_of(request: Request) -> Doors:
+async def _doors_of(request: Request) -> Doors:
+    # Async, though it waits for nothing: FastAPI runs other dependencies in a thread, which costs more than all they do.
     doors: Doors = request.app.state.doors
     return doors
 

@@ -5,7 +5,7 @@ HTTPException            what FastAPI and Starlette refuse: no such route, wrong
 RequestValidationError   a body or header of the wrong form
 ControlFailedError       a tool could not be started or stopped
 ToolAgentError           a call without an ordinary end; answered with its ToolResult
-FileTooLargeError, StoreUnavailableError
+FileTooLargeError, StoreUnavailableError (the database, or where files are kept)
 Exception                ours to repair; the caller learns nothing of it
 """
 
@@ -26,7 +26,7 @@ from api.problems import Kind, ProblemKind, problem_response
 from toolagent.client.failures import ControlFailedError, ToolAgentError
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 from toolagent.contracts.http import ProblemField
-from toolagent.core.failures import FileTooLargeError, StoreUnavailableError
+from toolagent.core.failures import ContentUnavailableError, FileTooLargeError, StoreFullError, StoreUnavailableError
 from toolagent.core.results import IDEMPOTENCY_CONFLICT, TOO_LARGE, reason_of
 
 __all__ = ["REASON_STATUS", "STATUS", "Refusal", "handle_errors", "refusal_response", "result_response", "status_of"]
@@ -57,6 +57,7 @@ STATUS: Mapping[Kind, HTTPStatus] = {
     ProblemKind.METHOD_NOT_ALLOWED: HTTPStatus.METHOD_NOT_ALLOWED,
     ProblemKind.TASK_NOT_FOUND: HTTPStatus.NOT_FOUND,
     ProblemKind.FILE_NOT_FOUND: HTTPStatus.NOT_FOUND,
+    ProblemKind.RANGE_NOT_SATISFIABLE: HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE,
     ProblemKind.INTERNAL_ERROR: HTTPStatus.INTERNAL_SERVER_ERROR,
 }
 """One HTTP status for each error type (DESIGN §3) and each kind of problem."""
@@ -172,7 +173,14 @@ def _control_problem(error: ToolError) -> Response:
 
 def _store_problem(error: StoreUnavailableError) -> Response:
     _log.error("store_unavailable", reason=str(error))
-    return refusal_response(Refusal(ErrorType.UNAVAILABLE, "The database does not answer now; ask again.", headers=_RETRY))
+    match error:
+        case StoreFullError():
+            told, cause = "There is no room for more files; ask again when the operator has made some.", "store_full"
+        case ContentUnavailableError():
+            told, cause = "The store of files does not answer now; ask again.", "content_store"
+        case _:
+            told, cause = "The database does not answer now; ask again.", "database"
+    return refusal_response(Refusal(ErrorType.UNAVAILABLE, told, details={"cause": cause}, headers=_RETRY))
 
 
 def _retry_headers(error: ToolError | None) -> Mapping[str, str]:

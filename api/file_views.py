@@ -1,16 +1,19 @@
 """Files in and out."""
 
-import asyncio
 import re
 from collections.abc import AsyncIterator
+from urllib.parse import quote
 
 from fastapi import UploadFile
-from starlette.responses import FileResponse, Response
+from starlette.datastructures import Headers
+from starlette.responses import Response, StreamingResponse
 
+from api.byte_ranges import ByteRange, UnsatisfiableRangeError, is_current, range_of
 from api.errors import Refusal
 from api.ports import Files
 from api.problems import ProblemKind
 from toolagent.contracts.identifiers import FILE_ID_PATTERN
+from toolagent.contracts.records import StoredFile
 
 __all__ = ["stored", "stored_file"]
 
@@ -21,21 +24,51 @@ _HARMLESS = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sa
 
 
 async def stored(files: Files, upload: UploadFile) -> Response:
-    """201 with the stored file. Raises FileTooLargeError."""
+    """201 with the stored file. Raises FileTooLargeError, StoreFullError, ContentUnavailableError."""
     kind = (upload.content_type or "").partition(";")[0].strip()
     file = await files.put(_chunks(upload), upload.filename or "file", kind if _MEDIA_TYPE.fullmatch(kind) else None)
     return Response(file.model_dump_json(), 201, {"Location": f"/files/{file.file_id}"}, "application/json")
 
 
-async def stored_file(files: Files, file_id: str) -> FileResponse:
-    """The bytes of a file. Raises Refusal when there is none."""
+async def stored_file(files: Files, file_id: str, headers: Headers, *, with_body: bool = True) -> Response:
+    """The bytes of a file, or the range that was asked for. Raises Refusal when there are none."""
     file = await files.get(file_id) if re.fullmatch(FILE_ID_PATTERN, file_id) else None
     if file is None:
         raise Refusal(ProblemKind.FILE_NOT_FOUND, f"There is no file {file_id[:128]!r}.")
-    path = files.path(file)
-    if not await asyncio.to_thread(path.is_file):
+    about = _about(file)
+    if is_current(headers.get("if-none-match"), about["ETag"]):
+        return Response(status_code=304, headers=about)
+    if not await files.has_content(file):
         raise Refusal(ProblemKind.FILE_NOT_FOUND, f"The file {file_id} is known, but its bytes are gone from the store.")
-    return FileResponse(path, headers=_HARMLESS, media_type=file.media_type, filename=file.name)
+    part = _part(file, headers, about["ETag"])
+    if part is not None:
+        about["Content-Range"] = part.content_range(file.size)
+    start, length = (part.start, part.length) if part else (0, file.size)
+    about |= {"Content-Length": str(length), "Content-Disposition": _disposition(file.name)}
+    status = 206 if part else 200
+    if not with_body:
+        return Response(status_code=status, headers=about, media_type=file.media_type)
+    return StreamingResponse(files.read(file, start, length), status, about, file.media_type)
+
+
+def _about(file: StoredFile) -> dict[str, str]:
+    return {**_HARMLESS, "ETag": f'"{file.sha256}"', "Accept-Ranges": "bytes"}
+
+
+def _part(file: StoredFile, headers: Headers, etag: str) -> ByteRange | None:
+    """None: all of it. A client that continues a file (If-Range) that has become another one gets all of that one."""
+    if headers.get("if-range", etag).strip() != etag:
+        return None
+    try:
+        return range_of(headers.get("range"), file.size)
+    except UnsatisfiableRangeError as error:
+        detail = f"The range {headers.get('range', '')[:100]!r} is beyond the end of the file, which has {file.size} bytes."
+        raise Refusal(ProblemKind.RANGE_NOT_SATISFIABLE, detail, headers={"Content-Range": f"bytes */{file.size}"}) from error
+
+
+def _disposition(name: str) -> str:
+    quoted = quote(name, safe="")
+    return f'attachment; filename="{name}"' if quoted == name else f"attachment; filename*=utf-8''{quoted}"
 
 
 async def _chunks(upload: UploadFile) -> AsyncIterator[bytes]:

@@ -1,12 +1,17 @@
 """What the front door needs of the rest of the house; `workers` puts the real things in."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Protocol
 
+from pydantic import JsonValue
+
 from engine.registry.registry import ToolRegistry
+from toolagent.client.handles import BatchHandle, CallHandle
+from toolagent.contracts.batches import BatchEnd, ToolBatch
 from toolagent.contracts.calls import ToolCall, ToolResult
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.hosts import Host
 from toolagent.contracts.manifest import ToolGroup
 from toolagent.contracts.records import CallRecord, CatalogFault, Event, StoredFile
 from toolagent.contracts.routes import ToolControl, ToolRoute
@@ -26,9 +31,12 @@ class Calls(Protocol):
     """`ToolAgentClient` is one; its docstrings say what is promised and raised."""
 
     async def run(self, call: ToolCall, call_id: str | None = None) -> ToolResult: ...
-    async def start(self, call: ToolCall, call_id: str | None = None) -> str: ...
+    async def start(self, call: ToolCall, call_id: str | None = None) -> CallHandle: ...
     async def task(self, call_id: str, workflow_id: str | None = None) -> TaskView | None: ...
     async def cancel(self, call_id: str, workflow_id: str | None = None) -> bool: ...
+    async def start_batch(self, batch: ToolBatch, batch_id: str | None = None) -> BatchHandle: ...
+    def batch(self, batch_id: str) -> BatchHandle: ...
+    async def batch_end(self, batch_id: str) -> BatchEnd: ...
     async def control(self, control: ToolControl) -> ToolRoute: ...
 
 
@@ -47,11 +55,24 @@ class Faults(Protocol):
 class Files(Protocol):
     async def put(self, chunks: AsyncIterator[bytes], name: str, media_type: str | None = None) -> StoredFile: ...
     async def get(self, file_id: str) -> StoredFile | None: ...
-    def path(self, file: StoredFile) -> Path: ...
+    async def has_content(self, file: StoredFile) -> bool: ...
+    def read(self, file: StoredFile, start: int = 0, length: int | None = None) -> AsyncGenerator[bytes]: ...
+
+
+class Catalog(Protocol):
+    async def documents(self) -> dict[str, dict[str, JsonValue]]: ...
 
 
 class Groups(Protocol):
     async def list_all(self) -> tuple[ToolGroup, ...]: ...
+
+
+class Hosts(Protocol):
+    async def list_all(self) -> tuple[Host, ...]: ...
+
+
+class HostChoice(Protocol):
+    async def host_for(self, entry: ToolEntry) -> str | None: ...
 
 
 class Routes(Protocol):
@@ -69,17 +90,19 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Doors:
-    """Everything behind the front door. `host` is where tools are started that run nowhere yet."""
+    """Everything behind the front door. `placements` knows where a tool is started that runs nowhere yet."""
 
     client: Calls
     registry: ToolRegistry
     routes: Routes
     groups: Groups
+    catalog: Catalog
     faults: Faults
     calls: CallRecords
     events: Events
     files: Files
-    host: str
+    hosts: Hosts
+    placements: HostChoice
     limits: Limits = field(default_factory=Limits)
     checks: Mapping[str, Check] = field(default_factory=dict[str, Check])
     api_key: str | None = None

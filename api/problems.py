@@ -30,6 +30,7 @@ class ProblemKind(StrEnum):
     METHOD_NOT_ALLOWED = "method_not_allowed"
     TASK_NOT_FOUND = "task_not_found"
     FILE_NOT_FOUND = "file_not_found"
+    RANGE_NOT_SATISFIABLE = "range_not_satisfiable"
     INTERNAL_ERROR = "internal_error"
 
 

@@ -1,6 +1,7 @@
-"""Calls as tasks a person follows: from Temporal while it knows them, then from their records."""
+"""Calls and batches as tasks a person follows: from Temporal while it knows them, then from their records."""
 
 import re
+from datetime import UTC, datetime
 from http import HTTPStatus
 
 from starlette.responses import Response
@@ -9,14 +10,16 @@ from api.errors import Refusal
 from api.ports import Doors
 from api.problems import ProblemKind
 from toolagent.client.failures import AnswerPendingError
+from toolagent.contracts.batches import BATCH_ID_PATTERN, BatchedCall
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 from toolagent.contracts.http import Task
 from toolagent.contracts.identifiers import CALL_ID_PATTERN
 from toolagent.contracts.records import CallRecord
 from toolagent.contracts.tasks import TaskView
+from toolagent.core.batches import lost
 from toolagent.core.results import failed, task_state_of
 
-__all__ = ["cancelled_task", "task_with_events"]
+__all__ = ["cancelled_task", "result_of_call", "task_with_events"]
 
 
 async def task_with_events(doors: Doors, task_id: str) -> Task:
@@ -28,21 +31,43 @@ async def task_with_events(doors: Doors, task_id: str) -> Task:
 async def cancelled_task(doors: Doors, task_id: str) -> Response:
     """202 when the task was asked to end, 200 when it had ended before. Raises as `task_with_events`."""
     task, status = await task_with_events(doors, task_id), HTTPStatus.OK
-    if task.result is None and await _cancelled(doors, task_id):
+    if task.ended_at is None and await _cancelled(doors, task_id):
         task, status = await task_with_events(doors, task_id), HTTPStatus.ACCEPTED
     return Response(task.model_dump_json(), status, media_type="application/json")
 
 
+async def result_of_call(doors: Doors, call: BatchedCall) -> ToolResult:
+    """The result of a call of a batch that has ended. Raises AnswerPendingError."""
+    try:
+        view = await _task(doors, call.call_id)
+    except Refusal:
+        return lost(call, datetime.now(UTC))
+    return view.result or _goes_on(call)
+
+
 async def _task(doors: Doors, task_id: str) -> TaskView:
+    if re.fullmatch(BATCH_ID_PATTERN, task_id):
+        if (batch := await doors.client.batch(task_id).task()) is None:
+            raise _unknown(task_id)
+        return batch
     if not re.fullmatch(CALL_ID_PATTERN, task_id):
         raise _unknown(task_id)
     try:
-        return await doors.client.task(task_id) or await _recorded(doors, task_id)
+        view = await doors.client.task(task_id)
+        if view is not None and view.ended_at is None:
+            return await _settled(doors, task_id) or view
+        return view or await _recorded(doors, task_id)
     except AnswerPendingError:
         record = await doors.calls.get(task_id)
         if record is None or record.result is None:
             raise
         return _view_of(record)
+
+
+async def _settled(doors: Doors, task_id: str) -> TaskView | None:
+    """Whoever waits for a call gets its result when the record is committed, a moment before the workflow ends."""
+    record = await doors.calls.get(task_id)
+    return _view_of(record) if record is not None and record.result is not None else None
 
 
 async def _recorded(doors: Doors, task_id: str) -> TaskView:
@@ -56,6 +81,8 @@ async def _recorded(doors: Doors, task_id: str) -> TaskView:
 
 
 async def _cancelled(doors: Doors, task_id: str) -> bool:
+    if re.fullmatch(BATCH_ID_PATTERN, task_id):
+        return await doors.client.batch(task_id).cancel()
     if await doors.client.cancel(task_id):
         return True
     record = await doors.calls.get(task_id)
@@ -85,6 +112,12 @@ def _lost(record: CallRecord) -> ToolResult:
     message = "Temporal forgot this call before it was settled; whether it had an effect is unknown."
     error = ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details={"outcome": "unknown"})
     return failed(record.call_id, record.tool_id, error, record.created_at)
+
+
+def _goes_on(call: BatchedCall) -> ToolResult:
+    """The batch was cancelled; this call is somebody else's, who had begun it under the same key, and so was left alone."""
+    message = f"The call goes on, for somebody else had begun it; its result will be at /tasks/{call.call_id}."
+    return failed(call.call_id, call.tool_id, ToolError(type=ErrorType.CANCELLED, message=message), datetime.now(UTC))
 
 
 def _unknown(task_id: str) -> Refusal:

@@ -65,11 +65,23 @@ async def matches_for(doors: Doors, wanted: SearchToolsBody) -> Matches:
 
 
 async def control(doors: Doors, tool_id: str, action: ControlAction) -> ToolRoute:
-    """Start, stop or destroy a tool where it runs, or here. Raises Refusal for one that is not there, ControlFailedError."""
-    await _find(doors, tool_id)
-    route = await doors.routes.get(tool_id)
-    host = (route.host if route else None) or doors.host
+    """Start a tool where it runs or would be placed; stop or destroy it wherever it is up.
+
+    Raises Refusal for one that is not there or when no host is alive, ControlFailedError.
+    """
+    entry = await _find(doors, tool_id)
+    up = () if action is ControlAction.START else await _hosts_with(doors, tool_id)
+    for host in up[1:]:
+        await doors.client.control(ToolControl(tool_id=tool_id, action=ControlAction.STOP, host=host))
+    host = next(iter(up), None) or await doors.placements.host_for(entry)
+    if host is None:
+        raise Refusal(ErrorType.UNAVAILABLE, "No host that runs tools is alive: start one with `python -m workers worker`.")
     return await doors.client.control(ToolControl(tool_id=tool_id, action=action, host=host))
+
+
+async def _hosts_with(doors: Doors, tool_id: str) -> tuple[str, ...]:
+    routes = [route for route in await doors.routes.list_all() if route.tool_id == tool_id]
+    return tuple(route.host for route in routes if route.host and route.state in (RunState.RUNNING, RunState.STARTING))
 
 
 async def _find(doors: Doors, tool_id: str) -> ToolEntry:

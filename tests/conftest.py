@@ -1,6 +1,5 @@
 """What several kinds of test stand on."""
 
-import asyncio
 import shutil
 import subprocess
 from collections.abc import AsyncGenerator, Generator
@@ -13,6 +12,7 @@ from temporalio.client import Client
 
 from engine.runtimes.ports import free_port
 from engine.store.database import Database, migrate
+from tests.postgres import PostgresServer, must_be_there, postgres_binaries, postgres_database, postgres_server
 from workers.dev_server import read_config, server_command, temporal_binary
 from workers.temporal_connection import connect
 
@@ -25,11 +25,63 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "empty.db"
 
 
-@pytest_asyncio.fixture
-async def database(empty_database: Path, tmp_path: Path) -> AsyncGenerator[Database]:
+@pytest.fixture
+def sqlite_url(empty_database: Path, tmp_path: Path) -> str:
     """A migrated SQLite database of the test's own."""
-    await asyncio.to_thread(shutil.copyfile, empty_database, tmp_path / "test.db")
-    database = Database(f"sqlite+aiosqlite:///{tmp_path / 'test.db'}")
+    shutil.copyfile(empty_database, tmp_path / "test.db")
+    return f"sqlite+aiosqlite:///{tmp_path / 'test.db'}"
+
+
+@pytest.fixture(scope="session")
+def postgres_programs() -> Path:
+    """Where they are; a machine without them skips the test, but for one that checks everything."""
+    if (folder := postgres_binaries()) is not None:
+        return folder
+    reason = "PostgreSQL is not installed (Debian: apt-get install postgresql)"
+    if must_be_there():
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def postgres(postgres_programs: Path) -> Generator[PostgresServer]:
+    """One server for all tests of the session: leave it as well as you found it."""
+    with postgres_server(postgres_programs) as server:
+        yield server
+
+
+@pytest.fixture
+def own_postgres(postgres_programs: Path) -> Generator[PostgresServer]:
+    """A server that the test may stop, kill or halt."""
+    with postgres_server(postgres_programs) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def empty_postgres_database(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The name of a database with all tables and nothing in them, to be copied."""
+    postgres.execute("CREATE DATABASE empty")
+    migrate(postgres.url("empty"), tmp_path_factory.mktemp("postgres") / "migration.lock")
+    return "empty"
+
+
+@pytest.fixture
+def postgres_url(postgres: PostgresServer, empty_postgres_database: str) -> Generator[str]:
+    """A migrated PostgreSQL database of the test's own."""
+    with postgres_database(postgres, template=empty_postgres_database) as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """A migrated database of the test's own, of either kind."""
+    return request.getfixturevalue("sqlite_url" if request.param == "sqlite" else "postgres_url")
+
+
+@pytest_asyncio.fixture
+async def database(database_url: str) -> AsyncGenerator[Database]:
+    """A migrated database of the test's own, of either kind."""
+    database = Database(database_url)
     yield database
     await database.close()
 

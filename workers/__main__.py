@@ -1,4 +1,4 @@
-"""`python -m workers up | demo`."""
+"""`python -m workers up | worker | api | demo`."""
 
 import asyncio
 import sys
@@ -10,20 +10,27 @@ from pydantic_settings import SettingsError
 from rich.console import Console
 
 from workers.demo import demo
+from workers.export import export_command
 from workers.failures import CannotRun
 from workers.logs import configure_logging
 from workers.settings import Settings
-from workers.up import up
+from workers.up import api, up, worker
 
 __all__ = ["main"]
 
-_COMMANDS: dict[str, Callable[[Settings], Awaitable[int]]] = {"up": up, "demo": demo}
+_COMMANDS: dict[str, Callable[[Settings], Awaitable[int]]] = {"up": up, "worker": worker, "api": api, "demo": demo}
 
-_USAGE = "usage: python -m workers up | demo"
+_USAGE = "usage: python -m workers up | worker | api | demo | export [folder] [--force]"
 _HELP = f"""{_USAGE}
 
-  up    run the service until Ctrl-C: embedded Temporal, workers, HTTP API
-  demo  show the main job from nothing, on free ports: pictures in, one stitched picture out
+  up      run everything until Ctrl-C: embedded Temporal, workers, HTTP API
+  worker  run a host alone: workflows and tools
+  api     run the HTTP API alone, beside workers
+  demo    show the main job from nothing, on free ports: pictures in, one stitched picture out
+  export  write the catalog files from the database into a folder (catalog-export)
+
+worker and api meet at one Temporal server (TOOL_AGENT_TEMPORAL_ADDRESS) and one
+database (TOOL_AGENT_DATABASE_URL).
 
 Settings come from the environment (TOOL_AGENT_…); they are described in docs/settings.md."""
 
@@ -31,7 +38,7 @@ Settings come from the environment (TOOL_AGENT_…); they are described in docs/
 def main(arguments: list[str]) -> int:
     """Returns the exit code: 0 fine, 1 something went wrong, 2 wrong usage or settings."""
     console = Console(stderr=True)
-    command = _COMMANDS.get(arguments[0]) if len(arguments) == 1 else None
+    command = _command(arguments)
     if any(argument in {"-h", "--help"} for argument in arguments):
         Console().print(_HELP, markup=False, highlight=False)
         return 0
@@ -55,6 +62,12 @@ def main(arguments: list[str]) -> int:
     except CannotRun as problem:
         console.print(str(problem), style="red", markup=False)
         return 1
+
+
+def _command(arguments: list[str]) -> Callable[[Settings], Awaitable[int]] | None:
+    if arguments[:1] == ["export"]:
+        return export_command(arguments[1:])
+    return _COMMANDS.get(arguments[0]) if len(arguments) == 1 else None
 
 
 async def _run(command: Callable[[Settings], Awaitable[int]], settings: Settings) -> int:

@@ -12,7 +12,7 @@ from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.records import StoredFile
 from toolagent.contracts.tasks import TaskState, TaskView
 from workers.failures import CannotRun
-from workers.service import Service, running_service
+from workers.service import Running, running_service
 from workers.settings import Settings
 
 __all__ = ["demo"]
@@ -31,7 +31,7 @@ async def demo(settings: Settings) -> int:
     own = settings.model_copy(update={"state_dir": Path(".demo"), "api_key": None, "fastapi_host": "127.0.0.1", **ports})
     console.print("[bold]1[/bold] starting the service: embedded Temporal, workers, HTTP API …")
     async with running_service(own) as service:
-        console.print(f"  API {service.api_url}, Temporal UI {service.temporal_ui_url or service.temporal_address}")
+        console.print(f"  API {service.api_url}, Temporal UI {service.temporal.ui_url or service.temporal.address}")
         async with httpx.AsyncClient(base_url=service.api_url, timeout=60, trust_env=False) as http:
             picture = await _stitch(http, console)
             await _calculate(http, console)
@@ -84,8 +84,8 @@ async def _follow(http: httpx.AsyncClient, task_id: str, console: Console) -> To
             await asyncio.sleep(_POLL_S)
 
 
-def _workflows_of(service: Service) -> str:
-    address = f"{service.temporal_ui_url} (while this runs)" if service.temporal_ui_url else service.temporal_address
+def _workflows_of(service: Running) -> str:
+    address = f"{service.temporal.ui_url} (while this runs)" if service.temporal.ui_url else service.temporal.address
     return f"{address}; `make up` keeps it running"
 
 

@@ -15,7 +15,7 @@ from workers.failures import CannotRun
 from workers.ports import listen
 from workers.settings import Settings
 
-__all__ = ["bound_socket", "serving"]
+__all__ = ["bound_socket", "never_ended", "serving"]
 
 _SHUTDOWN_S = 3
 
@@ -69,6 +69,11 @@ async def serving(app: FastAPI, listener: socket.socket, grace_s: float) -> Asyn
             await _close_waiting(server)
             await task
         listener.close()
+
+
+async def never_ended() -> None:
+    """A front door alone has no part that could end by itself."""
+    await asyncio.Event().wait()
 
 
 @contextmanager

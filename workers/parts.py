@@ -9,9 +9,13 @@ from activities.settle import Settle
 from api.ports import Check, Doors, Limits
 from engine.calls.admission import Admissions, CallLimits
 from engine.calls.file_parameters import FileParameters
+from engine.calls.large_results import LargeResults
 from engine.calls.placements import Placements
+from engine.calls.settled import SettledCalls
 from engine.calls.settlement import Settlements
+from engine.registry.archives import ProjectArchives
 from engine.registry.catalog import CatalogImport
+from engine.registry.export import CatalogExport
 from engine.registry.registry import ToolRegistry
 from engine.runtimes.builtin import builtin_tools, entries
 from engine.runtimes.builtin.options import BuiltinOptions
@@ -23,16 +27,19 @@ from engine.store.events import EventTable
 from engine.store.faults import FaultTable
 from engine.store.files import FileStore
 from engine.store.groups import GroupTable
+from engine.store.hosts import HostTable
 from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
 from toolagent.client.temporal import ToolAgentClient
-from toolagent.contracts.records import CatalogFault
+from workers.catalog_watch import ImportCatalog
+from workers.content import content_of
 from workers.failures import CannotRun
-from workers.settings import Settings
+from workers.secrets import SecretSource
+from workers.settings import Settings, environment
 from workers.state import StateDirectory
 from workers.temporal_workers import Activities
 
-__all__ = ["Store", "activities_of", "builtins_of", "doors_of", "import_catalog"]
+__all__ = ["Store", "activities_of", "builtins_of", "catalog_of", "doors_of"]
 
 
 class Store:
@@ -41,13 +48,17 @@ class Store:
     def __init__(self, database: Database, settings: Settings, state: StateDirectory) -> None:
         self.database = database
         self.tools = ToolTable(database)
-        self.routes = RouteTable(database)
+        self.routes = RouteTable(database, settings.host_lease_s)
+        self.hosts = HostTable(database, settings.host_lease_s)
         self.groups = GroupTable(database)
         self.faults = FaultTable(database)
         self.calls = CallTable(database)
         self.events = EventTable(database)
-        self.files = FileStore(database, state.content, settings.max_file_bytes)
+        self.content = content_of(database, settings, state)
+        self.files = FileStore(database, self.content, state.content, settings.max_file_bytes)
+        self.placements = Placements(state.host or None, frozenset(settings.bucket_limits), self.hosts, self.routes)
         self.registry = ToolRegistry(self.tools, self.routes)
+        self.settled = SettledCalls()
 
 
 def builtins_of(settings: Settings) -> Mapping[str, BuiltinTool]:
@@ -58,9 +69,11 @@ def builtins_of(settings: Settings) -> Mapping[str, BuiltinTool]:
         raise CannotRun(str(error)) from error
 
 
-async def import_catalog(store: Store, settings: Settings, tools: Mapping[str, BuiltinTool]) -> tuple[CatalogFault, ...]:
-    """Bring the built-in tools and the catalog files into the registry. Returns what was wrong with them."""
-    return await CatalogImport(store.registry, store.tools, store.groups, store.faults).run(settings.data_dir, entries(tools))
+def catalog_of(store: Store, settings: Settings, state: StateDirectory, tools: Mapping[str, BuiltinTool]) -> ImportCatalog:
+    """What brings the built-in tools and the catalog files into the registry; it returns what was wrong with them."""
+    vault = SecretSource(environment(), state.root / "secrets")
+    catalog = CatalogImport(store.database, ProjectArchives(store.files), vault, state.host)
+    return lambda: catalog.run(settings.data_dir, entries(tools))
 
 
 def activities_of(
@@ -68,41 +81,45 @@ def activities_of(
 ) -> Activities:
     """What this host can do."""
     files = FileParameters(store.files, settings.files_folder.absolute())
-    placements = Placements(state.host, frozenset(settings.bucket_limits))
+    placements = store.placements
     limits = CallLimits(
         executable=executable,
         max_params_bytes=settings.max_params_bytes,
         start_timeout_s=settings.tool_start_timeout_s,
         queue_timeout_s=settings.queue_timeout_s,
     )
+    call = CallTool(
+        store.registry,
+        supervisor,
+        store.calls,
+        files,
+        LargeResults(store.files, inline_bytes=settings.inline_result_bytes, max_bytes=settings.max_result_bytes),
+        folder=state.calls,
+        host=state.host,
+    )
+    settlements = Settlements(store.registry, store.calls, store.settled)
     return Activities(
-        admit=Admit(Admissions(store.registry, store.calls, files, placements, limits), supervisor),
-        call=CallTool(
-            store.registry,
-            supervisor,
-            store.calls,
-            files,
-            folder=state.calls,
-            host=state.host,
-            max_result_bytes=settings.max_result_bytes,
-        ),
-        settle=Settle(Settlements(store.registry, store.calls)),
+        admit=Admit(Admissions(store.registry, store.calls, files, placements, store.settled, limits), supervisor, call, settlements),
+        call=call,
+        settle=Settle(settlements),
         control=ControlTool(store.registry, supervisor, state.tools),
     )
 
 
-def doors_of(store: Store, client: ToolAgentClient, settings: Settings, state: StateDirectory, checks: Mapping[str, Check]) -> Doors:
+def doors_of(store: Store, client: ToolAgentClient, settings: Settings, checks: Mapping[str, Check]) -> Doors:
     """What the front door stands before."""
     return Doors(
         client=client,
         registry=store.registry,
         routes=store.routes,
         groups=store.groups,
+        catalog=CatalogExport(store.database),
         faults=store.faults,
         calls=store.calls,
         events=store.events,
         files=store.files,
-        host=state.host,
+        hosts=store.hosts,
+        placements=store.placements,
         limits=Limits(max_params_bytes=settings.max_params_bytes, max_file_bytes=settings.max_file_bytes),
         checks=checks,
         api_key=settings.api_key.get_secret_value() if settings.api_key else None,

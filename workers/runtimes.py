@@ -15,6 +15,7 @@ from engine.runtimes.local import LocalSettings
 from engine.runtimes.ownership import Owner
 from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.processes import Launcher
+from engine.runtimes.projects import Projects
 from engine.runtimes.runtime import AnyRuntime
 from workers.secrets import SecretSource
 from workers.settings import Settings, environment
@@ -46,7 +47,7 @@ _UV_VARIABLES = (
 
 @asynccontextmanager
 async def running_runtimes(
-    settings: Settings, state: StateDirectory, guardian: Guardian, owner: Owner, builtin: Mapping[str, BuiltinTool]
+    settings: Settings, state: StateDirectory, guardian: Guardian, owner: Owner, builtin: Mapping[str, BuiltinTool], projects: Projects
 ) -> AsyncGenerator[Mapping[str, AnyRuntime]]:
     """By the tag of the source they run. Raises CannotRun when the secrets are not private."""
     secrets = SecretSource(environment(), state.root / "secrets")
@@ -63,7 +64,7 @@ async def running_runtimes(
     )
     http = HttpExchange(max_result_bytes=settings.max_result_bytes)
     try:
-        yield make_runtimes(RuntimeParts(local, launcher, environments, http, secrets.resolve, builtin))
+        yield make_runtimes(RuntimeParts(local, launcher, environments, http, secrets.resolve, builtin, projects))
     finally:
         await http.aclose()
 

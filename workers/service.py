@@ -1,121 +1,120 @@
-"""Everything in one process, started in order and stopped in the reverse: what `up`, `demo` and the tests run."""
+"""The kinds of processes, each started in order and stopped in the reverse: everything in one, a host alone, the front door alone."""
 
-import asyncio
-import shutil
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-
-import structlog
-from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
-from temporalio.client import Client
+from functools import partial
 
 from api.app import create_app
+from api.ports import Check, NotReadyError
 from engine.runtimes.guardian import Guardian
 from engine.runtimes.ownership import Owner
-from engine.runtimes.supervisor import Supervisor
-from engine.runtimes.sweep import sweep
-from engine.store.database import Database, UnusableDatabaseError, migrate
+from engine.store.hosts import HostTable
 from toolagent.client.temporal import ToolAgentClient
 from toolagent.contracts.records import CatalogFault
-from workers.dev_server import embedded_temporal, last_words, read_config
 from workers.failures import CannotRun
-from workers.front_door import bound_socket, serving
-from workers.parts import Store, activities_of, builtins_of, doors_of, import_catalog
+from workers.front_door import bound_socket, never_ended, serving
+from workers.hosting import RunningHost, running_host, swept_state
+from workers.parts import Store, builtins_of, doors_of
 from workers.ports import url_of
-from workers.runtimes import running_runtimes
+from workers.prompt_calls import PromptCalls
 from workers.settings import Settings
-from workers.state import StateDirectory, owned_state
-from workers.temporal_connection import connect, register_search_attributes, set_retention
-from workers.temporal_workers import WorkerPool, running_workers
+from workers.shared_files import insist_on_shared_files
+from workers.state import StateDirectory, open_state, owned_state
+from workers.storage import opened_store
+from workers.temporal_access import TemporalAccess, check_temporal, named_temporal, some_temporal
 
-__all__ = ["Service", "running_service"]
-
-_CONNECT_S = 30.0
-_FIND_S = 10.0
-
-_log = structlog.get_logger(__name__)
+__all__ = ["Running", "running_api", "running_service", "running_worker"]
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
-    """Where the running service is reached, and the workers it lives by."""
+class Running:
+    """A process at work. `ended` returns, or raises, when a part of it ends although nobody asked it to."""
 
-    api_url: str
-    temporal_address: str
-    temporal_ui_url: str | None
+    temporal: TemporalAccess
     state: StateDirectory
-    workers: WorkerPool
-    faults: tuple[CatalogFault, ...]
+    ended: Callable[[], Awaitable[None]]
+    api_url: str = ""
+    """Empty without a front door."""
+    faults: tuple[CatalogFault, ...] = ()
 
 
 @asynccontextmanager
-async def running_service(settings: Settings) -> AsyncGenerator[Service]:
-    """Run the service until the block ends. Raises CannotRun with what is wrong and what to do about it."""
+async def running_service(settings: Settings) -> AsyncGenerator[Running]:
+    """Everything, until the block ends. Raises CannotRun with what is wrong and what to do about it."""
     async with AsyncExitStack() as stack:
-        builtin = builtins_of(settings)
-        state = stack.enter_context(owned_state(settings.state_dir))
+        builtins_of(settings)  # a setting that cannot be used is said before anything is started
+        state = stack.enter_context(owned_state(settings.state_dir, settings.host_id))
         listener = bound_socket(settings)
         stack.callback(listener.close)
-        store = await _opened_store(stack, settings, state)
-        owner = Owner.of_this_process(state.root)
-        guardian = stack.enter_context(Guardian(owner))
-        address, ui_url, client = await _temporal(stack, settings, state, guardian, owner)
-        runtimes = await stack.enter_async_context(running_runtimes(settings, state, guardian, owner, builtin))
-        supervisor = Supervisor(runtimes, store.routes, state.host, cancel_grace_s=settings.stop_grace_s)
-        stack.push_async_callback(supervisor.close)
-        faults = await import_catalog(store, settings, builtin)
-        for fault in faults:
-            _log.warning("catalog_fault", file=fault.file, field=fault.field, reason=fault.reason)
-        activities = activities_of(store, supervisor, frozenset(runtimes), settings, state)
-        workers = await stack.enter_async_context(
-            running_workers(client, state.host, settings.bucket_limits, activities, settings.shutdown_grace_s)
+        await swept_state(state)
+        store = await stack.enter_async_context(opened_store(settings, state))
+        temporal, host = await _host(stack, settings, state, store)
+        calls = PromptCalls(temporal.client, store.settled, patience_s=settings.temporal_patience_s)
+        stack.push_async_callback(calls.close)
+        checks = _checks(temporal, store, host.workers.check)
+        app = create_app(doors_of(store, calls, settings, checks))
+        await stack.enter_async_context(serving(app, listener, settings.shutdown_grace_s))
+        yield Running(temporal, state, host.ended, url_of(listener), host.faults)
+
+
+@asynccontextmanager
+async def running_worker(settings: Settings) -> AsyncGenerator[Running]:
+    """A host alone: workflows, activities and tools, until the block ends. Raises CannotRun."""
+    address = _named_address(settings)
+    async with AsyncExitStack() as stack:
+        builtins_of(settings)
+        state = stack.enter_context(owned_state(settings.state_dir, settings.host_id))
+        await swept_state(state)
+        store = await stack.enter_async_context(opened_store(settings, state))
+        temporal, host = await _host(stack, settings.model_copy(update={"temporal_address": address}), state, store)
+        yield Running(temporal, state, host.ended, faults=host.faults)
+
+
+@asynccontextmanager
+async def running_api(settings: Settings) -> AsyncGenerator[Running]:
+    """The front door alone, until the block ends: it runs no tools and owns no state. Raises CannotRun."""
+    address = _named_address(settings)
+    if settings.database_url is None:
+        raise CannotRun(
+            "TOOL_AGENT_DATABASE_URL is not set: the front door would look into an empty database. Set it to that of the workers: "
+            "postgresql+asyncpg://…, or on one machine sqlite+aiosqlite:////<state directory of the worker>/tool-agent.db."
         )
-        calls = ToolAgentClient(client, patience_s=settings.temporal_patience_s)
-        checks = {"temporal": lambda: _check_temporal(client), "database": store.database.check, "worker": workers.check}
-        await stack.enter_async_context(
-            serving(create_app(doors_of(store, calls, settings, state, checks)), listener, settings.shutdown_grace_s)
+    async with AsyncExitStack() as stack:
+        state = open_state(settings.state_dir)
+        listener = bound_socket(settings)
+        stack.callback(listener.close)
+        store = await stack.enter_async_context(opened_store(settings, state))
+        temporal = await named_temporal(settings, address)
+        calls = ToolAgentClient(temporal.client, patience_s=settings.temporal_patience_s)
+        checks = _checks(temporal, store, partial(_insist_on_a_host, store.hosts, settings, state))
+        app = create_app(doors_of(store, calls, settings, checks))
+        await stack.enter_async_context(serving(app, listener, settings.shutdown_grace_s))
+        yield Running(temporal, state, never_ended, url_of(listener))
+
+
+async def _host(stack: AsyncExitStack, settings: Settings, state: StateDirectory, store: Store) -> tuple[TemporalAccess, RunningHost]:
+    owner = Owner.of_this_process(state.root)
+    guardian = stack.enter_context(Guardian(owner))
+    temporal = await stack.enter_async_context(some_temporal(settings, state, guardian, owner))
+    host = await stack.enter_async_context(running_host(settings, state, store, temporal.client, guardian, owner))
+    return temporal, host
+
+
+def _named_address(settings: Settings) -> str:
+    if settings.temporal_address is None:
+        raise CannotRun(
+            "TOOL_AGENT_TEMPORAL_ADDRESS is not set: hosts and front doors meet at one Temporal server. Set it to its `host:port`, "
+            "or run everything in one process with `python -m workers up`."
         )
-        yield Service(url_of(listener), address, ui_url, state, workers, faults)
+    return settings.temporal_address
 
 
-async def _opened_store(stack: AsyncExitStack, settings: Settings, state: StateDirectory) -> Store:
-    """The migrated database, without what the last run of this host left behind."""
-    for swept in await sweep(state.root):
-        _log.warning("ended_leftover_process", pid=swept.pid, name=swept.name, worker=swept.worker)
-    await asyncio.to_thread(shutil.rmtree, state.calls, ignore_errors=True)
-    await asyncio.to_thread(settings.files_folder.mkdir, parents=True, exist_ok=True)
-    url = settings.database_url or state.database_url
-    try:
-        await asyncio.to_thread(migrate, url, state.migration_lock)
-        database = Database(url)
-    except UnusableDatabaseError as error:
-        raise CannotRun(f"The database of TOOL_AGENT_DATABASE_URL cannot be used: {error}.") from error
-    stack.push_async_callback(database.close)
-    store = Store(database, settings, state)
-    await store.routes.reset(state.host)
-    return store
+def _checks(temporal: TemporalAccess, store: Store, worker: Check) -> Mapping[str, Check]:
+    return {"temporal": partial(check_temporal, temporal.client), "database": store.database.check, "worker": worker}
 
 
-async def _temporal(
-    stack: AsyncExitStack, settings: Settings, state: StateDirectory, guardian: Guardian, owner: Owner
-) -> tuple[str, str | None, Client]:
-    """The embedded server, or the one that was named."""
-    config = read_config(settings.temporal_config)
-    namespace = settings.temporal_namespace or config.namespace
-    if settings.temporal_address is not None:
-        client = await connect(settings.temporal_address, namespace, sandbox=settings.workflow_sandbox, patience_s=_FIND_S)
-        await register_search_attributes(client)
-        return settings.temporal_address, None, client
-    server = await stack.enter_async_context(embedded_temporal(settings, config, state.temporal, guardian, owner))
-    try:
-        client = await connect(server.address, namespace, sandbox=settings.workflow_sandbox, patience_s=_CONNECT_S)
-    except CannotRun as problem:
-        raise CannotRun(f"The embedded Temporal does not answer. {await asyncio.to_thread(last_words, state.temporal)}") from problem
-    await register_search_attributes(client)
-    await set_retention(client, config.retention_hours)
-    return server.address, server.ui_url, client
-
-
-async def _check_temporal(client: Client) -> None:
-    await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=client.namespace))
+async def _insist_on_a_host(hosts: HostTable, settings: Settings, state: StateDirectory) -> None:
+    if not await hosts.list_alive():
+        raise NotReadyError("No host that runs tools is alive: start one with `python -m workers worker`.")
+    await insist_on_shared_files(hosts, settings, state)

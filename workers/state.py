@@ -1,6 +1,7 @@
 """The state directory: whose it is, and who the host is."""
 
 import os
+import platform
 import secrets
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -11,15 +12,17 @@ from filelock import FileLock, Timeout
 
 from workers.failures import CannotRun
 
-__all__ = ["StateDirectory", "owned_state"]
+__all__ = ["StateDirectory", "open_state", "owned_state"]
+
+_MACHINE_ID = Path("/etc/machine-id")
 
 
 @dataclass(frozen=True, slots=True)
 class StateDirectory:
-    """Where everything lies, and the id by which this host is known."""
+    """Where everything lies, and the id by which this host is known; without one, nothing runs here."""
 
     root: Path
-    host: str
+    host: str = ""
 
     @property
     def database_url(self) -> str:
@@ -38,6 +41,10 @@ class StateDirectory:
         return self.root / "calls"
 
     @property
+    def projects(self) -> Path:
+        return self.root / "projects"
+
+    @property
     def tools(self) -> Path:
         return self.root / "tools"
 
@@ -45,26 +52,48 @@ class StateDirectory:
     def temporal(self) -> Path:
         return self.root / "temporal"
 
+    @property
+    def origin(self) -> str:
+        """Machine and folder: only one process can own it at a time, so a second one with the same origin is the first's successor."""
+        machine = _MACHINE_ID.read_text(encoding="ascii").strip() if _MACHINE_ID.is_file() else "no machine id"
+        return f"{self.root} on {platform.node()} ({machine})"
+
+
+def open_state(root: Path) -> StateDirectory:
+    """The directory for one who runs no tools, beside others perhaps; it is made if need be. Raises CannotRun."""
+    root = root.absolute()
+    with _writable(root):
+        root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return StateDirectory(root=root)
+
 
 @contextmanager
-def owned_state(root: Path) -> Generator[StateDirectory]:
-    """Own the directory until the block ends; it is made if need be. Raises CannotRun."""
-    root = root.absolute()
+def owned_state(root: Path, host_id: str | None = None) -> Generator[StateDirectory]:
+    """Own the directory until the block ends; it is made if need be. Without `host_id` the one that is kept there. Raises CannotRun."""
+    root = open_state(root).root
+    lock = FileLock(root / "owner.lock", timeout=0)
+    with _writable(root):
+        try:
+            lock.acquire()
+        except Timeout:
+            raise CannotRun(_already_owned(root)) from None
     try:
-        root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        lock = FileLock(root / "owner.lock", timeout=0)
-        lock.acquire()
-    except Timeout:
-        raise CannotRun(_already_owned(root)) from None
+        with _writable(root):
+            (root / "owner.pid").write_text(str(os.getpid()), encoding="ascii")
+            host = host_id or _host_id(root / "host_id")
+        yield StateDirectory(root=root, host=host)
+    finally:
+        lock.release()
+
+
+@contextmanager
+def _writable(root: Path) -> Generator[None]:
+    try:
+        yield
     except OSError as error:
         raise CannotRun(
             f"The state directory {str(root)!r} cannot be written ({error.strerror}). Set TOOL_AGENT_STATE_DIR to a folder that can."
         ) from error
-    try:
-        (root / "owner.pid").write_text(str(os.getpid()), encoding="ascii")
-        yield StateDirectory(root=root, host=_host_id(root / "host_id"))
-    finally:
-        lock.release()
 
 
 def _already_owned(root: Path) -> str:
@@ -77,6 +106,9 @@ def _already_owned(root: Path) -> str:
 
 def _host_id(path: Path) -> str:
     """Kept, so that calls that wait for a tool of this host find it again after a restart."""
-    if not path.exists():
-        path.write_text(f"host-{secrets.token_hex(4)}", encoding="ascii")
-    return path.read_text(encoding="ascii").strip()
+    # A process that died between making the file and writing to it left an empty one.
+    kept = path.read_text(encoding="ascii").strip() if path.exists() else ""
+    if not kept:
+        kept = f"host-{secrets.token_hex(4)}"
+        path.write_text(kept, encoding="ascii")
+    return kept

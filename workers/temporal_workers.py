@@ -13,15 +13,18 @@ from temporalio.worker import PollerBehaviorSimpleMaximum, Worker
 from activities.admit import Admit
 from activities.call_tool import CallTool
 from activities.control_tool import ControlTool as ControlToolActivity
+from activities.look_at_call import LookAtCall
 from activities.settle import Settle
 from api.ports import NotReadyError
 from toolagent.client import names
+from toolagent.client.temporal import ToolAgentClient
 from workflows.control_tool import ControlTool
 from workflows.invoke_tool import InvokeTool
+from workflows.run_tools import RunTools
 
 __all__ = ["WORKFLOWS", "Activities", "WorkerPool", "running_workers"]
 
-WORKFLOWS = (InvokeTool, ControlTool)
+WORKFLOWS = (InvokeTool, ControlTool, RunTools)
 
 _HEARTBEAT_THROTTLE = timedelta(seconds=1)
 """A cancellation reaches an activity with the answer to a heartbeat."""
@@ -65,13 +68,14 @@ async def running_workers(
 ) -> AsyncGenerator[WorkerPool]:
     """Serve all queues of this host until the block ends; running calls then get `grace_s` seconds."""
     call = [activities.call.call_tool]
+    look = LookAtCall(ToolAgentClient(client)).look_at_call
     with ThreadPoolExecutor(2, thread_name_prefix="workflow") as executor:
         workers = [
             Worker(
                 client,
                 task_queue=names.TASK_QUEUE,
                 workflows=WORKFLOWS,
-                activities=[activities.admit.admit, activities.admit.place, activities.settle.settle, *call],
+                activities=[activities.admit.admit, activities.admit.place, activities.settle.settle, look, *call],
                 workflow_task_executor=executor,
                 no_remote_activities=True,  # calls that wait, wait where the slots are counted
                 graceful_shutdown_timeout=timedelta(seconds=grace_s),

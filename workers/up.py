@@ -1,38 +1,55 @@
-"""`python -m workers up`: the service until Ctrl-C."""
+"""`python -m workers up | worker | api`: a process until Ctrl-C."""
 
 import asyncio
 import signal
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 
 import structlog
 from rich.console import Console
 from rich.table import Table
 
-from workers.service import Service, running_service
+from workers.service import Running, running_api, running_service, running_worker
 from workers.settings import Settings
 
-__all__ = ["up"]
+__all__ = ["api", "up", "worker"]
 
-_log = structlog.get_logger(__name__)
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 async def up(settings: Settings) -> int:
-    """Run until a signal comes or a worker ends by itself. Returns the exit code. Raises CannotRun."""
+    """Everything. Returns the exit code. Raises CannotRun."""
+    return await _run("Tool Agent", running_service, settings)
+
+
+async def worker(settings: Settings) -> int:
+    """A host that runs tools. Returns the exit code. Raises CannotRun."""
+    return await _run("Tool Agent worker", running_worker, settings)
+
+
+async def api(settings: Settings) -> int:
+    """The front door. Returns the exit code. Raises CannotRun."""
+    return await _run("Tool Agent API", running_api, settings)
+
+
+async def _run(title: str, start: Callable[[Settings], AbstractAsyncContextManager[Running]], settings: Settings) -> int:
+    """Run until a signal comes or a part of it ends by itself."""
     console = Console(stderr=True)
-    console.print("[bold]Tool Agent[/bold] is starting …")
+    console.print(f"[bold]{title}[/bold] is starting …")
     asked_to_stop = asyncio.Event()
     _stop_on_signals(asked_to_stop)
-    async with running_service(settings) as service:
-        console.print(_addresses(service))
-        for fault in service.faults:
+    async with start(settings) as running:
+        console.print(_addresses(running))
+        for fault in running.faults:
             console.print(f"catalog: {fault.file} {fault.field}: {fault.reason}", style="yellow", markup=False)
-        broken = await _wait(asked_to_stop, service)
+        broken = await _wait(asked_to_stop, running)
         if broken is None:
             console.print("Stopping: running calls are given a moment …")
         else:
-            _log.error("worker_ended", cause=broken)
-            console.print(f"A worker ended ({broken}); stopping.", style="red", markup=False)
+            _log.error("part_ended", cause=broken)
+            console.print(f"A part of it ended ({broken}); stopping.", style="red", markup=False)
     console.print("Stopped.")
     return 0 if broken is None else 1
 
@@ -50,10 +67,10 @@ def _stop_on_signals(asked_to_stop: asyncio.Event) -> None:
         loop.add_signal_handler(number, ask)
 
 
-async def _wait(asked_to_stop: asyncio.Event, service: Service) -> str | None:
-    """Why a worker ended although nobody asked; None when somebody asked."""
+async def _wait(asked_to_stop: asyncio.Event, running: Running) -> str | None:
+    """Why a part ended although nobody asked; None when somebody asked."""
     stop = asyncio.create_task(asked_to_stop.wait())
-    ended = asyncio.create_task(service.workers.ended())
+    ended = asyncio.ensure_future(running.ended())
     await asyncio.wait((stop, ended), return_when=asyncio.FIRST_COMPLETED)
     cause = _cause(ended) if ended.done() else None
     for task in (stop, ended):
@@ -61,18 +78,21 @@ async def _wait(asked_to_stop: asyncio.Event, service: Service) -> str | None:
     return None if asked_to_stop.is_set() else cause
 
 
-def _cause(ended: asyncio.Task[None]) -> str:
+def _cause(ended: asyncio.Future[None]) -> str:
     error = None if ended.cancelled() else ended.exception()
     return f"{type(error).__name__}: {error}" if error else "without saying why"
 
 
-def _addresses(service: Service) -> Table:
+def _addresses(running: Running) -> Table:
     table = Table.grid(padding=(0, 2))
-    table.add_row("API", service.api_url)
-    table.add_row("docs", f"{service.api_url}/docs")
-    table.add_row("Temporal", service.temporal_address)
-    if service.temporal_ui_url:
-        table.add_row("Temporal UI", service.temporal_ui_url)
-    table.add_row("state", str(service.state.root))
+    if running.api_url:
+        table.add_row("API", running.api_url)
+        table.add_row("docs", f"{running.api_url}/docs")
+    table.add_row("Temporal", running.temporal.address)
+    if running.temporal.ui_url:
+        table.add_row("Temporal UI", running.temporal.ui_url)
+    if running.state.host:
+        table.add_row("host", running.state.host)
+    table.add_row("state", str(running.state.root))
     table.add_row("", "[green]ready[/green] (Ctrl-C stops it)")
     return table

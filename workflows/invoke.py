@@ -43,12 +43,6 @@ async def invoke(call: ToolCall, call_id: str) -> ToolResult:
 
 async def _call(plan: CallPlan) -> Finished:
     try:
-        if plan.fast:
-            outcome = await workflow.execute_local_activity(
-                stubs.call_tool, CallRequest(plan=plan, only_if_running=True), **options.fast_call(plan)
-            )
-            if isinstance(outcome, Finished):
-                return outcome
         return await _call_on_queue(plan)
     except (asyncio.CancelledError, ActivityError) as error:
         return Finished(error=_not_finished(plan, error))

@@ -9,7 +9,7 @@ from temporalio.workflow import ActivityCancellationType
 from toolagent.contracts.routes import ToolControl
 from toolagent.contracts.steps import CallPlan
 
-__all__ = ["HOST_PATIENCE", "admit", "call", "control", "fast_call", "place", "settle"]
+__all__ = ["HOST_PATIENCE", "admit", "call", "control", "look", "place", "settle"]
 
 HOST_PATIENCE = timedelta(seconds=30)
 """How long a host's queue may leave a call waiting before we ask whether the host is still there; doubled each time."""
@@ -57,7 +57,7 @@ class ControlOptions(TypedDict):
 
 
 def admit(tool_id: str) -> BoundedLocalOptions:
-    """Reads the database only, so it may be tried again; a caller who waits for longer than this is told that we are not well."""
+    """Has no effects but on the call's own record, so it may be tried again. Whoever waits for longer is told that we are not well."""
     return {
         "start_to_close_timeout": timedelta(seconds=10),
         "schedule_to_close_timeout": timedelta(seconds=60),
@@ -69,15 +69,6 @@ def admit(tool_id: str) -> BoundedLocalOptions:
 def place(plan: CallPlan) -> BoundedLocalOptions:
     """Decides in memory; as patient as `admit`."""
     return {**admit(plan.tool_id), "summary": f"place {plan.tool_id}"}
-
-
-def fast_call(plan: CallPlan) -> LocalOptions:
-    """One attempt: what fails here is data, or is made again as an ordinary call."""
-    return {
-        "start_to_close_timeout": timedelta(seconds=plan.timeout_s) + timedelta(seconds=5),
-        "retry_policy": RetryPolicy(maximum_attempts=1),
-        "summary": f"call {plan.tool_id}",
-    }
 
 
 def call(plan: CallPlan, patience: timedelta) -> CallOptions:
@@ -97,6 +88,15 @@ def call(plan: CallPlan, patience: timedelta) -> CallOptions:
         "cancellation_type": ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
         "priority": Priority(priority_key=plan.priority),
         "summary": f"call {plan.tool_id}",
+    }
+
+
+def look(tool_id: str) -> LocalOptions:
+    """Asks Temporal after another workflow, again and again until Temporal answers."""
+    return {
+        "start_to_close_timeout": timedelta(seconds=30),
+        "retry_policy": RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=30)),
+        "summary": f"look at {tool_id}",
     }
 
 

@@ -2,8 +2,9 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, File, UploadFile
-from starlette.responses import FileResponse, Response
+from fastapi import APIRouter, File, Header, UploadFile
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
 
 from api.documentation import problem_responses
 from api.doors import Behind
@@ -37,11 +38,20 @@ async def post_file(file: Annotated[UploadFile, File(description="One file; its 
     return await stored(doors.files, file)
 
 
-@router.get(
-    "/files/{file_id}",
-    summary="Fetch a file",
-    response_class=FileResponse,
-    responses=problem_responses(ProblemKind.FILE_NOT_FOUND, ErrorType.UNAVAILABLE),
-)
-async def get_file(file_id: str, doors: Behind) -> FileResponse:
-    return await stored_file(doors.files, file_id)
+_ANSWERS = {
+    **problem_responses(ProblemKind.FILE_NOT_FOUND, ProblemKind.RANGE_NOT_SATISFIABLE, ErrorType.UNAVAILABLE),
+    206: {"description": "The range that was asked for"},
+    304: {"description": "The client has it (If-None-Match)"},
+}
+_RANGE = Header(alias="Range", description="One range of bytes: `bytes=0-99`, `bytes=100-` or `bytes=-100`.")
+
+
+@router.get("/files/{file_id}", summary="Fetch a file, or a part of it", response_class=StreamingResponse, responses=_ANSWERS)
+async def get_file(file_id: str, request: Request, doors: Behind, _range: Annotated[str | None, _RANGE] = None) -> Response:
+    """The `ETag` is the SHA-256 of the bytes, which never change. A request for several ranges is answered with the whole."""
+    return await stored_file(doors.files, file_id, request.headers)
+
+
+@router.head("/files/{file_id}", summary="What a file is", response_class=Response, responses=_ANSWERS)
+async def head_file(file_id: str, request: Request, doors: Behind, _range: Annotated[str | None, _RANGE] = None) -> Response:
+    return await stored_file(doors.files, file_id, request.headers, with_body=False)

@@ -10,9 +10,11 @@ from engine.calls.endings import events_of
 from engine.calls.file_parameters import FileParameters, FileRefused
 from engine.calls.lookup import ToolLookup
 from engine.calls.placements import Placements
+from engine.calls.settled import SettledCalls
 from engine.store.calls import CallTable
 from engine.store.clock import now
 from engine.validation.schemas import issues_of
+from engine.validation.versions import NoSuchVersion, NotARangeError
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult, ValidationIssue
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolStatus
@@ -24,7 +26,7 @@ from toolagent.core.results import IDEMPOTENCY_CONFLICT, TOO_LARGE, failed, reas
 from toolagent.core.schemas import with_defaults
 from toolagent.core.suggestions import nearest
 
-__all__ = ["Admissions", "CallLimits"]
+__all__ = ["Admissions", "CallLimits", "Decision"]
 
 IsRunning = Callable[[ToolEntry], bool]
 
@@ -39,6 +41,14 @@ class CallLimits:
     queue_timeout_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """`entry` is the tool of an admitted call."""
+
+    admission: Admission
+    entry: ToolEntry | None = None
+
+
 class Refused(Exception):
     """The call is not made; this is why."""
 
@@ -51,21 +61,30 @@ class Refused(Exception):
 class Admissions:
     """Decides about calls. Writes only how refused ones ended, keyed by the call id, so it may be asked again."""
 
-    def __init__(self, lookup: ToolLookup, calls: CallTable, files: FileParameters, placements: Placements, limits: CallLimits) -> None:
+    def __init__(
+        self,
+        lookup: ToolLookup,
+        calls: CallTable,
+        files: FileParameters,
+        placements: Placements,
+        settled: SettledCalls,
+        limits: CallLimits,
+    ) -> None:
         self._lookup = lookup
         self._placements = placements
+        self._settled = settled
         self._calls = calls
         self._files = files
         self._limits = limits
 
-    async def admit(self, request: AdmitRequest, is_running: IsRunning) -> Admission:
+    async def admit(self, request: AdmitRequest, is_running: IsRunning) -> Decision:
         """A plan for the call, or its answer: an earlier one under the same id, or why it is refused."""
         call = request.call
         mark = fingerprint(call)
         try:
             earlier = await self._earlier(request.call_id, mark)
             if earlier is not None:
-                return Answered(result=earlier)
+                return Decision(Answered(result=earlier))
             _insist_on_size(call.params, self._limits.max_params_bytes)
             entry = await self._find(call)
             self._insist_on_callable(entry, call)
@@ -74,8 +93,9 @@ class Admissions:
             result = failed(request.call_id, call.tool_id, refusal.error, now(), validation_errors=refusal.issues)
             if reason_of(result) != IDEMPOTENCY_CONFLICT:
                 await self._calls.settle(_record_of_refused(request, mark), result, events_of(result, started=False))
-            return Answered(result=result)
-        return Admitted(plan=await self._plan(request, entry, params, mark, is_running))
+                self._settled.tell(result)
+            return Decision(Answered(result=result))
+        return Decision(Admitted(plan=await self._plan(request, entry, params, mark, is_running)), entry)
 
     async def place(self, request: PlaceRequest) -> Placement:
         """Where to wait now."""
@@ -92,12 +112,16 @@ class Admissions:
         return record.result
 
     async def _find(self, call: ToolCall) -> ToolEntry:
-        entry = await self._lookup.entry(call.tool_id, call.version)
-        if entry is not None:
-            return entry
-        if call.version is not None and (active := await self._lookup.entry(call.tool_id)):
-            message = f"Tool {call.tool_id!r} has no version {call.version!r}; the active one is {active.manifest.version}."
-            raise Refused(ToolError(type=ErrorType.TOOL_NOT_FOUND, message=message, details={"active_version": active.manifest.version}))
+        """Exactly one version: the call keeps it whatever is activated meanwhile."""
+        try:
+            found = await self._lookup.find(call.tool_id, call.version)
+        except NotARangeError as error:
+            issue = ValidationIssue(path="$.version", message=str(error), keyword="version")
+            raise Refused(ToolError(type=ErrorType.VALIDATION_ERROR, message=str(error)), (issue,)) from error
+        if isinstance(found, NoSuchVersion):
+            raise Refused(_no_such_version(call, found))
+        if found is not None:
+            return found
         near = nearest(call.tool_id, await self._lookup.list_ids())
         hint = f" Did you mean {', '.join(near)}?" if near else " GET /tools lists what there is."
         message = f"There is no tool {call.tool_id!r}.{hint}"
@@ -158,6 +182,13 @@ class Admissions:
             priority=request.call.priority,
             caller=request.call.caller,
         )
+
+
+def _no_such_version(call: ToolCall, found: NoSuchVersion) -> ToolError:
+    shown = ", ".join(version if version in found.callable else f"{version} (cannot be called)" for version in found.versions[:20])
+    message = f"Tool {call.tool_id!r} has no version {call.version!r} that can be called; it has {shown}. The active one is {found.active}."
+    details: JsonValue = {"active_version": found.active, "versions": [*found.versions]}
+    return ToolError(type=ErrorType.TOOL_NOT_FOUND, message=message, details=details)
 
 
 def _record_of_refused(request: AdmitRequest, mark: str) -> CallRecord:

@@ -12,7 +12,8 @@ from engine.store.files import FileStore
 from toolagent.contracts.calls import ErrorType, ToolError, ValidationIssue
 from toolagent.contracts.identifiers import FILE_ID_PATTERN
 from toolagent.contracts.manifest import JsonSchema, ToolManifest
-from toolagent.core.failures import FileTooLargeError
+from toolagent.contracts.records import StoredFile
+from toolagent.core.failures import ContentMissingError, FileTooLargeError
 from toolagent.core.schemas import FILE_PATH, map_values, mentions_format, values_of_format
 
 __all__ = ["CallFolder", "FileParameters", "FileRefused"]
@@ -58,9 +59,12 @@ class FileParameters:
         self._root = root
 
     async def check(self, schema: JsonSchema, params: dict[str, JsonValue]) -> None:
-        """Raises FileRefused for the first value that names no file, or one that may not be named."""
+        """Raises FileRefused for the first value that names no file, or one that may not be named.
+
+        The retention of the files that are named begins anew, so that they outlast the call.
+        """
         for path, value in _named_files(schema, params).items():
-            await self._locate(path, value, None)
+            await self._find(path, value)
 
     async def resolve(self, schema: JsonSchema, params: dict[str, JsonValue], folder: CallFolder) -> dict[str, JsonValue]:
         """The parameters as the tool gets them, with absolute paths. Raises FileRefused."""
@@ -73,12 +77,12 @@ class FileParameters:
         named = _named_files(schema, output)
         return _replaced(schema, output, {path: await self._take(path, value, folder) for path, value in named.items()})
 
-    async def _locate(self, path: str, value: str, folder: CallFolder | None) -> Path:
+    async def _find(self, path: str, value: str) -> StoredFile | Path:
         if re.fullmatch(FILE_ID_PATTERN, value):
-            file = await self._files.get(value)
+            file = await self._files.use(value)
             if file is None:
                 raise FileRefused(ErrorType.VALIDATION_ERROR, path, f"There is no file {value!r}; upload it with POST /files.")
-            return await self._files.materialise(file, folder.inputs) if folder else self._files.path(file)
+            return file
         located = await asyncio.to_thread(_under, self._root, value)
         if located is None:
             message = "The path leaves the files root. Name a file under it, or upload one with POST /files and give its id."
@@ -88,8 +92,18 @@ class FileParameters:
             raise FileRefused(ErrorType.VALIDATION_ERROR, path, message)
         return located
 
+    async def _locate(self, path: str, value: str, folder: CallFolder) -> Path:
+        found = await self._find(path, value)
+        if isinstance(found, Path):
+            return found
+        try:
+            return await self._files.materialise(found, folder.inputs)
+        except ContentMissingError as error:
+            message = f"The file {value!r} is known, but its bytes are gone from the store; upload it again with POST /files."
+            raise FileRefused(ErrorType.VALIDATION_ERROR, path, message) from error
+
     async def _take(self, path: str, value: str, folder: CallFolder) -> str:
-        if re.fullmatch(FILE_ID_PATTERN, value) and await self._files.get(value) is not None:
+        if re.fullmatch(FILE_ID_PATTERN, value) and await self._files.use(value) is not None:
             return value
         located = await asyncio.to_thread(_under, folder.outputs, value) or await asyncio.to_thread(_under, self._root, value)
         if located is None:

@@ -1,23 +1,56 @@
 """Where a call waits: the queue of its bucket, or that of the host its tool lives on."""
 
-from collections.abc import Collection
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Collection
 
+from engine.store.hosts import HostTable
+from engine.store.routes import RouteTable
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.steps import Placement
 from toolagent.core.dispatch import placement_of
+from toolagent.core.placement import best_host
 
 __all__ = ["Placements"]
 
+_FRESH_S = 1.0
+"""For so long what is known of the hosts that are alive is good enough: a host that died meanwhile is noticed by its queue."""
 
-@dataclass(frozen=True, slots=True)
+
 class Placements:
-    """Decides on behalf of `host`, which is alive."""
+    """Decides on behalf of `host`, which is alive; without one, on behalf of somebody who runs no tools."""
 
-    host: str
-    buckets: Collection[str]
+    def __init__(
+        self,
+        host: str | None,
+        buckets: Collection[str],
+        hosts: HostTable,
+        routes: RouteTable,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._host, self._buckets, self._hosts, self._routes, self._clock = host, buckets, hosts, routes, clock
+        self._alive: frozenset[str] = frozenset()
+        self._fresh_until = float("-inf")
 
     async def choose(self, entry: ToolEntry, avoid: str | None = None) -> Placement:
-        """`avoid` is a host that did not take the call in time; it may be dead, or only busy."""
-        del avoid
-        return placement_of(entry, self.buckets, self.host)
+        """`avoid` is a host that did not take the call in time; it may be dead, or only busy. Raises StoreUnavailableError."""
+        placement = placement_of(entry, self._buckets, self._host or "")
+        if placement.host is None:
+            return placement
+        chosen = await self.host_for(entry, avoid)
+        return placement if chosen is None else placement_of(entry, self._buckets, chosen)
+
+    async def host_for(self, entry: ToolEntry, avoid: str | None = None) -> str | None:
+        """The host that should run the tool; None when none is alive. Where there is but one, nothing is asked of the database."""
+        alive = await self._alive_now(anew=avoid is not None)
+        if len(alive) <= 1:
+            return next(iter(alive), None)
+        loads = await self._routes.loads(entry.manifest.tool_id, entry.manifest.version)
+        return best_host(alive, loads, self._host, avoid)
+
+    async def _alive_now(self, *, anew: bool) -> frozenset[str]:
+        if anew or self._clock() >= self._fresh_until:
+            # Whoever decides here is alive, whatever the table says.
+            own = frozenset[str]() if self._host is None else frozenset({self._host})
+            self._alive = own.union(await self._hosts.list_alive())
+            self._fresh_until = self._clock() + _FRESH_S
+        return self._alive

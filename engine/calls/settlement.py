@@ -4,10 +4,12 @@ from pydantic import JsonValue
 
 from engine.calls.endings import as_not_sent, as_sent, events_of
 from engine.calls.lookup import ToolLookup
+from engine.calls.settled import SettledCalls
 from engine.store.calls import CallTable
 from engine.store.clock import now
 from engine.validation.schemas import issues_of
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
+from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.records import CallRecord
 from toolagent.contracts.steps import CallPlan, Finished, SettleRequest
@@ -20,17 +22,22 @@ __all__ = ["Settlements", "record_of"]
 class Settlements:
     """Writes by call id only, so that settling again changes nothing."""
 
-    def __init__(self, lookup: ToolLookup, calls: CallTable) -> None:
+    def __init__(self, lookup: ToolLookup, calls: CallTable, settled: SettledCalls) -> None:
         self._lookup = lookup
         self._calls = calls
+        self._settled = settled
 
     async def settle(self, request: SettleRequest) -> ToolResult:
         """The result of the call, after it has been recorded."""
-        entry = await self._lookup.entry(request.plan.tool_id, request.plan.version)
+        return await self.settle_with(await self._lookup.entry(request.plan.tool_id, request.plan.version), request)
+
+    async def settle_with(self, entry: ToolEntry | None, request: SettleRequest) -> ToolResult:
+        """As `settle`, for whoever has just looked the tool up; None when it is gone."""
         manifest = entry.manifest if entry else None
         result = _result(request.plan, await self._honest(request.plan, request.outcome), manifest)
         record = record_of(request.plan, manifest, request.workflow_id, request.run_id)
         await self._calls.settle(record, result, events_of(result, started=request.outcome.started_at is not None))
+        self._settled.tell(result)
         return result
 
     async def _honest(self, plan: CallPlan, outcome: Finished) -> Finished:
@@ -78,7 +85,9 @@ def _result(plan: CallPlan, outcome: Finished, manifest: ToolManifest | None) ->
             execution_time=outcome.execution_time,
             metadata=metadata,
         )
-    issues = issues_of(manifest.output_schema, outcome.output) if manifest and manifest.output_schema else ()
+    # What a reference stands for was checked before it was stored.
+    schema = manifest.output_schema if manifest and not outcome.is_reference else {}
+    issues = issues_of(schema, outcome.output) if schema else ()
     if issues:
         listed = "; ".join(f"{issue.path}: {issue.message}" for issue in issues[:3])
         message = f"The tool ran, but its output does not fit its output schema: {listed}"
@@ -86,4 +95,12 @@ def _result(plan: CallPlan, outcome: Finished, manifest: ToolManifest | None) ->
         return failed(
             plan.call_id, plan.tool_id, error, at, validation_errors=issues, execution_time=outcome.execution_time, metadata=metadata
         )
-    return succeeded(plan.call_id, plan.tool_id, outcome.output, at, execution_time=outcome.execution_time, metadata=metadata)
+    return succeeded(
+        plan.call_id,
+        plan.tool_id,
+        outcome.output,
+        at,
+        execution_time=outcome.execution_time,
+        metadata=metadata,
+        is_reference=outcome.is_reference,
+    )

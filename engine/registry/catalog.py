@@ -1,107 +1,218 @@
 """Bringing the catalog, files and built-in tools, into the registry; what cannot be used is reported and stops nothing else."""
 
-from collections.abc import Callable, Iterable
+import asyncio
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
-from engine.registry.formats import groups_json, registry_json, sources_json
+from pydantic import JsonValue
+
+from engine.registry.archives import NotPackedError, ProjectArchives
+from engine.registry.formats import containers_json, groups_json, registry_json, sources_json, versions_json
 from engine.registry.formats.document import Parsed
-from engine.registry.registry import ToolRegistry
+from engine.registry.reading import CatalogReading, read_catalog
+from engine.registry.secret_vault import SecretVault
+from engine.store.catalog_entries import CatalogEntry, CatalogEntryTable
+from engine.store.catalog_files import CatalogFile, CatalogFileTable
+from engine.store.containers import ContainerTable
+from engine.store.database import Database
 from engine.store.faults import FaultTable
 from engine.store.groups import GroupTable
 from engine.store.tools import ToolTable
+from engine.store.version_rows import NewVersion
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolGroup, ToolManifest
 from toolagent.contracts.records import CatalogFault
-from toolagent.contracts.sources import ToolSource, backend_runtime_of
+from toolagent.contracts.sources import LocalSource, ToolSource, backend_runtime_of
 
-__all__ = ["CatalogImport"]
+__all__ = ["BUILTIN_ORIGIN", "CatalogImport"]
 
-T = TypeVar("T")
 _FILES_ORIGIN = "catalog"
-_BUILTIN_ORIGIN = "builtin"
+BUILTIN_ORIGIN = "builtin"
+Contents = dict[tuple[str, str, str], str]
+
+
+@dataclass(slots=True)
+class _Prepared:
+    """What is about to be written."""
+
+    entries: list[CatalogEntry]
+    versions: list[CatalogEntry]
+    faults: list[CatalogFault]
 
 
 class CatalogImport:
-    """Reads `registry.json`, `sources.json` and `groups.json` of the data folder.
+    """Imports the files of one data folder, in which hosts on one database may differ: `catalog` is the id of the host it belongs to.
 
-    A missing `registry.json` is a fault and everything stays as it was; beside it, a missing file is an empty one.
+    Only what the files of this catalog had and have is touched: another one's tools stay.
     """
 
-    def __init__(self, registry: ToolRegistry, tools: ToolTable, groups: GroupTable, faults: FaultTable) -> None:
-        self._registry = registry
-        self._tools = tools
-        self._groups = groups
-        self._faults = faults
+    def __init__(self, database: Database, archives: ProjectArchives, vault: SecretVault, catalog: str = "") -> None:
+        self._tools = ToolTable(database)
+        self._entries = CatalogEntryTable(database)
+        self._groups = GroupTable(database)
+        self._containers = ContainerTable(database)
+        self._files = CatalogFileTable(database)
+        self._faults = FaultTable(database)
+        self._archives = archives
+        self._vault = vault
+        self._catalog = catalog
+        self._turn = asyncio.Lock()
 
     async def run(self, data_dir: Path, builtins: Iterable[ToolEntry]) -> tuple[CatalogFault, ...]:
-        """Import everything. Entries that are faulty now keep the state they had. Returns what was wrong."""
-        builtin = {entry.manifest.tool_id: entry for entry in builtins}
-        for entry in builtin.values():
-            await self._put(entry, _BUILTIN_ORIGIN)
-        # Whoever names the wrong folder does not mean to remove all tools and groups.
-        has_catalog = _is_there(data_dir / registry_json.FILE_NAME)
-        tools = registry_json.parse(data_dir / registry_json.FILE_NAME) if has_catalog else _no_catalog(data_dir)
-        sources = _read(data_dir / sources_json.FILE_NAME, sources_json.parse, Parsed[tuple[ToolSource, ...]](readable=has_catalog))
-        groups = _read(data_dir / groups_json.FILE_NAME, groups_json.parse, Parsed[ToolGroup](readable=has_catalog))
-        faults = [*tools.faults, *sources.faults, *groups.faults]
-        for manifest in tools.entries.values():
+        """Import everything that changed. Entries that are faulty now keep the state they had. Returns what is wrong.
+
+        Raises StoreUnavailableError; then importing again goes on where this ended.
+        """
+        async with self._turn:
+            builtin = {entry.manifest.tool_id: entry for entry in builtins}
+            await self._entries.bring_in([_builtin(entry) for entry in builtin.values()], BUILTIN_ORIGIN)
+            reading = await asyncio.to_thread(read_catalog, data_dir, self._vault)
+            prepared = await self._prepare(reading, data_dir, builtin)
+            # Those that went go first: an id may come back under another file's entry.
+            await self._forget_missing(reading)
+            await self._entries.bring_in(prepared.entries, _FILES_ORIGIN)
+            await self._entries.bring_in_versions(prepared.versions)
+            await self._bring_in_lists(reading)
+            for name, parsed in _by_file(reading).items():
+                if parsed.readable:
+                    await self._files.save(self._catalog, name, CatalogFile(parsed.envelope, tuple(parsed.mentioned)))
+            known = {*builtin, *reading.tools.mentioned, *await self._tools.list_ids()}
+            faults = [*reading.faults(), *prepared.faults, *_strangers(reading, known)]
+            await self._faults.replace(faults, self._catalog)
+            return tuple(faults)
+
+    async def _prepare(self, reading: CatalogReading, data_dir: Path, builtin: dict[str, ToolEntry]) -> _Prepared:
+        prepared = _Prepared([], [], [])
+        contents = await self._entries.content_of()
+        for number, manifest in enumerate(reading.tools.entries.values()):
+            if number % 100 == 0:
+                await asyncio.sleep(0)  # calls go on meanwhile
             if manifest.tool_id in builtin:
-                faults.append(_fault(registry_json.FILE_NAME, manifest, "tool_id", "A built-in tool has this id."))
+                prepared.faults.append(_fault(registry_json.FILE_NAME, manifest, "tool_id", "A built-in tool has this id."))
                 continue
-            entry = ToolEntry(manifest=manifest, sources=sources.entries.get(manifest.tool_id, ()))
-            entry, remarks = _reconcile(entry, sources)
-            faults.extend(remarks)
-            await self._put(entry, _FILES_ORIGIN)
-        if tools.readable:
-            await self._forget_missing(tools.mentioned)
-        known = {*builtin, *tools.mentioned, *await self._registry.list_ids()}
-        faults.extend(_strangers(sources, groups, known))
-        if groups.readable:
-            await self._groups.replace(groups.entries.values())
-        await self._faults.replace(faults)
-        return tuple(faults)
+            entry = ToolEntry(manifest=manifest, sources=reading.sources.entries.get(manifest.tool_id, ()))
+            if not reading.sources.readable:
+                entry = await self._with_known_sources(entry)
+            entry, remarks = _reconcile(entry, sources_known=reading.sources.readable)
+            entry, faults = await self._with_content(entry, data_dir, contents)
+            prepared.faults += [*remarks, *faults]
+            source_raws = reading.sources.raws.get(manifest.tool_id, [])
+            prepared.entries.append(_catalog_entry(entry, reading.tools.raws[manifest.tool_id], source_raws))
+        for name, other in reading.versions.entries.items():
+            entry, faults = await self._with_content(other, data_dir, contents)
+            prepared.faults += [fault.model_copy(update={"file": versions_json.FILE_NAME}) for fault in faults]
+            if entry.sources:
+                runtime = {"backend_runtime": backend_runtime_of(entry.sources[0])}
+                entry = entry.model_copy(update={"manifest": entry.manifest.model_copy(update=runtime)})
+            raw = reading.versions.raws[name]
+            source_raws = raw.get("sources") if isinstance(raw, dict) else None
+            manifest_raw: JsonValue = {key: value for key, value in raw.items() if key != "sources"} if isinstance(raw, dict) else raw
+            prepared.versions.append(_catalog_entry(entry, manifest_raw, source_raws))
+        return prepared
 
-    async def _put(self, entry: ToolEntry, origin: str) -> None:
-        """A tool that was removed on purpose stays away until its catalog entry has another version."""
+    async def _with_known_sources(self, entry: ToolEntry) -> ToolEntry:
+        """While `sources.json` cannot be read, a tool keeps the sources it has."""
+        stored = await self._tools.get(entry.manifest.tool_id, entry.manifest.version) or await self._tools.get(entry.manifest.tool_id)
+        return entry.model_copy(update={"sources": stored.sources}) if stored else entry
+
+    async def _with_content(self, entry: ToolEntry, data_dir: Path, contents: Contents) -> tuple[ToolEntry, list[CatalogFault]]:
+        """Every local source with the archive of its project."""
         manifest = entry.manifest
-        if await self._tools.removed_version(manifest.tool_id) == manifest.version:
-            return
-        if await self._tools.get(manifest.tool_id) != entry:
-            await self._registry.register(manifest, entry.sources, origin)
+        faults: list[CatalogFault] = []
+        sources: list[ToolSource] = []
+        for source in entry.sources:
+            if isinstance(source, LocalSource):
+                known = contents.get((manifest.tool_id, manifest.version, source.host_dir))
+                content, reason = await self._content_of(source, manifest, data_dir, known)
+                if reason:
+                    faults.append(CatalogFault(file=sources_json.FILE_NAME, field=f"$.sources.{manifest.tool_id}", reason=reason))
+                sources.append(source.model_copy(update={"content": content}))
+            else:
+                sources.append(source)
+        return entry.model_copy(update={"sources": tuple(sources)}), faults
 
-    async def _forget_missing(self, mentioned: set[str]) -> None:
-        for tool_id in await self._tools.list_ids(_FILES_ORIGIN):
-            if tool_id not in mentioned:
+    async def _content_of(
+        self, source: LocalSource, manifest: ToolManifest, data_dir: Path, known: str | None
+    ) -> tuple[str | None, str | None]:
+        """The archive, and what is wrong. One that the file names counts more than the folder, one that was kept more than none."""
+        if source.content is not None:
+            if await self._archives.has(source.content):
+                return source.content, None
+            reason = f"The files of {manifest.tool_id}@{manifest.version} ({source.content}) are not in the content store; calls will fail."
+            return source.content, f"{reason} Leave out `content` to take those of the folder {source.host_dir!r}."
+        try:
+            packed = await self._archives.content_of(data_dir / source.host_dir, manifest.tool_id)
+        except NotPackedError as error:
+            return known, f"{source.host_dir}: {error}"
+        return packed or known, None
+
+    async def _forget_missing(self, reading: CatalogReading) -> None:
+        if not reading.tools.readable:
+            return
+        before = await self._files.of_file(registry_json.FILE_NAME)
+        kept = {entry for catalog, file in before.items() if catalog != self._catalog for entry in file.entry_ids}
+        mine = before[self._catalog].entry_ids if self._catalog in before else ()
+        if not before:  # a database from before there was such a table
+            mine = await self._tools.list_ids(_FILES_ORIGIN)
+        from_files = set(await self._tools.list_ids(_FILES_ORIGIN))
+        for tool_id in mine:
+            if tool_id not in reading.tools.mentioned and tool_id not in kept and tool_id in from_files:
                 await self._tools.erase(tool_id)
 
+    async def _bring_in_lists(self, reading: CatalogReading) -> None:
+        groups, containers = reading.groups, reading.containers
+        if groups.readable:
+            raws = groups.raws
+            gone = await self._gone(groups_json.FILE_NAME, groups, [group.group_id for group in await self._groups.list_all()])
+            await self._groups.bring_in([(entry, json.dumps(raws[key])) for key, entry in groups.entries.items()], gone)
+        if containers.readable:
+            raws = containers.raws
+            gone = await self._gone(containers_json.FILE_NAME, containers, ())
+            await self._containers.bring_in([(entry, json.dumps(raws[key])) for key, entry in containers.entries.items()], gone)
 
-def _read(path: Path, parse: Callable[[Path], Parsed[T]], empty: Parsed[T]) -> Parsed[T]:
-    return parse(path) if _is_there(path) else empty
-
-
-def _is_there(path: Path) -> bool:
-    """Also when it may not be looked at: then reading says why."""
-    try:
-        path.lstat()
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError:
-        return True
-    return True
-
-
-def _no_catalog(data_dir: Path) -> Parsed[ToolManifest]:
-    missing = "This file is" if data_dir.is_dir() else "The data folder is"
-    reason = f"{missing} not there: {str(data_dir.absolute())!r}. Set TOOL_AGENT_DATA_DIR; the tools known so far stay."
-    return Parsed(faults=[CatalogFault(file=registry_json.FILE_NAME, field="$", reason=reason)], readable=False)
+    async def _gone(self, file: str, parsed: Parsed[Any], otherwise: Iterable[str]) -> set[str]:
+        """What this catalog's file had and has no more, and nobody else's has."""
+        before = await self._files.of_file(file)
+        kept = {entry for catalog, one in before.items() if catalog != self._catalog for entry in one.entry_ids}
+        mine = before[self._catalog].entry_ids if self._catalog in before else (otherwise if not before else ())
+        return {*mine} - kept - parsed.mentioned.keys()
 
 
-def _reconcile(entry: ToolEntry, sources: Parsed[tuple[ToolSource, ...]]) -> tuple[ToolEntry, list[CatalogFault]]:
+def _by_file(reading: CatalogReading) -> dict[str, Parsed[Any]]:
+    """The files that are there."""
+    every: dict[str, Parsed[Any]] = {
+        registry_json.FILE_NAME: reading.tools,
+        sources_json.FILE_NAME: reading.sources,
+        groups_json.FILE_NAME: reading.groups,
+        containers_json.FILE_NAME: reading.containers,
+        versions_json.FILE_NAME: reading.versions,
+    }
+    return {name: parsed for name, parsed in every.items() if name in reading.present}
+
+
+def _builtin(entry: ToolEntry) -> CatalogEntry:
+    return CatalogEntry(NewVersion(entry), _mark(entry.model_dump(mode="json")))
+
+
+def _catalog_entry(entry: ToolEntry, raw: JsonValue, source_raws: JsonValue) -> CatalogEntry:
+    contents: list[JsonValue] = [source.content for source in entry.sources if isinstance(source, LocalSource)]
+    texts = tuple(json.dumps(one) for one in source_raws) if isinstance(source_raws, list) else ()
+    return CatalogEntry(NewVersion(entry, json.dumps(raw), texts), _mark([raw, source_raws, contents]))
+
+
+def _mark(value: JsonValue) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:40]
+
+
+def _reconcile(entry: ToolEntry, *, sources_known: bool) -> tuple[ToolEntry, list[CatalogFault]]:
     """The source says what the backend runtime is; a manifest that says otherwise is reported."""
     manifest = entry.manifest
     if not entry.sources:
-        if not sources.readable:
+        if not sources_known:
             return entry, []
         reason = f"The tool has no usable source in {sources_json.FILE_NAME}; calls of it will fail."
         return entry, [_fault(registry_json.FILE_NAME, manifest, "tool_id", reason)]
@@ -113,14 +224,25 @@ def _reconcile(entry: ToolEntry, sources: Parsed[tuple[ToolSource, ...]]) -> tup
     return entry.model_copy(update={"manifest": corrected}), [_fault(registry_json.FILE_NAME, manifest, "backend_runtime", reason)]
 
 
-def _strangers(sources: Parsed[tuple[ToolSource, ...]], groups: Parsed[ToolGroup], known: set[str]) -> Iterable[CatalogFault]:
-    for tool_id in sources.mentioned - known:
+def _strangers(reading: CatalogReading, known: set[str]) -> Iterable[CatalogFault]:
+    for tool_id in sorted(reading.sources.mentioned.keys() - known):
         yield CatalogFault(file=sources_json.FILE_NAME, field=f"$.sources.{tool_id}", reason="There is no tool with this id.")
-    for group in groups.entries.values():
-        for tool_id in sorted({*group.tool_ids, *group.usage_order} - known):
-            yield CatalogFault(
-                file=groups_json.FILE_NAME, field=f"$.groups.{group.group_id}.tool_ids", reason=f"There is no tool {tool_id!r}."
-            )
+    for group in reading.groups.entries.values():
+        yield from _strangers_of(group, known)
+    for container in reading.containers.entries.values():
+        if container.tool_id not in known:
+            where = f"$.containers.{container.container_id}.tool_id"
+            yield CatalogFault(file=containers_json.FILE_NAME, field=where, reason=f"There is no tool {container.tool_id!r}.")
+    for entry in reading.versions.entries.values():
+        if entry.manifest.tool_id not in known:
+            where = f"$.versions.{entry.manifest.tool_id}"
+            yield CatalogFault(file=versions_json.FILE_NAME, field=where, reason="There is no tool with this id.")
+
+
+def _strangers_of(group: ToolGroup, known: set[str]) -> Iterable[CatalogFault]:
+    for tool_id in sorted({*group.tool_ids, *group.usage_order} - known):
+        where = f"$.groups.{group.group_id}.tool_ids"
+        yield CatalogFault(file=groups_json.FILE_NAME, field=where, reason=f"There is no tool {tool_id!r}.")
 
 
 def _fault(file: str, manifest: ToolManifest, field: str, reason: str) -> CatalogFault:

@@ -3,9 +3,11 @@
 from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
 from engine.validation.references import written_out
+from engine.validation.versions import NoSuchVersion, NotARangeError, best_of, is_exact, newest_first
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest, ToolStatus
 from toolagent.contracts.sources import ToolSource, backend_runtime_of
+from toolagent.contracts.versions import ToolVersion, ToolVersions
 
 __all__ = ["ToolRegistry"]
 
@@ -24,8 +26,46 @@ class ToolRegistry:
         return entry.manifest if entry else None
 
     async def entry(self, tool_id: str, version: str | None = None) -> ToolEntry | None:
-        """The manifest with its sources."""
-        return await self._tools.get(tool_id, version)
+        """The manifest with its sources; of the highest callable version when a range is named. None also for what is no range."""
+        if version is None or is_exact(version):
+            return await self._tools.get(tool_id, version)
+        try:
+            found = await self.find(tool_id, version)
+        except NotARangeError:
+            return None
+        return found if isinstance(found, ToolEntry) else None
+
+    async def find(self, tool_id: str, wanted: str | None) -> ToolEntry | NoSuchVersion | None:
+        """The active version, an exact one, or the highest callable one in a range; None when there is no such tool.
+
+        Raises NotARangeError.
+        """
+        if wanted is None or is_exact(wanted):
+            entry = await self._tools.get(tool_id, wanted)
+            return entry if entry or wanted is None else await self._none_of(tool_id)
+        versions = await self._tools.versions(tool_id)
+        best = best_of(wanted, [one.version for one in versions if one.status is ToolStatus.ACTIVE])
+        entry = await self._tools.get(tool_id, best) if best else None
+        return entry or _no_such_version(versions)
+
+    async def versions(self, tool_id: str) -> ToolVersions | None:
+        """All versions of a tool, the newest first; None when there is no such tool."""
+        found = {one.version: one for one in await self._tools.versions(tool_id)}
+        active = next((one.version for one in found.values() if one.is_active), None)
+        if active is None:
+            return None
+        return ToolVersions(tool_id=tool_id, active_version=active, versions=tuple(found[version] for version in newest_first(found)))
+
+    async def activate(self, tool_id: str, version: str) -> bool:
+        """Calls without a version get this one from now on; False when there is no such version. Calls that run go on with theirs."""
+        return await self._tools.activate(tool_id, version)
+
+    async def deactivate(self, tool_id: str, version: str) -> bool:
+        """The version cannot be called until it is activated; False when there is no such version."""
+        return await self._tools.deactivate(tool_id, version)
+
+    async def _none_of(self, tool_id: str) -> NoSuchVersion | None:
+        return _no_such_version(await self._tools.versions(tool_id))
 
     async def list_all(self) -> tuple[ToolManifest, ...]:
         return tuple(entry.manifest for entry in await self._tools.list_active_versions())
@@ -70,6 +110,14 @@ class ToolRegistry:
         """Forget a tool, its sources and its routes. Returns how many of each went."""
         versions, sources = await self._tools.remove(tool_id)
         return {"versions": versions, "sources": sources, "routes": await self._routes.remove(tool_id)}
+
+
+def _no_such_version(versions: tuple[ToolVersion, ...]) -> NoSuchVersion | None:
+    if not versions:
+        return None
+    callable_ones = newest_first(one.version for one in versions if one.status is ToolStatus.ACTIVE)
+    active = next((one.version for one in versions if one.is_active), "")
+    return NoSuchVersion(newest_first(one.version for one in versions), callable_ones, active)
 
 
 def _rank(manifest: ToolManifest, words: list[str]) -> int:

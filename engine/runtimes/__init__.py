@@ -11,7 +11,7 @@ from engine.runtimes.runtime import AnyRuntime
 __all__ = ["RUNTIMES", "make_runtimes"]
 
 RUNTIMES: Mapping[str, Callable[[RuntimeParts], AnyRuntime]] = {
-    "local": lambda parts: LocalRuntime(parts.local, parts.launcher, parts.environments, parts.http),
+    "local": lambda parts: LocalRuntime(parts.local, parts.launcher, parts.environments, parts.http, parts.projects),
     "remote": lambda parts: RemoteRuntime(parts.http, parts.secrets),
     "builtin": lambda parts: BuiltinRuntime(parts.builtin_tools),
 }

@@ -6,14 +6,12 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from engine.runtimes.failures import StartFailed
+from engine.runtimes.file_lock import locked
 from engine.runtimes.processes import Launcher, exit_text
 from engine.runtimes.runtime import Progress
 from toolagent.contracts.calls import ErrorType
@@ -21,7 +19,6 @@ from toolagent.contracts.calls import ErrorType
 __all__ = ["Environments"]
 
 _COMPLETE = ".complete"
-_LOOK_S = 0.05
 _TOLD_LINES = 20
 _WRITE = 0o222
 _OWN_ALL = 0o700
@@ -75,7 +72,7 @@ class Environments:
         if plan.is_complete:
             return plan.python
         progress(f"waiting for the environment of {tool_id}")
-        async with _locked(plan.folder.with_suffix(".lock")):
+        async with locked(plan.folder.with_suffix(".lock")):
             if not plan.is_complete:
                 progress(f"building the environment of {tool_id}")
                 await self._build(plan, tool_id, project)
@@ -172,19 +169,3 @@ def _remove(folder: Path) -> None:
     for inside, _, _ in os.walk(folder):
         Path(inside).chmod(_OWN_ALL)
     shutil.rmtree(folder, ignore_errors=True)
-
-
-@asynccontextmanager
-async def _locked(path: Path) -> AsyncGenerator[None, None]:
-    """Hold a file lock against other tasks and other processes, without a thread that waits."""
-    lock = FileLock(path, thread_local=False)
-    while True:
-        try:
-            lock.acquire(blocking=False)
-            break
-        except Timeout:
-            await asyncio.sleep(_LOOK_S)
-    try:
-        yield
-    finally:
-        lock.release()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import httpx
 import pydantic_core
-from pydantic import JsonValue, TypeAdapter, ValidationError
+from pydantic import JsonValue, TypeAdapter
 
 from engine.runtimes.failures import CallFailed
 from toolagent.contracts.calls import ErrorType, ToolError
@@ -17,6 +17,7 @@ _ERROR_BODY_BYTES = 64 * 1024
 _TOLD_BYTES = 4 * 1024
 _MASK = "***"
 _MASKED_IN_RESULTS = 8
+_LENGTH_DIGITS = 16
 _INVALID_PARAMS = 422
 _GATEWAY_GAVE_UP = (502, 504)
 """Said by a gateway between us and the tool, which may have acted; 503 refuses a request before anything is done."""
@@ -25,21 +26,26 @@ _JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """An answer, read as far as it may be. `is_whole` is False when there was more."""
+    """An answer, read as far as it may be. `is_whole` is False when there was more; `announced` is its Content-Length."""
 
     status: int
     body: bytes
     is_whole: bool
+    announced: int | None = None
 
 
 async def read(response: httpx.Response, max_result_bytes: int) -> Received:
     """Read at most what is of use: a result in full or not at all, the beginning of an error."""
     limit = max_result_bytes if response.is_success else _ERROR_BODY_BYTES
+    said = response.headers.get("content-length", "")
+    announced = int(said) if said.isdecimal() and len(said) < _LENGTH_DIGITS else None
+    if response.is_success and announced is not None and announced > limit:
+        return Received(response.status_code, b"", is_whole=False, announced=announced)
     body = bytearray()
     async for chunk in response.aiter_bytes():
         body += chunk
         if len(body) > limit:
-            return Received(response.status_code, bytes(body[:limit]), is_whole=False)
+            return Received(response.status_code, bytes(body[:limit]), is_whole=False, announced=announced)
     return Received(response.status_code, bytes(body), is_whole=True)
 
 
@@ -55,21 +61,27 @@ def meaning_of(received: Received, max_result_bytes: int, secrets: Sequence[str]
     if not received.is_whole:
         raise CallFailed(
             ErrorType.OUTPUT_VALIDATION_ERROR,
-            f"The tool's answer is larger than {max_result_bytes} bytes.",
-            {"max_result_bytes": max_result_bytes},
+            f"The tool's answer is {_size_in_words(received)} of JSON; at most {max_result_bytes} are taken (TOOL_AGENT_MAX_RESULT_BYTES).",
+            {"size": received.announced, "limit": max_result_bytes},
         )
     # A very short secret would be found in innocent results.
     body = _masked(received.body, [secret for secret in secrets if len(secret) >= _MASKED_IN_RESULTS])
     if not body.strip():
         return None
     try:
-        return _JSON.validate_python(pydantic_core.from_json(body, allow_inf_nan=False))
-    except (ValueError, ValidationError) as error:
+        # What the parser gives is plain JSON; a check of it would copy a large answer once more.
+        value: JsonValue = pydantic_core.from_json(body, allow_inf_nan=False)
+    except ValueError as error:
         raise CallFailed(
             ErrorType.OUTPUT_VALIDATION_ERROR,
             f"The tool's answer is not valid JSON: {error}",
             {"status_code": received.status, "body": _text(body)},
         ) from error
+    return value
+
+
+def _size_in_words(received: Received) -> str:
+    return "more bytes" if received.announced is None else f"{received.announced} bytes"
 
 
 def _failure(received: Received, secrets: Sequence[str]) -> CallFailed:

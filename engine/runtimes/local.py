@@ -13,6 +13,7 @@ from engine.runtimes.failures import StartFailed
 from engine.runtimes.http_exchange import HttpExchange, Target
 from engine.runtimes.ports import LOOPBACK, free_port, is_free
 from engine.runtimes.processes import Launcher, Process, exit_text
+from engine.runtimes.projects import Projects
 from engine.runtimes.readiness import Exited, NotOurs, Ready, Unhealthy, await_ready
 from engine.runtimes.runtime import Progress, Running, ToolRequest
 from toolagent.contracts.calls import ErrorType
@@ -42,12 +43,15 @@ class LocalSettings:
 class LocalRuntime:
     """The runtime of LocalSource. Holds the processes it has started; they end with this process."""
 
-    def __init__(self, settings: LocalSettings, launcher: Launcher, environments: Environments, http: HttpExchange) -> None:
+    def __init__(
+        self, settings: LocalSettings, launcher: Launcher, environments: Environments, http: HttpExchange, projects: Projects | None = None
+    ) -> None:
         self._settings, self._launcher, self._environments, self._http = settings, launcher, environments, http
+        self._projects = projects
         self._processes: dict[int, Process] = {}
 
     async def start(self, tool: ToolManifest, source: LocalSource, progress: Progress) -> Running:
-        project = await asyncio.to_thread(self._project, tool.tool_id, source)
+        project = await self._project(tool.tool_id, source, progress)
         python = await self._environments.python_of(project, tool.tool_id, progress)
         progress(f"starting {tool.tool_id}")
         tries = 1 if source.internal_port else _PORT_TRIES
@@ -94,8 +98,20 @@ class LocalRuntime:
     def _process(self, running: Running) -> Process | None:
         return self._processes.get(running.pid) if running.pid is not None else None
 
-    def _project(self, tool_id: str, source: LocalSource) -> Path:
-        """The project's folder. Raises StartFailed when it is not there or is not where projects may be."""
+    async def _project(self, tool_id: str, source: LocalSource, progress: Progress) -> Path:
+        """The project's folder: from the content store when its files are there. Raises StartFailed."""
+        if source.content is None:
+            project = await asyncio.to_thread(self._data_folder, tool_id, source)
+        elif self._projects is not None:
+            project = await self._projects.folder_of(source.content, tool_id, progress)
+        else:
+            message = f"The files of {tool_id!r} are {source.content!r} of a content store, and this host has none."
+            raise StartFailed(ErrorType.DEPENDENCY_ERROR, message, {"content": source.content})
+        await asyncio.to_thread(_insist_on_main, project, tool_id, source)
+        return project
+
+    def _data_folder(self, tool_id: str, source: LocalSource) -> Path:
+        """Raises StartFailed when it is not where projects may be."""
         roots = [self._settings.data.resolve(), (self._settings.state / "tools").resolve()]
         try:
             project = (roots[0] / source.host_dir).resolve()
@@ -106,12 +122,6 @@ class LocalRuntime:
                 ErrorType.SECURITY_ERROR,
                 f"The folder {source.host_dir!r} of the tool {tool_id!r} leads out of the data folder.",
                 {"host_dir": source.host_dir},
-            )
-        if not (main := project / "main.py").is_file():
-            raise StartFailed(
-                ErrorType.DEPENDENCY_ERROR,
-                f"The tool {tool_id!r} has no {main.name} in {source.host_dir!r}.",
-                {"host_dir": source.host_dir, "missing": main.name if project.is_dir() else source.host_dir},
             )
         return project
 
@@ -148,6 +158,15 @@ class LocalRuntime:
             return await self._launcher.launch(argv, folder=project, logs=home, environment=environment)
         except OSError as error:
             raise StartFailed(ErrorType.UNAVAILABLE, f"The tool {tool.tool_id!r} cannot be launched: {error}") from error
+
+
+def _insist_on_main(project: Path, tool_id: str, source: LocalSource) -> None:
+    if not (main := project / "main.py").is_file():
+        raise StartFailed(
+            ErrorType.DEPENDENCY_ERROR,
+            f"The tool {tool_id!r} has no {main.name} in {source.host_dir!r}.",
+            {"host_dir": source.host_dir, "missing": main.name if project.is_dir() else source.host_dir},
+        )
 
 
 async def _exited(process: Process, tool_id: str) -> StartFailed:

@@ -8,6 +8,7 @@ from engine.runtimes.environments import Environments
 from engine.runtimes.http_exchange import HttpExchange
 from engine.runtimes.local import LocalSettings
 from engine.runtimes.processes import Launcher
+from engine.runtimes.projects import Projects
 from engine.runtimes.remote import Secrets
 
 __all__ = ["RuntimeParts"]
@@ -23,3 +24,5 @@ class RuntimeParts:
     http: HttpExchange
     secrets: Secrets
     builtin_tools: Mapping[str, BuiltinTool]
+    projects: Projects | None = None
+    """Where projects come from that are not in the data folder."""

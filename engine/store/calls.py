@@ -1,16 +1,21 @@
 """The table `calls`: the record of each call, and the mark that it was sent."""
 
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from pydantic import JsonValue
 from sqlalchemy import RowMapping, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
 from engine.store.events import event_row
+from engine.store.file_references import hold_files, holder_of_call, named_files
+from engine.store.group_commit import GroupCommit
 from engine.store.tables import calls, events
-from engine.store.upserts import insert_for, insert_new, upsert
+from engine.store.upserts import insert_for, insert_new, upsert_all
 from toolagent.contracts.calls import Caller, ToolResult
 from toolagent.contracts.records import CallRecord, Event
 
@@ -22,6 +27,7 @@ class CallTable:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._settling = GroupCommit[_Ending](database, _settle)
 
     async def get(self, call_id: str) -> CallRecord | None:
         async with self._database.read() as connection:
@@ -30,9 +36,11 @@ class CallTable:
 
     async def mark_sent(self, record: CallRecord) -> bool:
         """Commit that the request is about to leave. False when that was committed before: then it must not be sent again."""
-        moment = timestamp(now())
+        row, moment = _row(record), timestamp(now())
         async with self._database.write() as connection:
-            statement = insert_for(connection, calls).values(**_row(record), sent_at=moment)
+            # They are kept while the call runs, and as long as its record.
+            await hold_files(connection, holder_of_call(record.call_id), named_files(str(row["params"])))
+            statement = insert_for(connection, calls).values(**row, sent_at=moment)
             marked = await connection.execute(
                 statement.on_conflict_do_update(index_elements=["call_id"], set_={"sent_at": moment}, where=calls.c.sent_at.is_(None))
             )
@@ -52,9 +60,28 @@ class CallTable:
             "execution_time": result.execution_time,
             "result": result.model_dump_json(),
         }
-        async with self._database.write() as connection:
-            await upsert(connection, calls, _row(record) | ended, once=("created_at",))
-            await insert_new(connection, events, [event_row(event) for event in what_happened])
+        row = _row(record) | ended
+        named = named_files(str(row["params"]), str(row["result"]))
+        await self._settling.write(_Ending(row, tuple(map(event_row, what_happened)), record.call_id, named))
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """The rows that say how a call ended, and the files that it named or made."""
+
+    call: Mapping[str, object]
+    events: tuple[Mapping[str, object], ...]
+    call_id: str
+    files: tuple[str, ...]
+
+
+async def _settle(connection: AsyncConnection, unordered: Sequence[_Ending]) -> None:
+    # Two hosts that settle the same calls take their rows in one order, and so never wait for each other.
+    endings = sorted(unordered, key=lambda ending: ending.call_id)
+    await upsert_all(connection, calls, [ending.call for ending in endings], once=("created_at",))
+    await insert_new(connection, events, [event for ending in endings for event in ending.events])
+    for ending in endings:
+        await hold_files(connection, holder_of_call(ending.call_id), ending.files)
 
 
 def _row(record: CallRecord) -> dict[str, object]:

@@ -1,27 +1,34 @@
-"""The connection to the database, and how transactions begin."""
+"""The connection to the database, how transactions begin, and bringing its tables to what the code means."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 
+import asyncpg
 from alembic import command
 from alembic.config import Config
+from alembic.util import CommandError
 from filelock import FileLock
-from sqlalchemy import Connection, event, text
-from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import ArgumentError, InterfaceError, InvalidRequestError, OperationalError, SQLAlchemyError
-from sqlalchemy.exc import TimeoutError as PoolTimeoutError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
-from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy import text
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from engine.store.engines import WRITES, UnknownUrlError, make_engine
+from engine.store.outages import outage_of, sqlstate_of
 from toolagent.core.failures import StoreUnavailableError
 
 __all__ = ["Database", "UnusableDatabaseError", "migrate"]
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
-_BUSY_TIMEOUT_MS = 10_000
-_WRITES = "tool_agent_writes"
-_EXAMPLE = "sqlite+aiosqlite:////folder/tool-agent.db"
+_EXAMPLES = "sqlite+aiosqlite:////folder/tool-agent.db or postgresql+asyncpg://user:password@host/database"
+_REMEDIES = {
+    "28000": "the server refuses the user; look at the user in the URL and at the server's pg_hba.conf",
+    "28P01": "the server refuses the user or the password of the URL",
+    "3D000": "the server has no database of that name; make it with `createdb`",
+    "42501": "the user may not make tables there; make it the owner of the database, or GRANT CREATE ON SCHEMA public",
+}
+"""By PostgreSQL's code for what went wrong."""
 
 
 class UnusableDatabaseError(ValueError):
@@ -32,29 +39,37 @@ class Database:
     """One engine, two kinds of transaction.
 
     SQLite refuses a transaction that reads first and writes later when another one wrote meanwhile; so one that will write says so
-    at its beginning. `pool_wait_s` is how many seconds a transaction waits for a free connection. Raises UnusableDatabaseError.
+    at its beginning. `pool_size` connections are opened at most; `pool_wait_s` is how many seconds a transaction waits for a free
+    one. Raises UnusableDatabaseError.
     """
 
-    def __init__(self, url: str, *, pool_wait_s: float = 30.0) -> None:
+    def __init__(self, url: str, *, pool_size: int = 10, pool_wait_s: float = 8.0) -> None:
         self.url = url
         with _usable():
-            self._engine = _engine(url, pool_wait_s)
+            self._engine = make_engine(url, pool_size, pool_wait_s)
+        # SQLite's own way of waiting for another writer is to sleep and look again; those of this process take turns instead.
+        self._turn = asyncio.Lock() if self._engine.dialect.name == "sqlite" else nullcontext()
 
     @asynccontextmanager
     async def read(self) -> AsyncGenerator[AsyncConnection]:
-        """A transaction that only reads. Raises StoreUnavailableError."""
-        with _named_failures():
-            async with self._engine.connect() as connection:
-                yield connection
+        """For statements that only read; each sees the database as it is when it is sent. Raises StoreUnavailableError."""
+        async with _connected(self._engine) as connection:
+            yield connection
 
     @asynccontextmanager
-    async def write(self) -> AsyncGenerator[AsyncConnection]:
-        """A transaction that is committed at the end of the block, or not at all. Raises StoreUnavailableError."""
-        with _named_failures():
-            async with self._engine.connect() as connection:
-                await connection.execution_options(**{_WRITES: True})
-                async with connection.begin():
-                    yield connection
+    async def write(self, *, alone: str | None = None) -> AsyncGenerator[AsyncConnection]:
+        """A transaction that is committed at the end of the block, or not at all. Raises StoreUnavailableError.
+
+        On SQLite it has the database for itself. On PostgreSQL only transactions with the same `alone` wait for each other: say it
+        where one writes what it concludes from what it read, or replaces a whole table. Nothing is written when it raises, but for
+        a connection lost at the very end: then nobody knows, so what is written must bear being written again.
+        """
+        async with self._turn, _connected(self._engine) as connection:
+            await connection.execution_options(**_writing(connection))
+            async with connection.begin():
+                if alone is not None and connection.dialect.name == "postgresql":
+                    await connection.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))"), {"name": alone})
+                yield connection
 
     async def check(self) -> None:
         """Raises StoreUnavailableError when the database does not answer."""
@@ -65,62 +80,62 @@ class Database:
         await self._engine.dispose()
 
 
-@contextmanager
-def _named_failures() -> Generator[None]:
-    try:
-        yield
-    except (OperationalError, InterfaceError) as error:
-        raise StoreUnavailableError(f"The database does not answer: {error.orig}") from error
-    except PoolTimeoutError as error:
-        raise StoreUnavailableError("All connections to the database are busy.") from error
+@asynccontextmanager
+async def _connected(engine: AsyncEngine) -> AsyncGenerator[AsyncConnection]:
+    """Failures of statements are put by the engine; those of getting a connection may come as bare OSErrors or the driver's own."""
+    async with AsyncExitStack() as stack:
+        try:
+            connection = await stack.enter_async_context(engine.connect())
+        except (SQLAlchemyError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            if (outage := outage_of(error)) is not None:
+                raise outage from error
+            raise
+        yield connection
+
+
+def _writing(connection: AsyncConnection) -> dict[str, str | bool]:
+    """READ COMMITTED has no serialisation failures: a row that another one wrote is waited for, then taken as it is."""
+    return {WRITES: True} | ({"isolation_level": "READ COMMITTED"} if connection.dialect.name == "postgresql" else {})
+
+
+def migrate(url: str, lock: Path, revision: str = "head") -> None:
+    """Bring the tables to a revision, up or down (`base`: no tables); only one process at a time, whatever host it is on.
+
+    All of it happens or nothing, also when the process dies half way. `lock` is a file for the processes of this machine. Blocks: call
+    it before the event loop, or in a thread. Raises UnusableDatabaseError.
+    """
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS))
+    config.set_main_option("sqlalchemy.url", url.replace("%", "%%"))
+    with FileLock(lock), _usable():
+        # Each does nothing when the tables are beyond already, or not there yet.
+        if revision != "base":
+            command.upgrade(config, revision)
+        if revision != "head":
+            command.downgrade(config, revision)
 
 
 @contextmanager
 def _usable() -> Generator[None]:
     try:
         yield
-    except (ArgumentError, InvalidRequestError) as error:
-        raise UnusableDatabaseError(f"its URL cannot be used ({_kind(error)}); it looks like {_EXAMPLE}") from error
     except ModuleNotFoundError as error:
         raise UnusableDatabaseError(f"its driver {error.name!r} is not installed") from error
-    except (SQLAlchemyError, OSError) as error:
-        raise UnusableDatabaseError(f"it cannot be opened ({_kind(error)})") from error
+    except CommandError as error:
+        raise UnusableDatabaseError(f"its tables were made by a newer version of this service; use that one ({error})") from error
+    except (ArgumentError, ValueError, OverflowError) as error:
+        raise UnusableDatabaseError(f"its URL cannot be used ({_told(error)}); it looks like {_EXAMPLES}") from error
+    except (StoreUnavailableError, SQLAlchemyError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        raise UnusableDatabaseError(_put(error)) from error
 
 
-def _kind(error: Exception) -> str:
-    """Without the texts that quote the URL."""
-    return f"{type(error).__name__}: {error.orig}" if isinstance(error, OperationalError) else type(error).__name__
+def _told(error: Exception) -> str:
+    """Only our own texts: the others quote the URL."""
+    return str(error) if isinstance(error, UnknownUrlError) else type(error).__name__
 
 
-def migrate(url: str, lock: Path, revision: str = "head") -> None:
-    """Bring the tables to a revision; only one process at a time. Blocks: call it before the event loop, or in a thread.
-
-    Raises UnusableDatabaseError.
-    """
-    config = Config()
-    config.set_main_option("script_location", str(_MIGRATIONS))
-    config.set_main_option("sqlalchemy.url", url.replace("%", "%%"))
-    with FileLock(lock), _usable():
-        command.upgrade(config, revision)
-
-
-def _engine(url: str, pool_wait_s: float) -> AsyncEngine:
-    engine = create_async_engine(url, pool_timeout=pool_wait_s)
-    if engine.dialect.name == "sqlite":
-        event.listen(engine.sync_engine, "connect", _configure_sqlite)
-        event.listen(engine.sync_engine, "begin", _begin_sqlite)
-    return engine
-
-
-def _configure_sqlite(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
-    connection.isolation_level = None  # the driver must not say BEGIN: we do
-    cursor = connection.cursor()
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={_BUSY_TIMEOUT_MS}", "foreign_keys=ON"):
-        cursor.execute(f"PRAGMA {pragma}")
-    cursor.close()
-
-
-def _begin_sqlite(connection: Connection) -> None:
-    # Without BEGIN each statement stands alone, which is what single reads want: one round trip fewer to the driver's thread.
-    if connection.get_execution_options().get(_WRITES):
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+def _put(error: Exception) -> str:
+    cause = error.__cause__ if isinstance(error, StoreUnavailableError) and error.__cause__ else error
+    remedy = _REMEDIES.get(sqlstate_of(cause) or "")
+    said = outage_of(cause) or StoreUnavailableError(f"It cannot be opened ({type(cause).__name__}).")
+    return f"{remedy} ({said})" if remedy else str(said)

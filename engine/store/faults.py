@@ -16,18 +16,22 @@ __all__ = ["FaultTable"]
 
 
 class FaultTable:
+    """By catalog: the id of the host whose data folder it is."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def list_all(self) -> tuple[CatalogFault, ...]:
+        """Of all catalogs; what several of them have stands here once."""
         async with self._database.read() as connection:
-            rows = (await connection.execute(select(faults).order_by(faults.c.position))).mappings().all()
-        return tuple(map(CatalogFault.model_validate, rows))
+            rows = (await connection.execute(select(faults).order_by(faults.c.catalog, faults.c.position))).mappings().all()
+        return tuple(dict.fromkeys(map(CatalogFault.model_validate, rows)))
 
-    async def replace(self, found: Sequence[CatalogFault]) -> None:
+    async def replace(self, found: Sequence[CatalogFault], catalog: str = "") -> None:
+        """Make these the faults of one catalog."""
         async with self._database.write() as connection:
-            await connection.execute(delete(faults))
-            rows = [{"position": position, **fault.model_dump()} for position, fault in enumerate(found)]
+            await connection.execute(delete(faults).where(faults.c.catalog == catalog))
+            rows = [{"catalog": catalog, "position": position, **fault.model_dump()} for position, fault in enumerate(found)]
             if rows:
                 await connection.execute(insert(faults), rows)
             await insert_new(connection, events, [event_row(_event(fault)) for fault in found])

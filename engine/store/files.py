@@ -1,136 +1,123 @@
-"""The content store: bytes by their hash in a folder, names and kinds in the table `files`."""
+"""Files: names and kinds in the table `files`, their bytes in a content store."""
 
 import asyncio
-import errno
 import hashlib
 import mimetypes
-import os
-import shutil
-import stat
-import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from datetime import timedelta
 from pathlib import Path
-from typing import BinaryIO
 
-from sqlalchemy import select
+from sqlalchemy import RowMapping, select, update
 
 from engine.store.clock import now, timestamp
+from engine.store.content.incoming import Incoming, incoming
+from engine.store.content.store import ContentStore
+from engine.store.content_removals import ContentRemovals
 from engine.store.database import Database
+from engine.store.local_files import copy_of, pieces_of, safe_name
 from engine.store.tables import files
-from engine.store.upserts import insert_new
+from engine.store.upserts import insert_for
 from toolagent.contracts.records import StoredFile
-from toolagent.core.failures import FileTooLargeError
+from toolagent.core.failures import ContentMissingError
 
 __all__ = ["FileStore", "file_id_of"]
 
-_CHUNK = 1 << 20
+_FRESH = timedelta(hours=1)
+"""A file used less than this ago need not be noted as used again: its retention is counted in days."""
 
 
 class FileStore:
     """Files are never changed: the same bytes under the same name are the same file with the same id.
 
-    `max_bytes` is the size of the largest file that is taken in.
+    `max_bytes` is the size of the largest file that is taken in; `spool` the folder of this machine where they are gathered.
     """
 
-    def __init__(self, database: Database, folder: Path, max_bytes: int) -> None:
+    def __init__(self, database: Database, content: ContentStore, spool: Path, max_bytes: int) -> None:
         self._database = database
-        self._folder = folder
+        self._content = content
+        self._spool = spool
         self._max_bytes = max_bytes
+        self._removals = ContentRemovals(database)
 
-    async def put(self, chunks: AsyncIterator[bytes], name: str, media_type: str | None = None) -> StoredFile:
-        """Take in a stream of bytes. Raises FileTooLargeError."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        digest, size = hashlib.sha256(), 0
-        descriptor, temporary = tempfile.mkstemp(dir=self._folder, prefix=".incoming-")
-        try:
-            with os.fdopen(descriptor, "wb") as target:
-                async for chunk in chunks:
-                    size += len(chunk)
-                    if size > self._max_bytes:
-                        raise FileTooLargeError(self._max_bytes)
-                    digest.update(chunk)
-                    await asyncio.to_thread(target.write, chunk)
-                await asyncio.to_thread(_sync, target)
-            blob = self._blob(digest.hexdigest())
-            await asyncio.to_thread(blob.parent.mkdir, parents=True, exist_ok=True)
-            await asyncio.to_thread(Path(temporary).replace, blob)
-        finally:
-            await asyncio.to_thread(Path(temporary).unlink, missing_ok=True)
-        return await self._note(digest.hexdigest(), size, name, media_type)
+    async def put(
+        self, chunks: AsyncIterator[bytes], name: str, media_type: str | None = None, *, max_bytes: int | None = None
+    ) -> StoredFile:
+        """Take in a stream of bytes. Raises FileTooLargeError, StoreFullError, ContentUnavailableError; then nothing is kept."""
+        async with incoming(self._spool, chunks, max_bytes or self._max_bytes) as content:
+            await self._content.put(content)
+            file = await self._note(content, name, media_type)
+            await self._make_sure(content)
+        return file
 
     async def put_file(self, path: Path, name: str | None = None) -> StoredFile:
         """Take in a file of this machine; it stays where it is. Raises FileTooLargeError, OSError (also for what is no regular file)."""
-        return await self.put(_chunks(path), name or path.name)
+        return await self.put(pieces_of(path), name or path.name)
 
     async def get(self, file_id: str) -> StoredFile | None:
-        async with self._database.read() as connection:
-            row = (await connection.execute(select(files).where(files.c.file_id == file_id))).mappings().one_or_none()
+        row = await self._row(file_id)
         return StoredFile.model_validate(row) if row is not None else None
 
-    def path(self, file: StoredFile) -> Path:
-        """Where its bytes are on this machine; read-only."""
-        return self._blob(file.sha256)
+    async def use(self, file_id: str) -> StoredFile | None:
+        """`get`, and its retention begins anew: whoever is told of it has time to read it."""
+        row = await self._row(file_id)
+        if row is None:
+            return None
+        if row["used_at"] < timestamp(now() - _FRESH):
+            async with self._database.write() as connection:
+                noted = await connection.execute(update(files).where(files.c.file_id == file_id).values(used_at=timestamp(now())))
+            if noted.rowcount == 0:  # a sweep came first
+                return None
+        return StoredFile.model_validate(row)
+
+    async def has_content(self, file: StoredFile) -> bool:
+        """Whether its bytes are there; raises ContentUnavailableError when that cannot be known."""
+        return await self._content.size(file.sha256) == file.size
+
+    def read(self, file: StoredFile, start: int = 0, length: int | None = None) -> AsyncGenerator[bytes]:
+        """Its bytes, or a range of them, piece by piece. Raises ContentMissingError, ContentUnavailableError."""
+        return self._content.read(file.sha256, start, length)
 
     async def materialise(self, file: StoredFile, folder: Path) -> Path:
-        """A copy under its own name, for tools that look at names. The original cannot be changed through it."""
+        """A copy under its own name, for tools that look at names. The original cannot be changed through it.
+
+        Raises ContentMissingError, also when the bytes are not those that were put in; then there is no copy.
+        """
         target = folder / file.file_id / file.name
         await asyncio.to_thread(target.parent.mkdir, parents=True, exist_ok=True)
-        await asyncio.to_thread(shutil.copyfile, self.path(file), target)
+        if await copy_of(self.read(file), target) != file.sha256:
+            await asyncio.to_thread(target.unlink, missing_ok=True)
+            raise ContentMissingError(file.file_id)
         return target
 
-    async def _note(self, sha256: str, size: int, name: str, media_type: str | None) -> StoredFile:
-        safe_name = _safe_name(name)
-        file = StoredFile(
-            file_id=file_id_of(sha256, safe_name),
-            name=safe_name,
-            media_type=media_type or mimetypes.guess_type(safe_name)[0] or "application/octet-stream",
-            size=size,
-            sha256=sha256,
-            created_at=now(),
-        )
-        async with self._database.write() as connection:
-            await insert_new(
-                connection, files, [{**file.model_dump(), "created_at": timestamp(file.created_at), "used_at": timestamp(file.created_at)}]
-            )
-        return await self.get(file.file_id) or file
+    async def _row(self, file_id: str) -> RowMapping | None:
+        async with self._database.read() as connection:
+            return (await connection.execute(select(files).where(files.c.file_id == file_id))).mappings().one_or_none()
 
-    def _blob(self, sha256: str) -> Path:
-        return self._folder / sha256[:2] / sha256
+    async def _make_sure(self, content: Incoming) -> None:
+        """A sweep that found these bytes unnamed a moment ago may be removing them; now that they have a name, no other one will."""
+        await self._removals.outlast(content.sha256)
+        if await self._content.size(content.sha256) != content.size:
+            await self._content.put(content)
+
+    async def _note(self, content: Incoming, name: str, media_type: str | None) -> StoredFile:
+        kept_name, moment = safe_name(name), now()
+        file = StoredFile(
+            file_id=file_id_of(content.sha256, kept_name),
+            name=kept_name,
+            media_type=media_type or mimetypes.guess_type(kept_name)[0] or "application/octet-stream",
+            size=content.size,
+            sha256=content.sha256,
+            created_at=moment,
+        )
+        row = {**file.model_dump(), "created_at": timestamp(moment), "used_at": timestamp(moment)}
+        async with self._database.write() as connection:
+            statement = insert_for(connection, files).values(**row)
+            changed = {"used_at": statement.excluded.used_at}
+            found = await connection.execute(
+                statement.on_conflict_do_update(index_elements=["file_id"], set_=changed).returning(*files.columns)
+            )
+            return StoredFile.model_validate(found.mappings().one())
 
 
 def file_id_of(sha256: str, name: str) -> str:
     return f"file_{hashlib.sha256(f'{sha256}/{name}'.encode()).hexdigest()[:32]}"
-
-
-def _safe_name(name: str) -> str:
-    """The last part of whatever path was said, without what would make it another path or a control character."""
-    last = name.replace("\\", "/").rsplit("/", 1)[-1]
-    cleaned = "".join(character for character in last if character.isprintable()).strip()
-    stem, dot, ending = cleaned.rpartition(".")
-    shortened = f"{_cut(stem, 180)}{dot}{_cut(ending, 20)}" if dot else _cut(cleaned, 200)
-    return shortened if shortened.strip(".") else "file"
-
-
-def _cut(text: str, limit: int) -> str:
-    """File systems count bytes."""
-    return text.encode("utf-8", "ignore")[:limit].decode("utf-8", "ignore")
-
-
-def _sync(file: BinaryIO) -> None:
-    file.flush()
-    os.fsync(file.fileno())
-
-
-async def _chunks(path: Path) -> AsyncIterator[bytes]:
-    with await asyncio.to_thread(_open, path) as source:
-        while chunk := await asyncio.to_thread(source.read, _CHUNK):
-            yield chunk
-
-
-def _open(path: Path) -> BinaryIO:
-    """Only a regular file: opening or reading a pipe would wait for ever for its other end."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is no regular file", str(path))
-    return os.fdopen(descriptor, "rb")

@@ -1,15 +1,17 @@
 """The table `groups`: tools that are used together."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 
-from sqlalchemy import delete, select
+from sqlalchemy import bindparam, delete, select
 
 from engine.store.database import Database
 from engine.store.tables import groups
-from engine.store.upserts import upsert
+from engine.store.upserts import upsert_all
 from toolagent.contracts.manifest import ToolGroup
 
 __all__ = ["GroupTable"]
+
+_ONE = delete(groups).where(groups.c.group_id == bindparam("of_group"))
 
 
 class GroupTable:
@@ -17,13 +19,25 @@ class GroupTable:
         self._database = database
 
     async def list_all(self) -> tuple[ToolGroup, ...]:
+        return tuple(group for group, _ in await self.list_stored())
+
+    async def list_stored(self) -> tuple[tuple[ToolGroup, str | None], ...]:
+        """Each with its entry in the file, as JSON text, if it came from one."""
         async with self._database.read() as connection:
-            texts = (await connection.execute(select(groups.c.document).order_by(groups.c.group_id))).scalars().all()
-        return tuple(map(ToolGroup.model_validate_json, texts))
+            rows = (await connection.execute(select(groups.c.document, groups.c.raw).order_by(groups.c.group_id))).all()
+        return tuple((ToolGroup.model_validate_json(document), raw) for document, raw in rows)
 
     async def replace(self, new: Iterable[ToolGroup]) -> None:
         """Make these the groups there are."""
+        rows = [{"group_id": group.group_id, "document": group.model_dump_json(), "raw": None} for group in new]
         async with self._database.write() as connection:
             await connection.execute(delete(groups))
-            for group in new:
-                await upsert(connection, groups, {"group_id": group.group_id, "document": group.model_dump_json()})
+            await upsert_all(connection, groups, rows)
+
+    async def bring_in(self, new: Sequence[tuple[ToolGroup, str]], gone: Collection[str]) -> None:
+        """Write these, each with its entry in the file, and forget those."""
+        rows = [{"group_id": group.group_id, "document": group.model_dump_json(), "raw": raw} for group, raw in new]
+        async with self._database.write() as connection:
+            if gone:
+                await connection.execute(_ONE, [{"of_group": group_id} for group_id in gone])
+            await upsert_all(connection, groups, rows)

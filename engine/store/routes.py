@@ -1,21 +1,28 @@
 """The table `routes`: the running state of tools, by host."""
 
-from sqlalchemy import delete, select
+from datetime import timedelta
 
-from engine.store.clock import now, timestamp
+from sqlalchemy import ColumnElement, RowMapping, and_, case, delete, func, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
 from engine.store.database import Database
-from engine.store.tables import routes
-from engine.store.upserts import upsert
+from engine.store.hosts import database_time
+from engine.store.tables import hosts, routes
+from engine.store.upserts import insert_for
 from toolagent.contracts.routes import RunState, ToolRoute
+from toolagent.core.placement import HostLoad
 
 __all__ = ["RouteTable"]
 
+_UP = (RunState.RUNNING.value, RunState.STARTING.value)
+
 
 class RouteTable:
-    """What each host last said of the tools on it."""
+    """What each host last said of the tools on it. What ran on a host that was not heard of for `lease_s` seconds runs no longer."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, lease_s: float = 10.0) -> None:
         self._database = database
+        self._lease = timedelta(seconds=lease_s)
 
     async def save(self, route: ToolRoute, version: str) -> None:
         row = {
@@ -24,21 +31,28 @@ class RouteTable:
             "version": version,
             "state": route.state.value,
             "route": route.model_dump_json(),
-            "updated_at": timestamp(now()),
         }
         async with self._database.write() as connection:
-            await upsert(connection, routes, row)
+            statement = insert_for(connection, routes).values(**row, updated_at=database_time(connection))
+            changed = {name: statement.excluded[name] for name in ("version", "state", "route", "updated_at")}
+            await connection.execute(statement.on_conflict_do_update(index_elements=["tool_id", "host"], set_=changed))
 
     async def list_all(self) -> tuple[ToolRoute, ...]:
         """By tool; where several hosts have one, the one that was heard of last comes last."""
-        async with self._database.read() as connection:
-            texts = (await connection.execute(select(routes.c.route).order_by(routes.c.tool_id, routes.c.updated_at))).scalars().all()
-        return tuple(map(ToolRoute.model_validate_json, texts))
+        return await self._list()
 
     async def get(self, tool_id: str) -> ToolRoute | None:
         """The route of a tool, a running one before others."""
-        found = [route for route in await self.list_all() if route.tool_id == tool_id]
+        found = await self._list(routes.c.tool_id == tool_id)
         return max(reversed(found), key=lambda route: route.state is RunState.RUNNING, default=None)
+
+    async def loads(self, tool_id: str, version: str) -> tuple[HostLoad, ...]:
+        """How many tools are up on each host that has any, and whether this version of this tool is among them."""
+        here = case((and_(routes.c.tool_id == tool_id, routes.c.version == version), 1), else_=0)
+        loads = select(routes.c.host, func.count().label("tools"), func.max(here).label("has_it"))
+        async with self._database.read() as connection:
+            rows = (await connection.execute(loads.where(routes.c.state.in_(_UP)).group_by(routes.c.host))).mappings().all()
+        return tuple(HostLoad(host=row["host"], tools=row["tools"], has_it=bool(row["has_it"])) for row in rows)
 
     async def reset(self, host: str) -> None:
         """Forget the routes of a host that starts: its processes ended with its last worker."""
@@ -48,3 +62,22 @@ class RouteTable:
     async def remove(self, tool_id: str) -> int:
         async with self._database.write() as connection:
             return (await connection.execute(delete(routes).where(routes.c.tool_id == tool_id))).rowcount
+
+    async def _list(self, *conditions: ColumnElement[bool]) -> tuple[ToolRoute, ...]:
+        async with self._database.read() as connection:
+            query = select(routes.c.route, self._is_dead(connection).label("is_dead"))
+            query = query.outerjoin(hosts, hosts.c.host == routes.c.host).where(*conditions)
+            rows = (await connection.execute(query.order_by(routes.c.tool_id, routes.c.updated_at))).mappings().all()
+        return tuple(map(_route, rows))
+
+    def _is_dead(self, connection: AsyncConnection) -> ColumnElement[bool]:
+        """A host without a row has not died: it gave its id back."""
+        return func.coalesce(hosts.c.seen_at < database_time(connection, -self._lease), False)
+
+
+def _route(row: RowMapping) -> ToolRoute:
+    route = ToolRoute.model_validate_json(row["route"])
+    if not row["is_dead"] or route.state not in (RunState.RUNNING, RunState.STARTING):
+        return route
+    ended = {"state": RunState.STOPPED, "endpoint": None, "pid": None, "port": None, "started_at": None}
+    return route.model_copy(update={**ended, "last_error": f"Its host {route.host!r} does not answer any more."})

@@ -8,6 +8,7 @@ __all__ = [
     "calls",
     "catalog_files",
     "containers",
+    "content_removals",
     "events",
     "faults",
     "file_references",
@@ -34,8 +35,8 @@ tools = Table(
     Column("active_version", String(64), nullable=False),
     Column("category", String(64), nullable=False),
     Column("origin", String(200), nullable=False),
-    # Which catalog entry was imported last: what somebody decided here stays until the files say something new.
-    Column("imported", String(64)),
+    # Which catalog entry was imported last, `<hash>@<version>`: what somebody decided here stays until the files say something new.
+    Column("imported", String(128)),
     Column("removed_at", _TIME),
     Column("updated_at", _TIME, nullable=False),
     Index("ix_tools_category", "category"),
@@ -83,6 +84,8 @@ containers = Table(
 catalog_files = Table(
     "catalog_files",
     METADATA,
+    # Whose data folder it is: the id of a host. Hosts on one database may have different ones.
+    Column("catalog", String(64), primary_key=True),
     Column("file", String(64), primary_key=True),
     # What stands in the file beside its entries, and the order of these.
     Column("envelope", Text, nullable=False),
@@ -166,6 +169,15 @@ blob_chunks = Table(
     Column("sha256", String(64), primary_key=True),
     Column("position", Integer, primary_key=True),
     Column("content", LargeBinary, nullable=False),
+    Column("stored_at", _TIME, nullable=False),
+)
+
+content_removals = Table(
+    "content_removals",
+    METADATA,
+    # Bytes that a sweep is removing now. Whoever puts them in again meanwhile waits, and looks whether they are still there.
+    Column("sha256", String(64), primary_key=True),
+    Column("token", String(32), nullable=False),
 )
 
 hosts = Table(
@@ -184,6 +196,7 @@ hosts = Table(
 faults = Table(
     "faults",
     METADATA,
+    Column("catalog", String(64), primary_key=True),
     Column("position", Integer, primary_key=True),
     Column("file", Text, nullable=False),
     Column("field", Text, nullable=False),

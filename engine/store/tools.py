@@ -1,6 +1,7 @@
 """The tables `tools`, `tool_versions` and `sources`: what tools there are and where they run from."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from datetime import datetime
 from functools import lru_cache
 
 from pydantic import JsonValue, TypeAdapter
@@ -9,13 +10,15 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
-from engine.store.events import event_row
-from engine.store.tables import events, sources, tool_versions, tools
-from engine.store.upserts import insert_new, upsert
+from engine.store.file_references import holder_of_version, release_files
+from engine.store.tables import sources, tool_versions, tools
+from engine.store.upserts import upsert
+from engine.store.version_rows import NewVersion, say, write_versions
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.manifest import ToolManifest
-from toolagent.contracts.records import Event, EventType
+from toolagent.contracts.manifest import ToolManifest, ToolStatus
+from toolagent.contracts.records import EventType
 from toolagent.contracts.sources import ToolSource
+from toolagent.contracts.versions import ToolVersion
 
 __all__ = ["ToolTable"]
 
@@ -55,7 +58,6 @@ class ToolTable:
     async def put(self, entry: ToolEntry, origin: str) -> None:
         """Write a version with its sources and make it the active one. Revives a removed tool."""
         manifest = entry.manifest
-        moment = timestamp(now())
         async with self._database.write() as connection:
             row = {
                 "tool_id": manifest.tool_id,
@@ -63,28 +65,70 @@ class ToolTable:
                 "category": manifest.category,
                 "origin": origin,
                 "removed_at": None,
-                "updated_at": moment,
+                "updated_at": timestamp(now()),
             }
             known = (await connection.execute(_known(manifest.tool_id))).scalar_one_or_none() is not None
             await upsert(connection, tools, row)
-            version = {"tool_id": manifest.tool_id, "version": manifest.version}
-            document = {"manifest": manifest.model_dump_json(by_alias=True), "created_at": moment}
-            await upsert(connection, tool_versions, version | document, once=("created_at",))
-            await _put_sources(connection, manifest.tool_id, manifest.version, entry.sources)
+            await write_versions(connection, (NewVersion(entry),))
             kind = EventType.TOOL_UPDATED if known else EventType.TOOL_ADDED
-            await _say(connection, manifest.tool_id, kind, {"version": manifest.version, "origin": origin})
+            await say(connection, manifest.tool_id, kind, {"version": manifest.version, "origin": origin})
 
     async def put_sources(self, tool_id: str, version: str, new: Iterable[ToolSource]) -> None:
+        """Replace the sources of a version; nothing happens where there is no such version."""
         async with self._database.write() as connection:
-            await _put_sources(connection, tool_id, version, tuple(new))
+            text = (await connection.execute(_manifest(tool_id, version))).scalar_one_or_none()
+            if text is not None:
+                entry = ToolEntry(manifest=ToolManifest.model_validate_json(text), sources=tuple(new))
+                await write_versions(connection, (NewVersion(entry),))
+
+    async def versions(self, tool_id: str) -> tuple[ToolVersion, ...]:
+        """All versions of a tool; empty when there is none."""
+        columns = (tool_versions.c.version, tool_versions.c.manifest, tool_versions.c.created_at, tools.c.active_version)
+        query = (
+            select(*columns)
+            .join(tools, tools.c.tool_id == tool_versions.c.tool_id)
+            .where(tools.c.tool_id == tool_id, tools.c.removed_at.is_(None))
+            .order_by(tool_versions.c.created_at, tool_versions.c.version)
+        )
+        async with self._database.read() as connection:
+            rows = (await connection.execute(query)).all()
+        return tuple(
+            ToolVersion(
+                tool_id=tool_id,
+                version=version,
+                status=_parse(manifest, ()).manifest.status,
+                is_active=version == active,
+                created_at=datetime.fromisoformat(created_at),
+            )
+            for version, manifest, created_at, active in rows
+        )
+
+    async def activate(self, tool_id: str, version: str) -> bool:
+        """Make a version callable, and the one that calls without a version get; False when there is none."""
+        async with self._database.write() as connection:
+            manifest = await _set_status(connection, tool_id, version, ToolStatus.ACTIVE)
+            if manifest is None:
+                return False
+            active = (await connection.execute(_known(tool_id))).scalar_one()
+            if active != version:
+                values = {"active_version": version, "category": manifest.category, "updated_at": timestamp(now())}
+                await connection.execute(update(tools).where(tools.c.tool_id == tool_id).values(**values))
+                await say(connection, tool_id, EventType.TOOL_UPDATED, {"version": version, "active_version": version, "before": active})
+            return True
+
+    async def deactivate(self, tool_id: str, version: str) -> bool:
+        """Make a version one that cannot be called; False when there is none."""
+        async with self._database.write() as connection:
+            return await _set_status(connection, tool_id, version, ToolStatus.INACTIVE) is not None
 
     async def remove(self, tool_id: str) -> tuple[int, int]:
         """Forget all versions. Returns how many versions and how many sources went; the active version stays as a mark."""
         async with self._database.write() as connection:
+            await _release(connection, tool_id)
             versions = await connection.execute(delete(tool_versions).where(tool_versions.c.tool_id == tool_id))
             gone = await connection.execute(delete(sources).where(sources.c.tool_id == tool_id))
             if (version := (await connection.execute(_known(tool_id))).scalar_one_or_none()) is not None:
-                await _say(connection, tool_id, EventType.TOOL_REMOVED, {"version": version})
+                await say(connection, tool_id, EventType.TOOL_REMOVED, {"version": version})
             await connection.execute(update(tools).where(tools.c.tool_id == tool_id).values(removed_at=timestamp(now())))
             return versions.rowcount, gone.rowcount
 
@@ -92,7 +136,8 @@ class ToolTable:
         """Forget a tool without leaving a mark."""
         async with self._database.write() as connection:
             if (version := (await connection.execute(_known(tool_id))).scalar_one_or_none()) is not None:
-                await _say(connection, tool_id, EventType.TOOL_REMOVED, {"version": version})
+                await say(connection, tool_id, EventType.TOOL_REMOVED, {"version": version})
+            await _release(connection, tool_id)
             for table in (tool_versions, sources, tools):
                 await connection.execute(delete(table).where(table.c.tool_id == tool_id))
 
@@ -108,11 +153,33 @@ def _known(tool_id: str) -> Select[str]:
     return select(tools.c.active_version).where(tools.c.tool_id == tool_id, tools.c.removed_at.is_(None))
 
 
-async def _say(connection: AsyncConnection, tool_id: str, kind: EventType, details: dict[str, JsonValue]) -> None:
-    """In the transaction of what happened: there is no event without it, and nothing happens without its event."""
-    at = now()
-    event = Event(event_id=f"{tool_id}:{kind.value}:{timestamp(at)}", event_type=kind, tool_id=tool_id, at=at, details=details)
-    await insert_new(connection, events, [event_row(event)])
+def _manifest(tool_id: str, version: str) -> Select[str]:
+    return (
+        select(tool_versions.c.manifest)
+        .join(tools, tools.c.tool_id == tool_versions.c.tool_id)
+        .where(tools.c.tool_id == tool_id, tool_versions.c.version == version, tools.c.removed_at.is_(None))
+    )
+
+
+async def _set_status(connection: AsyncConnection, tool_id: str, version: str, status: ToolStatus) -> ToolManifest | None:
+    """The manifest with its new status; None when there is no such version. Nothing is written where it has it already."""
+    text = (await connection.execute(_manifest(tool_id, version))).scalar_one_or_none()
+    if text is None:
+        return None
+    before = ToolManifest.model_validate_json(text)
+    after = before.model_copy(update={"status": status})
+    if after != before:
+        this = (tool_versions.c.tool_id == tool_id, tool_versions.c.version == version)
+        await connection.execute(update(tool_versions).where(*this).values(manifest=after.model_dump_json(by_alias=True)))
+        details: dict[str, JsonValue] = {"version": version, "status": status.value, "before": before.status.value}
+        await say(connection, tool_id, EventType.TOOL_UPDATED, details)
+    return after
+
+
+async def _release(connection: AsyncConnection, tool_id: str) -> None:
+    versions = (await connection.execute(select(tool_versions.c.version).where(tool_versions.c.tool_id == tool_id))).scalars().all()
+    for version in versions:
+        await release_files(connection, holder_of_version(tool_id, version))
 
 
 def _entries() -> Select[str, str, str, str | None]:
@@ -124,13 +191,6 @@ def _entries() -> Select[str, str, str, str | None]:
         .where(tools.c.removed_at.is_(None))
         .order_by(tools.c.tool_id, tool_versions.c.version, sources.c.position)
     )
-
-
-async def _put_sources(connection: AsyncConnection, tool_id: str, version: str, new: Sequence[ToolSource]) -> None:
-    await connection.execute(delete(sources).where(sources.c.tool_id == tool_id, sources.c.version == version))
-    for position, source in enumerate(new):
-        row = {"tool_id": tool_id, "version": version, "position": position, "source": source.model_dump_json()}
-        await upsert(connection, sources, row)
 
 
 def _collect(rows: Iterable[Row[str, str, str, str | None]]) -> tuple[ToolEntry, ...]:

@@ -1,29 +1,54 @@
 """Writing a row whether or not it is there: what makes repeated steps harmless."""
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 
-from sqlalchemy import Table
+from sqlalchemy import Table, bindparam
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-__all__ = ["insert_for", "insert_new", "upsert"]
+__all__ = ["insert_for", "insert_new", "upsert", "upsert_all"]
 
 
 def insert_for(connection: AsyncConnection, table: Table) -> sqlite.Insert | postgresql.Insert:
     """The dialect's INSERT, which knows ON CONFLICT."""
-    return postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)
+    return _insert(connection.dialect.name, table)
 
 
 async def upsert(connection: AsyncConnection, table: Table, values: Mapping[str, object], *, once: Collection[str] = ()) -> None:
     """Insert the row, or set the given columns of the row with this primary key, but for those that are written once."""
-    keys = [column.name for column in table.primary_key.columns]
-    statement = insert_for(connection, table).values(**values)
-    changed = {name: statement.excluded[name] for name in values if name not in keys and name not in once}
-    await connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=changed))
+    await upsert_all(connection, table, (values,), once=once)
+
+
+async def upsert_all(
+    connection: AsyncConnection, table: Table, rows: Sequence[Mapping[str, object]], *, once: Collection[str] = ()
+) -> None:
+    """`upsert` for rows that all have the same columns; no two with the same primary key."""
+    if rows:
+        statement = _upsert_statement(connection.dialect.name, table, tuple(rows[0]), frozenset(once))
+        await connection.execute(statement, rows)
 
 
 async def insert_new(connection: AsyncConnection, table: Table, rows: Sequence[Mapping[str, object]]) -> None:
     """Insert the rows that are not there; leave the others as they are."""
     if rows:
-        keys = [column.name for column in table.primary_key.columns]
-        await connection.execute(insert_for(connection, table).on_conflict_do_nothing(index_elements=keys), rows)
+        await connection.execute(_insert_new_statement(connection.dialect.name, table, tuple(rows[0])), rows)
+
+
+# Building a statement costs more than sending it, and there are few of them.
+@lru_cache
+def _upsert_statement(dialect: str, table: Table, columns: tuple[str, ...], once: frozenset[str]) -> sqlite.Insert | postgresql.Insert:
+    keys = [column.name for column in table.primary_key.columns]
+    statement = _insert(dialect, table).values({name: bindparam(name) for name in columns})
+    changed = {name: statement.excluded[name] for name in columns if name not in keys and name not in once}
+    return statement.on_conflict_do_update(index_elements=keys, set_=changed)
+
+
+@lru_cache
+def _insert_new_statement(dialect: str, table: Table, columns: tuple[str, ...]) -> sqlite.Insert | postgresql.Insert:
+    keys = [column.name for column in table.primary_key.columns]
+    return _insert(dialect, table).values({name: bindparam(name) for name in columns}).on_conflict_do_nothing(index_elements=keys)
+
+
+def _insert(dialect: str, table: Table) -> sqlite.Insert | postgresql.Insert:
+    return postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)

@@ -23,7 +23,7 @@ def issues_of(schema: JsonSchema, value: JsonValue) -> tuple[ValidationIssue, ..
 
 def schema_faults(schema: JsonSchema) -> tuple[ValidationIssue, ...]:
     """Everything that keeps the document from being a JSON Schema that we can use; empty when there is nothing."""
-    wrong = _issues(jsonschema_rs.validator_for({"$ref": "https://json-schema.org/draft/2020-12/schema"}).iter_errors(schema))
+    wrong = _issues(_metaschema().iter_errors(schema))
     if wrong:
         return wrong
     try:
@@ -31,6 +31,12 @@ def schema_faults(schema: JsonSchema) -> tuple[ValidationIssue, ...]:
     except ValueError as error:
         return (ValidationIssue(path="$", message=_short(str(error).split("\n", 1)[0]), keyword="$schema"),)
     return ()
+
+
+# Making it takes longer than reading a tool, of which there may be thousands.
+@lru_cache(maxsize=1)
+def _metaschema() -> jsonschema_rs.Draft202012Validator:
+    return jsonschema_rs.Draft202012Validator({"$ref": "https://json-schema.org/draft/2020-12/schema"})
 
 
 @lru_cache(maxsize=2048)

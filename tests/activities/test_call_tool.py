@@ -15,12 +15,14 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.call_tool import MAX_SENDS, CallTool
 from engine.calls.file_parameters import FileParameters
+from engine.calls.large_results import LargeResults
 from engine.registry.registry import ToolRegistry
 from engine.runtimes.http_exchange import HttpExchange
 from engine.runtimes.ports import free_port
 from engine.runtimes.remote import RemoteRuntime
 from engine.runtimes.supervisor import Supervisor
 from engine.store.calls import CallTable
+from engine.store.content.folder import FolderContent
 from engine.store.database import Database
 from engine.store.files import FileStore
 from engine.store.routes import RouteTable
@@ -28,6 +30,7 @@ from engine.store.tools import ToolTable
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.references import ResultReference
 from toolagent.contracts.sources import RemoteSource
 from toolagent.contracts.steps import CallOutcome, CallPlan, CallRequest, Finished, Placement
 
@@ -76,8 +79,10 @@ async def run(database: Database, tmp_path: Path) -> AsyncGenerator[Run]:
     registry, routes, calls = ToolRegistry(ToolTable(database), RouteTable(database)), RouteTable(database), CallTable(database)
     http = HttpExchange()
     supervisor = Supervisor({"remote": RemoteRuntime(http, lambda _name: None)}, routes, "h1", cancel_grace_s=0.2)
-    files = FileParameters(FileStore(database, tmp_path / "content", 1000), tmp_path)
-    activity = CallTool(registry, supervisor, calls, files, folder=tmp_path / "calls", host="h1", max_result_bytes=100, slot_wait_s=0.3)
+    files = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "content", 1000)
+    results = LargeResults(files, inline_bytes=50, max_bytes=100)
+    parameters = FileParameters(files, tmp_path)
+    activity = CallTool(registry, supervisor, calls, parameters, results, folder=tmp_path / "calls", host="h1", slot_wait_s=0.3)
 
     async def attempt(
         *urls: str, repeatable: bool = False, number: int = 1, call_id: str = "call-00000001", env: ActivityEnvironment | None = None
@@ -122,11 +127,13 @@ def nowhere() -> str:
     return f"http://127.0.0.1:{free_port()}"
 
 
+@pytest.mark.promise("tools-get-the-key")
 async def test_the_tool_gets_the_call_id_as_its_idempotency_key(run: Run, tool: Tool) -> None:
     assert finished(await run(tool.url)).output == {"ok": True}
     assert b"idempotency-key: call-00000001" in tool.requests[0].lower()
 
 
+@pytest.mark.promise("never-twice")
 async def test_a_second_attempt_at_what_may_not_be_repeated_sends_nothing(run: Run, tool: Tool) -> None:
     await run(tool.url)
     assert failure(await run(tool.url, number=2)) == (ErrorType.EXECUTION_ERROR, {"sent": True, "outcome": "unknown"})
@@ -139,6 +146,7 @@ async def test_a_second_attempt_at_what_may_be_repeated_sends_again(run: Run, to
     assert len(tool.requests) == 2
 
 
+@pytest.mark.promise("only-connect-errors-are-unsent")
 async def test_a_connection_that_never_came_about_counts_as_not_sent(run: Run, tool: Tool) -> None:
     kind, details = failure(await run(nowhere()))
     assert kind is ErrorType.UNAVAILABLE
@@ -152,6 +160,7 @@ async def test_the_next_source_is_tried_when_nothing_was_sent(run: Run, tool: To
     assert (outcome.output, outcome.active_source) == ({"ok": True}, 1)
 
 
+@pytest.mark.promise("only-connect-errors-are-unsent")
 async def test_the_next_source_is_not_tried_when_something_was_sent(run: Run, tool: Tool) -> None:
     tool.drop = True
     kind, details = failure(await run(tool.url, tool.url))
@@ -161,6 +170,7 @@ async def test_the_next_source_is_not_tried_when_something_was_sent(run: Run, to
     assert len(tool.requests) == 1
 
 
+@pytest.mark.promise("our-failures-are-retried")
 async def test_a_lost_connection_to_a_repeatable_tool_is_left_to_temporal_to_try_again(run: Run, tool: Tool) -> None:
     tool.drop = True
     with pytest.raises(ApplicationError) as lost:
@@ -169,6 +179,7 @@ async def test_a_lost_connection_to_a_repeatable_tool_is_left_to_temporal_to_try
     assert failure(await run(tool.url, repeatable=True, number=MAX_SENDS))[0] is ErrorType.EXECUTION_ERROR
 
 
+@pytest.mark.promise("cancel-closes")
 async def test_cancelling_closes_the_connection_and_says_so(run: Run, tool: Tool) -> None:
     tool.hang = True
     env = ActivityEnvironment()
@@ -210,4 +221,34 @@ async def test_a_call_that_gets_no_slot_in_time_is_left_to_temporal_to_try_again
     assert (waiting.value.type, waiting.value.non_retryable) == (names.NO_SLOT, False)
     env.cancel()
     await holding
+    assert len(tool.requests) == 1
+
+
+LARGE = b'"' + b"x" * 60 + b'"'
+
+
+async def test_a_large_answer_is_a_reference(run: Run, tool: Tool) -> None:
+    tool.answer = LARGE
+    outcome = finished(await run(tool.url))
+    assert outcome.is_reference
+    assert ResultReference.model_validate(outcome.output).size == len(LARGE)
+
+
+@pytest.mark.parametrize(("repeatable", "kind"), [(True, ErrorType.UNAVAILABLE), (False, ErrorType.EXECUTION_ERROR)])
+async def test_an_answer_that_cannot_be_kept_says_that_the_tool_has_run(
+    run: Run, tool: Tool, tmp_path: Path, repeatable: bool, kind: ErrorType
+) -> None:
+    tool.answer = LARGE
+    (tmp_path / "content").write_bytes(b"a file where the folder of the store should be")
+    expected = (kind, {"cause": "store_unavailable", "outcome": "executed"})
+    assert failure(await run(tool.url, repeatable=repeatable)) == expected
+    assert len(tool.requests) == 1
+
+
+async def test_a_store_that_is_away_for_a_moment_costs_no_answer(run: Run, tool: Tool, tmp_path: Path) -> None:
+    tool.answer = LARGE
+    (tmp_path / "content").write_bytes(b"")
+    # Longer than reading the answer and trying to keep it takes, shorter than the patience with the store.
+    asyncio.get_running_loop().call_later(1.0, (tmp_path / "content").unlink)
+    assert finished(await run(tool.url)).is_reference
     assert len(tool.requests) == 1

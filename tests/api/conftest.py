@@ -11,13 +11,17 @@ import pytest_asyncio
 
 from api.app import create_app
 from api.ports import Doors, Limits
+from engine.calls.placements import Placements
+from engine.registry.export import CatalogExport
 from engine.registry.registry import ToolRegistry
 from engine.store.calls import CallTable
+from engine.store.content.folder import FolderContent
 from engine.store.database import Database
 from engine.store.events import EventTable
 from engine.store.faults import FaultTable
 from engine.store.files import FileStore
 from engine.store.groups import GroupTable
+from engine.store.hosts import HostTable
 from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
 from toolagent.contracts.manifest import ToolManifest
@@ -84,17 +88,20 @@ async def browse(doors: Doors) -> AsyncGenerator[httpx.AsyncClient]:
 @pytest_asyncio.fixture
 async def house(database: Database, tmp_path: Path) -> AsyncGenerator[House]:
     tools, routes, client = ToolTable(database), RouteTable(database), FakeToolAgentClient()
-    registry, files = ToolRegistry(tools, routes), FileStore(database, tmp_path / "files", LIMITS.max_file_bytes)
+    registry, folder = ToolRegistry(tools, routes), tmp_path / "files"
+    files = FileStore(database, FolderContent(folder), folder, LIMITS.max_file_bytes)
     doors = Doors(
         client=client,
         registry=registry,
         routes=routes,
         groups=GroupTable(database),
+        catalog=CatalogExport(database),
         faults=FaultTable(database),
         calls=CallTable(database),
         events=EventTable(database),
         files=files,
-        host="host-1",
+        hosts=HostTable(database, 10),
+        placements=Placements("host-1", ("default",), HostTable(database, 10), routes),
         limits=LIMITS,
         checks={"database": database.check},
     )

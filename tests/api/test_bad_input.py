@@ -154,6 +154,7 @@ BODIES = (
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=BODIES, path=st.sampled_from(["/run_tool", "/select_tool", "/search_tools", "/files", "/tools/echo/start"]))
+@pytest.mark.promise("answers-are-results")
 async def test_no_body_makes_the_service_fail(house: House, content: bytes, path: str) -> None:
     headers = {"Content-Type": "multipart/form-data; boundary=b" if path == "/files" else "application/json"}
     answer = await house.http.post(path, content=content, headers=headers)

@@ -33,6 +33,7 @@ def fail_with(house: House, error_type: ErrorType, reason: str | None = None) ->
     house.client.script = lambda call, call_id: failed(call_id, call.tool_id, error, datetime.now(UTC))
 
 
+@pytest.mark.promise("answers-are-results")
 async def test_a_call_is_answered_with_its_result_and_its_id(house: House) -> None:
     answer = await house.http.post("/run_tool", json={"tool_id": "echo", "params": {"text": "你好"}})
     result = ToolResult.model_validate_json(answer.content)
@@ -61,12 +62,14 @@ async def test_every_field_of_the_body_reaches_the_call(house: House) -> None:
     )
 
 
+@pytest.mark.promise("errors-are-a-closed-set")
 def test_the_table_of_statuses_is_complete() -> None:
     assert STATUSES.keys() == set(ErrorType)
 
 
 @pytest.mark.parametrize("path", ["/run_tool", "/select_tool"])
 @pytest.mark.parametrize("error_type", ErrorType)
+@pytest.mark.promise("errors-are-a-closed-set")
 async def test_each_error_type_has_its_status(house: House, error_type: ErrorType, path: str) -> None:
     fail_with(house, error_type)
     answer = await house.http.post(path, json={"tool_id": "echo"})
@@ -166,6 +169,7 @@ async def test_the_same_key_for_another_call_is_a_conflict(house: House) -> None
         assert (other.status_code, other.json()["error"]["details"]) == (409, {"reason": IDEMPOTENCY_CONFLICT})
 
 
+@pytest.mark.promise("own-call-id")
 async def test_without_a_key_the_caller_may_choose_the_id(house: House) -> None:
     headers = {"X-Call-Id": "call-12345678"}
     answer = await house.http.post("/run_tool", json={"tool_id": "echo"}, headers=headers)

@@ -70,9 +70,9 @@ async def test_an_unknown_file_is_a_problem(house: House, file_id: str) -> None:
     assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
 
 
-async def test_bytes_that_are_gone_are_said_to_be(house: House) -> None:
+async def test_bytes_that_are_gone_are_said_to_be(house: House, tmp_path: Path) -> None:
     file = await put(house)
-    house.files.path(file).unlink()
+    (tmp_path / "files" / file.sha256[:2] / file.sha256).unlink()
     answer = await house.http.get(f"/files/{file.file_id}")
     assert (answer.status_code, answer.json()["type"]) == (404, "file_not_found")
 
@@ -108,3 +108,74 @@ async def test_bytes_that_are_gone_are_said_to_be(house: House) -> None:
 async def test_a_form_that_is_none_is_a_problem(house: House, content: bytes, kind: str, status: int) -> None:
     answer = await house.http.post("/files", content=content, headers={"Content-Type": kind})
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json"), answer.text
+
+
+TEN = b"0123456789"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "part", "where"),
+    [
+        ("bytes=0-0", b"0", "bytes 0-0/10"),
+        ("bytes=2-5", b"2345", "bytes 2-5/10"),
+        ("bytes=7-", b"789", "bytes 7-9/10"),
+        ("bytes=-3", b"789", "bytes 7-9/10"),
+        ("bytes=-99", TEN, "bytes 0-9/10"),
+        ("bytes=9-99", b"9", "bytes 9-9/10"),
+        ("BYTES=1-1", b"1", "bytes 1-1/10"),
+    ],
+)
+async def test_a_range_is_answered_with_that_part(house: House, wanted: str, part: bytes, where: str) -> None:
+    file = await put(house, "ten.txt", TEN)
+    got = await house.http.get(f"/files/{file.file_id}", headers={"Range": wanted})
+    assert (got.status_code, got.content, got.headers["content-range"]) == (206, part, where)
+    assert got.headers["content-length"] == str(len(part))
+
+
+@pytest.mark.parametrize("wanted", ["bytes=10-", "bytes=10-20", "bytes=-0", "bytes=99999999999999999999-"])
+async def test_a_range_beyond_the_end_is_a_problem_that_says_the_size(house: House, wanted: str) -> None:
+    file = await put(house, "ten.txt", TEN)
+    for ask in (house.http.get, house.http.head):
+        got = await ask(f"/files/{file.file_id}", headers={"Range": wanted})
+        assert (got.status_code, got.headers["content-range"], got.headers["content-type"]) == (
+            416,
+            "bytes */10",
+            "application/problem+json",
+        )
+
+
+async def test_no_range_of_an_empty_file_can_be_had(house: House) -> None:
+    file = await put(house, "empty.txt", b"")
+    assert (await house.http.get(f"/files/{file.file_id}", headers={"Range": "bytes=0-"})).status_code == 416
+
+
+@pytest.mark.parametrize("wanted", ["bytes=5-2", "bytes=-", "bytes", "chars=0-1", "bytes=0-1,4-5", "bytes=a-b", ""])
+async def test_a_range_that_is_none_is_answered_with_everything(house: House, wanted: str) -> None:
+    file = await put(house, "ten.txt", TEN)
+    got = await house.http.get(f"/files/{file.file_id}", headers={"Range": wanted})
+    assert (got.status_code, got.content) == (200, TEN)
+    assert (got.headers["accept-ranges"], got.headers["content-length"]) == ("bytes", "10")
+
+
+async def test_a_client_that_has_the_file_is_told_so(house: House) -> None:
+    file = await put(house, "ten.txt", TEN)
+    etag = f'"{file.sha256}"'
+    for said in (etag, f'"other", W/{etag}', "*"):
+        got = await house.http.get(f"/files/{file.file_id}", headers={"If-None-Match": said})
+        assert (got.status_code, got.content, got.headers["etag"]) == (304, b"", etag)
+    assert (await house.http.get(f"/files/{file.file_id}", headers={"If-None-Match": '"other"'})).status_code == 200
+
+
+async def test_a_download_is_continued_only_if_the_file_is_the_same(house: House) -> None:
+    file = await put(house, "ten.txt", TEN)
+    same = await house.http.get(f"/files/{file.file_id}", headers={"Range": "bytes=5-", "If-Range": f'"{file.sha256}"'})
+    other = await house.http.get(f"/files/{file.file_id}", headers={"Range": "bytes=5-", "If-Range": '"other"'})
+    assert (same.status_code, same.content, other.status_code, other.content) == (206, b"56789", 200, TEN)
+
+
+async def test_head_says_what_get_would_without_the_bytes(house: House) -> None:
+    file = await put(house, "ten.txt", TEN)
+    got, head = [await ask(f"/files/{file.file_id}") for ask in (house.http.get, house.http.head)]
+    assert (head.status_code, head.content, dict(head.headers)) == (200, b"", dict(got.headers))
+    missing = await house.http.head("/files/file_" + "0" * 32)
+    assert missing.status_code == 404

@@ -10,11 +10,14 @@ from pydantic import JsonValue
 from engine.calls.admission import Admissions, CallLimits
 from engine.calls.file_parameters import FileParameters
 from engine.calls.placements import Placements
+from engine.calls.settled import SettledCalls
 from engine.calls.settlement import Settlements
 from engine.registry.registry import ToolRegistry
 from engine.store.calls import CallTable
+from engine.store.content.folder import FolderContent
 from engine.store.database import Database
 from engine.store.files import FileStore
+from engine.store.hosts import HostTable
 from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
 from toolagent.contracts.calls import ToolCall
@@ -66,15 +69,18 @@ async def desk(database: Database, tmp_path: Path) -> Desk:
         (ToolManifest(tool_id="boxed", name="Boxed"), (DockerSource(image="x"),)),
     ):
         await registry.register(manifest, sources)
-    calls, files = CallTable(database), FileStore(database, tmp_path / "content", 1000)
+    calls, files = CallTable(database), FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "content", 1000)
     root = tmp_path / "files"
     root.mkdir()
     parameters = FileParameters(files, root)
+    settled = SettledCalls()
     limits = CallLimits(("local", "builtin", "remote"), 2000, 60.0, 600.0)
-    admissions = Admissions(registry, calls, parameters, Placements("h1", ("default",)), limits)
+    placements = Placements("h1", ("default",), HostTable(database, 10), RouteTable(database))
+    admissions = Admissions(registry, calls, parameters, placements, settled, limits)
 
     async def admit(tool_id: str, params: dict[str, JsonValue] | None = None, **fields: JsonValue) -> Admission:
         call = ToolCall.model_validate({"tool_id": tool_id, "params": params or {}, **fields})
-        return await admissions.admit(AdmitRequest(call=call, call_id="call-12345678", workflow_id="w", run_id="r"), lambda _entry: True)
+        request = AdmitRequest(call=call, call_id="call-12345678", workflow_id="w", run_id="r")
+        return (await admissions.admit(request, lambda _entry: True)).admission
 
-    return Desk(admissions, Settlements(registry, calls), calls, files, parameters, root, admit)
+    return Desk(admissions, Settlements(registry, calls, settled), calls, files, parameters, root, admit)

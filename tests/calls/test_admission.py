@@ -23,6 +23,7 @@ def admitted(admission: Admission) -> Admitted:
     return admission
 
 
+@pytest.mark.promise("admitted-first")
 async def test_defaults_are_filled_in_before_the_call(desk: "Desk") -> None:
     (desk.root / "a.png").write_bytes(b"x")
     plan = admitted(await desk.admit("stitch", {"images": ["a.png"]})).plan
@@ -41,12 +42,27 @@ async def test_an_unknown_tool_is_answered_with_the_nearest_ids(desk: "Desk") ->
     assert (result.error_type, result.error.details) == (ErrorType.TOOL_NOT_FOUND, {"nearest": ["stitch"]})
 
 
+async def test_a_range_is_planned_as_the_version_it_means(desk: "Desk") -> None:
+    admission = await desk.admit("pure", version="^1.0")
+    assert isinstance(admission, Admitted)
+    assert admission.plan.version == "1.0.0"
+
+
+async def test_what_is_no_range_is_an_error_of_the_field_version(desk: "Desk") -> None:
+    result = refused(await desk.admit("pure", version="latest"))
+    assert (result.error_type, [issue.path for issue in result.validation_errors]) == (ErrorType.VALIDATION_ERROR, ["$.version"])
+
+
 async def test_an_unknown_version_is_answered_with_the_active_one(desk: "Desk") -> None:
     result = refused(await desk.admit("pure", version="9.9.9"))
     assert result.error is not None
-    assert (result.error_type, result.error.details) == (ErrorType.TOOL_NOT_FOUND, {"active_version": "1.0.0"})
+    assert (result.error_type, result.error.details) == (
+        ErrorType.TOOL_NOT_FOUND,
+        {"active_version": "1.0.0", "versions": ["1.0.0"]},
+    )
 
 
+@pytest.mark.promise("admitted-first")
 async def test_every_wrong_parameter_is_listed_with_its_path(desk: "Desk") -> None:
     result = refused(await desk.admit("stitch", {"images": "a", "spacing": -1, "colour": "red"}))
     assert result.error_type is ErrorType.VALIDATION_ERROR
@@ -69,6 +85,7 @@ async def test_a_missing_parameter_is_named(desk: "Desk") -> None:
         ("pure", {"stream": True}, ErrorType.VALIDATION_ERROR),
     ],
 )
+@pytest.mark.promise("admitted-first")
 async def test_tools_that_cannot_be_called_are_refused(
     desk: "Desk", tool_id: str, fields: dict[str, JsonValue], error_type: ErrorType
 ) -> None:
@@ -98,12 +115,14 @@ async def test_a_file_that_is_not_there_is_named(desk: "Desk", value: str) -> No
     assert [issue.path for issue in result.validation_errors] == ["$.images[0]"]
 
 
+@pytest.mark.promise("repeated-steps-are-harmless")
 async def test_a_settled_call_is_answered_from_its_record_without_being_made_again(desk: "Desk") -> None:
     plan = admitted(await desk.admit("pure", {"a": 1})).plan
     result = await desk.settlements.settle(SettleRequest(plan=plan, outcome=Finished(output=1), workflow_id="w", run_id="r"))
     assert refused(await desk.admit("pure", {"a": 1})) == result
 
 
+@pytest.mark.promise("a-key-is-not-reused")
 async def test_another_call_under_the_same_id_is_a_conflict(desk: "Desk") -> None:
     plan = admitted(await desk.admit("pure", {"a": 1})).plan
     await desk.settlements.settle(SettleRequest(plan=plan, outcome=Finished(output=1), workflow_id="w", run_id="r"))
@@ -111,6 +130,7 @@ async def test_another_call_under_the_same_id_is_a_conflict(desk: "Desk") -> Non
     assert (result.error_type, reason_of(result)) == (ErrorType.REJECTED, IDEMPOTENCY_CONFLICT)
 
 
+@pytest.mark.promise("host-affinity")
 async def test_a_call_that_no_host_took_is_placed_where_somebody_lives(desk: "Desk") -> None:
     (desk.root / "a.png").write_bytes(b"x")
     plan = admitted(await desk.admit("stitch", {"images": ["a.png"]})).plan
@@ -125,6 +145,7 @@ async def test_a_refused_call_is_recorded_without_its_parameters(desk: "Desk") -
     assert (record.result, record.params) == (result, {})
 
 
+@pytest.mark.promise("a-key-is-not-reused")
 async def test_a_conflict_does_not_overwrite_the_call_the_key_belongs_to(desk: "Desk") -> None:
     plan = admitted(await desk.admit("pure", {"a": 1})).plan
     first = await desk.settlements.settle(SettleRequest(plan=plan, outcome=Finished(output=1), workflow_id="w", run_id="r"))

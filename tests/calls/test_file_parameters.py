@@ -42,7 +42,7 @@ async def test_an_output_file_becomes_a_file_id(desk: "Desk", tmp_path: Path) ->
     assert isinstance(output, dict)
     stored = await desk.files.get(str(output["file"]))
     assert stored is not None
-    assert (stored.name, desk.files.path(stored).read_bytes()) == ("made.txt", b"made")
+    assert (stored.name, [piece async for piece in desk.files.read(stored)]) == ("made.txt", [b"made"])
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ async def test_an_output_that_fits_is_a_success(desk: "Desk") -> None:
     assert result.metadata == {"version": "1.0.0", "host": "h1", "active_source": 0, "fast": False}
 
 
+@pytest.mark.promise("settled-last")
 async def test_an_output_that_breaks_its_schema_is_an_error_that_says_the_tool_ran(desk: "Desk") -> None:
     result = await desk.settlements.settle(
         SettleRequest(plan=await stitch(desk), outcome=Finished(output={"picture": 1}), workflow_id="w", run_id="r")
@@ -42,6 +43,7 @@ async def test_an_output_that_breaks_its_schema_is_an_error_that_says_the_tool_r
     assert [issue.path for issue in result.validation_errors] == ["$"]
 
 
+@pytest.mark.promise("failures-are-data")
 async def test_the_tools_error_is_kept(desk: "Desk") -> None:
     error = ToolError(type=ErrorType.TIMEOUT, message="too slow", details={"outcome": "unknown"})
     outcome = Finished(error=error, started_at=AT)
@@ -50,6 +52,7 @@ async def test_the_tools_error_is_kept(desk: "Desk") -> None:
 
 
 @pytest.mark.parametrize("kind", [ErrorType.CANCELLED, ErrorType.UNAVAILABLE, ErrorType.EXECUTION_ERROR])
+@pytest.mark.promise("never-twice")
 async def test_a_call_that_an_earlier_attempt_sent_never_ends_as_not_sent(desk: "Desk", kind: ErrorType) -> None:
     plan = await stitch(desk)
     await desk.calls.mark_sent(record_of(plan, None, "w", "r"))

@@ -3,14 +3,14 @@
 import hashlib
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, datetime
 from typing import Annotated
 
 import pytest
 import uvicorn
 from fastapi import Depends, FastAPI, File, Request, Response, UploadFile
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import JsonValue
 from typer.testing import CliRunner, Result
 
@@ -66,6 +66,9 @@ class Service:
         self.well = True
         self.needs_key = False
         self.calls: list[dict[str, JsonValue]] = []
+        self.batches: list[dict[str, JsonValue]] = []
+        self.breaks_after = 0
+        self.ranges: list[str] = []
         self.files: dict[str, tuple[str, bytes]] = {}
         self.tasks: dict[str, dict[str, JsonValue]] = {}
         self.followed = threading.Event()
@@ -118,7 +121,8 @@ class Service:
     async def show_task(self, task_id: str) -> Response:
         if task_id not in self.tasks:
             return problem(404, "Not Found", f"There is no task {task_id!r}.")
-        return JSONResponse(looked_at(self, self.tasks[task_id]))
+        task = self.tasks[task_id]
+        return JSONResponse(task if "call" not in task else looked_at(self, task))
 
     async def cancel(self, task_id: str) -> Response:
         self.cancelled.append(task_id)
@@ -133,11 +137,65 @@ class Service:
         stored = {"file_id": file_id, "name": file.filename, "media_type": "x/y", "size": len(content), "sha256": digest}
         return JSONResponse({**stored, "created_at": now()}, 201)
 
-    async def fetch(self, file_id: str) -> Response:
+    async def run_tools(self, batch: dict[str, JsonValue]) -> Response:
+        """All calls end at once; the batch is a task that is looked at."""
+        calls = batch["calls"]
+        assert isinstance(calls, list)
+        self.batches.append(batch)
+        ended: list[JsonValue] = []
+        for call in calls:
+            assert isinstance(call, dict)
+            task_id = f"call-{len(self.tasks):08d}"
+            self.tasks[task_id] = {"task_id": task_id, "status": "pending", "tool_id": call["tool_id"], "call": call, "looks": 2}
+            state = "error" if call["tool_id"] == "breaker" else "success"
+            ended.append({"call_id": task_id, "tool_id": call["tool_id"], "state": state})
+        view: dict[str, JsonValue] = {"task_id": "batch-00000001", "status": "completed", "ended_at": now(), "calls": ended}
+        self.tasks["batch-00000001"] = view
+        return JSONResponse({"task_id": "batch-00000001", "status": "pending"}, 202)
+
+    async def fetch(self, file_id: str, request: Request) -> Response:
+        """By ranges; breaks off after so many bytes when that is asked for."""
         if file_id not in self.files:
             return problem(404, "Not Found", f"There is no file {file_id!r}.")
         name, content = self.files[file_id]
-        return Response(content, media_type="image/png", headers={"content-disposition": f'attachment; filename="{name}"'} if name else {})
+        headers = {"content-disposition": f'attachment; filename="{name}"'} if name else {}
+        asked = request.headers.get("range", "")
+        self.ranges.append(asked)
+        start = int(asked.removeprefix("bytes=").rstrip("-") or 0)
+        if start:
+            headers["content-range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
+        if start >= len(content):
+            return Response(status_code=416, headers={"content-range": f"bytes */{len(content)}"})
+        headers["content-length"] = str(len(content) - start)
+        status = 206 if start else 200
+        return StreamingResponse(self._pieces(content[start:]), status, headers, media_type="image/png")
+
+    async def _pieces(self, content: bytes) -> AsyncIterator[bytes]:
+        if self.breaks_after and len(content) > self.breaks_after:
+            yield content[: self.breaks_after]
+            raise ConnectionAbortedError
+        yield content
+
+    async def show_versions(self, tool_id: str) -> Response:
+        return JSONResponse(versions_of(tool_id, "1.1.0"))
+
+    async def activate(self, tool_id: str, version: str) -> Response:
+        return JSONResponse(versions_of(tool_id, version))
+
+    async def list_hosts(self) -> Response:
+        host = {"host": "host-1", "instance": "i", "origin": "o", "buckets": {"default": 4}, "started_at": now(), "seen_at": now()}
+        return JSONResponse({"hosts": [host, {**host, "host": "host-2", "is_alive": False}]})
+
+    async def catalog(self) -> Response:
+        return JSONResponse({"registry.json": {"version": "2.0", "tools": []}, "groups.json": {"groups": []}})
+
+
+def versions_of(tool_id: str, active: str) -> dict[str, JsonValue]:
+    versions: list[JsonValue] = [
+        {"tool_id": tool_id, "version": version, "status": "active", "is_active": version == active, "created_at": now()}
+        for version in ("1.0.0", "1.1.0")
+    ]
+    return {"tool_id": tool_id, "active_version": active, "versions": versions}
 
 
 def problem(status: int, title: str, detail: str, errors: list[JsonValue] | None = None) -> JSONResponse:
@@ -174,6 +232,11 @@ def build(service: Service) -> FastAPI:
     app.add_api_route("/tasks/{task_id}/cancel", service.cancel, methods=["POST"])
     app.add_api_route("/files", service.store, methods=["POST"])
     app.add_api_route("/files/{file_id}", service.fetch)
+    app.add_api_route("/run_tools", service.run_tools, methods=["POST"])
+    app.add_api_route("/tools/{tool_id}/versions", service.show_versions)
+    app.add_api_route("/tools/{tool_id}/versions/{version}/activate", service.activate, methods=["POST"])
+    app.add_api_route("/hosts", service.list_hosts)
+    app.add_api_route("/catalog", service.catalog)
     return app
 
 

@@ -118,6 +118,7 @@ def test_a_route_is_written_as_seed_001_writes_it() -> None:
     )
 
 
+@pytest.mark.promise("errors-are-a-closed-set")
 def test_results_carry_the_fields_that_were_promised() -> None:
     promised = {"status", "result", "error", "error_type", "validation_errors", "execution_time", "executed_at", "metadata", "call_id"}
     assert promised <= set(ToolResult.model_fields)

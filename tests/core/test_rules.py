@@ -24,10 +24,12 @@ LOCAL, REMOTE, BUILTIN = LocalSource(host_dir="x"), RemoteSource(remote_url="htt
     ("bucket", "category", "expected"),
     [(None, "cv", "default"), (None, "ai", "ai"), ("http", "ai", "http"), ("unknown", "ai", "ai")],
 )
+@pytest.mark.promise("temporal-is-the-queue")
 def test_a_call_takes_the_slots_of_its_bucket(bucket: str | None, category: str, expected: str) -> None:
     assert bucket_of(ToolManifest(tool_id="t", name="T", bucket=bucket, category=category), BUCKETS) == expected
 
 
+@pytest.mark.promise("temporal-is-the-queue")
 def test_tools_that_live_on_a_host_wait_in_its_queue() -> None:
     assert placement_of(ToolEntry(manifest=PURE, sources=(LOCAL,)), BUCKETS, "h1") == Placement(queue="h1/default", host="h1")
     assert placement_of(ToolEntry(manifest=PURE, sources=(BUILTIN, LOCAL)), BUCKETS, "h1") == Placement(queue="h1/default", host="h1")
@@ -43,6 +45,7 @@ def test_tools_that_live_on_a_host_wait_in_its_queue() -> None:
         (SideEffectScope.NETWORK, 2.0, True, False),
     ],
 )
+@pytest.mark.promise("fast-path-is-for-the-harmless")
 def test_the_fast_path_is_for_quick_harmless_tools_that_run(scope: SideEffectScope, timeout_s: float, running: bool, fast: bool) -> None:
     entry = ToolEntry(manifest=PURE.model_copy(update={"side_effect_scope": scope}), sources=(BUILTIN,))
     assert is_fast(entry, timeout_s, running_here=running) is fast
@@ -66,6 +69,7 @@ def test_a_tool_is_repeatable_when_it_says_so_or_changes_nothing(idempotent: boo
     assert ToolManifest(tool_id="t", name="T", idempotent=idempotent, side_effect_scope=scope).repeatable is repeatable
 
 
+@pytest.mark.promise("a-key-is-one-call")
 def test_one_key_of_two_callers_is_two_calls() -> None:
     assert call_id_for_key("a", "k") != call_id_for_key("b", "k")
     assert call_id_for_key(None, "k") == call_id_for_key(None, "k")

@@ -1,22 +1,18 @@
-"""The pages say what there is, and their links lead somewhere."""
+"""The pages say what there is and nothing else, and their links lead somewhere."""
 
 import re
-from http import HTTPStatus
 from pathlib import Path
 
 import pytest
-from fastapi.routing import APIRoute
 
-from api.errors import STATUS
-from api.problems import ProblemKind
-from api.routes import ROUTERS
-from engine.runtimes.builtin import builtin_tools
-from engine.runtimes.builtin.options import BuiltinOptions
+from tests.docs import pages
+from tests.docs.generated import GENERATED, renewed
+from tests.docs.pages import LINKED, PAGES, ROOT
+from tests.docs.registered import REGISTERED
 
-HERE = Path(__file__).parents[2]
-DOCS = HERE / "docs"
-PAGES = [HERE / "README.md", HERE / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+HABIT = re.compile(r"`make ([a-z-]+)`")
+NAMED_PATH = re.compile(r"`((?:api|activities|bench|data|deploy|docs|engine|packages|tests|workers|workflows)/[\w./<>-]*)`")
 
 
 def anchors_of(page: Path) -> set[str]:
@@ -31,31 +27,71 @@ def leads_somewhere(page: Path, link: str) -> bool:
     return target.exists() and (not anchor or anchor in anchors_of(target))
 
 
-def test_every_route_is_described() -> None:
-    page = (DOCS / "http.md").read_text("utf-8")
-    routes = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
-    served = [f"{method} {route.path}" for route in routes for method in sorted(route.methods or ())]
-    assert [route for route in served if f"| [`{route}`](" not in page] == []
+@pytest.mark.parametrize("kind", REGISTERED)
+def test_everything_that_is_registered_is_described_and_nothing_else(kind: str) -> None:
+    described = pages.listed().get(kind)
+    assert described is not None, f"No page has a table below <!-- every: {kind} -->."
+    registered = REGISTERED[kind]()
+    assert registered, "Nothing is registered: the test looks at nothing."
+    assert {"missing": sorted(registered.keys() - described.keys()), "gone": sorted(described.keys() - registered.keys())} == {
+        "missing": [],
+        "gone": [],
+    }
+    wrong = {name: described[name][0] for name, expected in registered.items() if expected and described[name][0].split()[0] != expected}
+    assert wrong == {}, {name: registered[name] for name in wrong}
 
 
-def test_no_route_is_described_that_is_not_there() -> None:
-    described = set(re.findall(r"^\| \[`([A-Z]+ /[^`]*)`\]", (DOCS / "http.md").read_text("utf-8"), re.MULTILINE))
-    routes = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
-    assert described - {f"{method} {route.path}" for route in routes for method in route.methods or ()} == set()
+def test_no_list_is_promised_whole_that_nobody_compares() -> None:
+    assert pages.listed().keys() - REGISTERED.keys() == set()
 
 
-def test_every_kind_of_problem_is_described_with_its_status() -> None:
-    page = (DOCS / "http.md").read_text("utf-8")
-    missing = [kind.value for kind in ProblemKind if f"| `{kind.value}` | {HTTPStatus(STATUS[kind]).value} |" not in page]
-    assert missing == []
+def test_every_row_says_something() -> None:
+    silent = [(kind, name) for kind, rows in pages.listed().items() for name, cells in rows.items() if not any(cells)]
+    assert silent == []
 
 
-def test_every_built_in_tool_is_described() -> None:
-    page = (DOCS / "tools.md").read_text("utf-8")
-    assert [tool_id for tool_id in builtin_tools(BuiltinOptions()) if f"- `{tool_id}`:" not in page] == []
+@pytest.mark.parametrize("name", GENERATED)
+def test_what_is_generated_is_up_to_date(name: str) -> None:
+    page, _ = GENERATED[name]
+    assert page.read_text("utf-8") == renewed(name), "Run `python -m tests.docs.generated`."
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", LINKED, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_relative_link_leads_somewhere(page: Path) -> None:
     links = [link for link in LINK.findall(page.read_text("utf-8")) if "://" not in link]
     assert [link for link in links if not leads_somewhere(page, link)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_path_of_ours_that_is_named_is_there(page: Path) -> None:
+    """`<name>` stands for something new: then its folder is there."""
+    paths = [path.partition("<")[0] for path in NAMED_PATH.findall(page.read_text("utf-8"))]
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("page", LINKED, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_habit_that_is_named_is_one(page: Path) -> None:
+    named = {f"make {name}" for name in HABIT.findall(page.read_text("utf-8"))}
+    assert named - REGISTERED["make target"]().keys() == set()
+
+
+def test_every_page_is_found_from_the_first() -> None:
+    first = (ROOT / "docs/README.md").read_text("utf-8")
+    assert [
+        page.name for page in PAGES if page.parent == ROOT / "docs" and page.name != "README.md" and f"]({page.name})" not in first
+    ] == []
+
+
+def test_every_decision_has_its_number_once() -> None:
+    numbers = [path.name[:4] for path in (ROOT / "docs/adr").glob("*.md")]
+    assert sorted(numbers) == sorted(set(numbers))
+
+
+@pytest.mark.parametrize(("before", "after"), [("| `a` | 1 |", {"a": ["1"]}), ("| [`POST /a`](#b) | x \\| y |", {"POST /a": ["x | y"]})])
+def test_a_row_is_read_by_its_name(before: str, after: dict[str, list[str]]) -> None:
+    assert dict(pages.rows_of(f"| | |\n|---|---|\n{before}", "here")) == after
+
+
+def test_a_row_without_a_name_is_caught() -> None:
+    with pytest.raises(ValueError, match="names nothing"):
+        list(pages.rows_of("| | |\n|---|---|\n| words | 1 |", "here"))

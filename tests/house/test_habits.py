@@ -8,13 +8,18 @@ import pytest
 
 STEPS = ("lint", "types", "contracts", "test")
 # What prepares a shell, or the machine, decides nothing about the code.
-PREPARES = re.compile(r"(set|cd)\s.*|bash \.ci/machine")
+# `CI` only forbids to skip what this machine can have.
+PREPARES = re.compile(r"(set|cd)\s.*|bash \.ci/machine|export CI=true")
 # What only brings programs. Whoever wants another one writes it here, and somebody looks at it.
 _WANTED = r"\|\| wanted\+=\(\S+\)"
 INSTALLS = re.compile(
     rf"set -euo pipefail|wanted=\(\)|command -v \S+ >/dev/null {_WANTED}|python3 -c 'import [a-z, ]+' 2>/dev/null {_WANTED}"
     r"|if \(\(\$\{#wanted\[@\]\}\)\); then|fi|export DEBIAN_FRONTEND=noninteractive"
     r"|apt-get (update|install)( -\S+)*( \"\$\{wanted\[@\]\}\")?"
+    # PostgreSQL has its programs in a folder of its own; its package would also start a server.
+    r"|if ! compgen -G '[\w/*]+' >/dev/null; then|wanted\+=\(\S+\)"
+    r"|mkdir -p /etc/postgresql-common/createcluster\.d"
+    r"|echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster\.d/tool-agent\.conf"
 )
 CALLS_CHECK = re.compile(r"(exec\s+)?make(\s+-\S+)*\s+check")
 

@@ -71,7 +71,8 @@ def test_only_the_package_can_be_built(root: Path, files: tuple[Path, ...]) -> N
 
 def test_every_root_folder_of_python_is_guarded_against_collisions(files: tuple[Path, ...]) -> None:
     folders = {path.parts[0] for path in files if path.suffix == ".py" and len(path.parts) > 1}
-    assert folders - ROOT_NAMES - {"packages"} == set()
+    # `packages` holds what is installed, `docs/examples` projects of their own: neither is ever imported from the root.
+    assert folders - ROOT_NAMES - {"packages", "docs"} == set()
 
 
 def test_no_installed_distribution_takes_one_of_our_root_names() -> None:

@@ -15,6 +15,7 @@ from engine.store.faults import FaultTable
 from engine.store.groups import GroupTable
 from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
+from tests.registry.importing import importer_of
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.records import EventType
@@ -44,11 +45,10 @@ class Catalog:
 
 @pytest.fixture
 def catalog(database: Database, tmp_path: Path) -> Catalog:
-    tools, groups, faults = ToolTable(database), GroupTable(database), FaultTable(database)
-    registry = ToolRegistry(tools, RouteTable(database))
+    registry = ToolRegistry(ToolTable(database), RouteTable(database))
     folder = tmp_path / "data"
     folder.mkdir()
-    made = Catalog(folder, registry, groups, faults, CatalogImport(registry, tools, groups, faults))
+    made = Catalog(folder, registry, GroupTable(database), FaultTable(database), importer_of(database, tmp_path))
     made.write("registry.json", {"version": "2.0", "tools": [A, B]})
     made.write("sources.json", {"sources": {"a": [LOCAL], "b": [LOCAL]}})
     return made
@@ -85,17 +85,17 @@ async def test_beside_a_registry_a_missing_file_is_an_empty_one(catalog: Catalog
     assert await catalog.groups.list_all() == ()
 
 
-async def test_a_key_that_nobody_knows_is_named_and_its_entry_is_imported(catalog: Catalog) -> None:
-    odd: JsonValue = {**A, "idempotant": True, "securityContext": {"fileAcess": {}}, "examples": [{}, {"inputs": {}}]}
-    catalog.write("registry.json", {"tools": [odd, B]})
-    catalog.write("sources.json", {"sources": {"a": [{**LOCAL, "port": 1}], "b": [LOCAL]}})
-    catalog.write("groups.json", {"groups": [{"group_id": "g", "name": "G", "tools": []}]})
+async def test_a_misspelled_key_is_named_and_a_foreign_one_is_not(catalog: Catalog) -> None:
+    odd: JsonValue = {**A, "idempotant": True, "securityContext": {"fileAcess": {}}, "examples": [{}, {"inputs": {}}], "x-owner": "me"}
+    catalog.write("registry.json", {"tools": [odd, B], "generator": "by hand"})
+    catalog.write("sources.json", {"sources": {"a": [{**LOCAL, "port": 1, "zone": 3}], "b": [LOCAL]}})
+    catalog.write("groups.json", {"groups": [{"group_id": "g", "name": "G", "toolids": [], "colour": "red"}]})
     assert await catalog.run() == {
         ("registry.json", "$.tools[0].idempotant"),
         ("registry.json", "$.tools[0].securityContext.fileAcess"),
         ("registry.json", "$.tools[0].examples[1].inputs"),
         ("sources.json", "$.sources.a[0].port"),
-        ("groups.json", "$.groups[0].tools"),
+        ("groups.json", "$.groups[0].toolids"),
     }
     assert await catalog.registry.list_ids() == ("a", "b", "echo")
 
@@ -170,7 +170,7 @@ async def test_an_unreadable_file_is_named_and_the_old_state_stays(catalog: Cata
         ({"a": [LOCAL], "b": [{"type": "remote", "remote_url": "x"}]}, "$.sources.b[0].remote.remote_url"),
         (
             {"a": [LOCAL], "b": [{"type": "remote", "remote_url": "http://x", "remote_api_key": "sk-1"}]},
-            "$.sources.b[0].remote.remote_api_key",
+            "$.sources.b[0].remote_api_key",
         ),
     ],
 )

@@ -31,6 +31,7 @@ async def test_a_tool_that_stops_working_is_left_running(supervisor: Supervisor,
     assert supervisor.is_running("versatile", "1.0.0")
 
 
+@pytest.mark.promise("cancel-spares-others")
 async def test_a_tool_that_goes_on_is_ended_and_started_anew_by_the_next_call(supervisor: Supervisor, state: Path) -> None:
     call = begin(supervisor, entry_of(), mode="hang", stubborn=True)
     await eventually((state / "tools/versatile/hanging").exists)
@@ -42,6 +43,7 @@ async def test_a_tool_that_goes_on_is_ended_and_started_anew_by_the_next_call(su
     assert len((state / "tools/versatile/starts").read_text().split()) == 2
 
 
+@pytest.mark.promise("cancel-spares-others")
 async def test_a_tool_that_serves_others_is_left_alone(supervisor: Supervisor, state: Path, tmp_path: Path) -> None:
     until = tmp_path / "go"
     other = begin(supervisor, entry_of(), mode="slow", until=str(until))

@@ -231,11 +231,13 @@ async def test_a_proxy_of_our_environment_is_not_used(http: HttpExchange, servic
     assert await send(http, service)
 
 
+@pytest.mark.promise("only-connect-errors-are-unsent")
 async def test_a_connection_that_is_refused_was_not_sent(http: HttpExchange, service: Service) -> None:
     failure = await not_sent(http, service, RemoteSource(remote_url=f"http://127.0.0.1:{free_port()}"))
     assert failure.error_type is ErrorType.UNAVAILABLE
 
 
+@pytest.mark.promise("only-connect-errors-are-unsent")
 async def test_a_connection_that_breaks_after_sending_has_an_unknown_outcome(http: HttpExchange) -> None:
     async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")

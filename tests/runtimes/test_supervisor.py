@@ -273,6 +273,7 @@ async def test_a_call_whose_tool_is_stopped_right_before_it_is_sent_is_taken_bac
     assert (caught.value.details, taken_back) == ({"reason": "stopped"}, [True])
 
 
+@pytest.mark.promise("slots-are-bounded")
 async def test_a_slot_that_does_not_come_free_in_time_is_told_apart_and_nothing_is_sent(
     supervisor: Supervisor, state: Path, tmp_path: Path
 ) -> None:

@@ -40,6 +40,7 @@ async def start_worker(state: Path, environments: Path, setpriv: str | None) -> 
 
 
 @pytest.mark.parametrize("setpriv", [shutil.which("setpriv"), None], ids=["with setpriv", "with the guardian alone"])
+@pytest.mark.promise("nothing-is-left-over")
 async def test_nothing_outlives_a_killed_worker(state: Path, environments_folder: Path, setpriv: str | None) -> None:
     worker, pids = await start_worker(state, environments_folder, setpriv)
     assert {name for name, pid in pids.items() if not is_gone(pid)} == {"guardian", "tool", "child", "daemon"}

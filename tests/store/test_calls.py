@@ -28,12 +28,14 @@ RESULT = ToolResult(status="success", result={"a": [1, None]}, executed_at=AT, c
 STARTED = Event(event_id="call-12345678:started", event_type=EventType.EXECUTION_STARTED, tool_id="echo", call_id="call-12345678", at=AT)
 
 
+@pytest.mark.promise("sent-is-marked-first")
 async def test_a_call_is_marked_as_sent_once(database: Database) -> None:
     calls = CallTable(database)
     assert await calls.mark_sent(RECORD) is True
     assert await calls.mark_sent(RECORD) is False
 
 
+@pytest.mark.promise("never-twice")
 async def test_of_many_attempts_at_once_one_may_send(database: Database) -> None:
     calls = CallTable(database)
     assert sum(await asyncio.gather(*(calls.mark_sent(RECORD) for _ in range(20)))) == 1
@@ -46,6 +48,7 @@ async def test_a_mark_that_was_taken_back_can_be_set_again(database: Database) -
     assert await calls.mark_sent(RECORD) is True
 
 
+@pytest.mark.promise("repeated-steps-are-harmless")
 async def test_settling_twice_leaves_one_record_and_one_event(database: Database) -> None:
     calls, events = CallTable(database), EventTable(database)
     await calls.settle(RECORD, RESULT, (STARTED,))

@@ -3,13 +3,20 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select, update
 
+from engine.store import tables
+from engine.store.clock import now, timestamp
+from engine.store.content.folder import FolderContent
 from engine.store.database import Database
 from engine.store.files import FileStore
-from toolagent.core.failures import FileTooLargeError
+from tests.disks import file_size_limit, tiny_disk
+from toolagent.contracts.records import StoredFile
+from toolagent.core.failures import ContentMissingError, FileTooLargeError, StoreFullError
 
 
 async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
@@ -17,19 +24,23 @@ async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
         yield part
 
 
+async def content_of(files: FileStore, file: StoredFile) -> bytes:
+    return b"".join([piece async for piece in files.read(file)])
+
+
 async def test_the_same_bytes_and_name_are_the_same_file(database: Database, tmp_path: Path) -> None:
-    files = FileStore(database, tmp_path / "content", 100)
+    files = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "content", 100)
     first = await files.put(chunks(b"ab", b"c"), "a.png")
     assert await files.put(chunks(b"abc"), "a.png") == first
     other = await files.put(chunks(b"abc"), "b.png")
     assert other.file_id != first.file_id
-    assert files.path(other) == files.path(first)
-    assert files.path(first).read_bytes() == b"abc"
+    assert other.sha256 == first.sha256
+    assert await content_of(files, first) == await content_of(files, other) == b"abc"
     assert (first.media_type, first.size) == ("image/png", 3)
 
 
 async def test_a_file_that_is_too_large_leaves_nothing_behind(database: Database, tmp_path: Path) -> None:
-    files = FileStore(database, tmp_path / "content", 3)
+    files = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "content", 3)
     with pytest.raises(FileTooLargeError):
         await files.put(chunks(b"ab", b"cd"), "a")
     assert list((tmp_path / "content").iterdir()) == []
@@ -47,12 +58,12 @@ async def test_a_file_that_is_too_large_leaves_nothing_behind(database: Database
     ],
 )
 async def test_a_name_never_is_a_path(database: Database, tmp_path: Path, said: str, kept: str) -> None:
-    files = FileStore(database, tmp_path / "content", 100)
+    files = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "content", 100)
     assert (await files.put(chunks(b"x"), said)).name == kept
 
 
 async def test_a_very_long_name_keeps_its_ending(database: Database, tmp_path: Path) -> None:
-    files = FileStore(database, tmp_path / "content", 100)
+    files = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "content", 100)
     file = await files.put(chunks(b"x"), "长" * 400 + ".png")
     copy = await files.materialise(file, tmp_path / "in")
     assert copy.suffix == ".png"
@@ -60,21 +71,21 @@ async def test_a_very_long_name_keeps_its_ending(database: Database, tmp_path: P
 
 
 async def test_a_tool_cannot_change_a_stored_file_through_its_copy(database: Database, tmp_path: Path) -> None:
-    files = FileStore(database, tmp_path / "content", 100)
+    files = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "content", 100)
     file = await files.put(chunks(b"original"), "a.txt")
     (await files.materialise(file, tmp_path / "in")).write_bytes(b"changed")
-    assert files.path(file).read_bytes() == b"original"
+    assert await content_of(files, file) == b"original"
 
 
 async def test_many_uploads_of_the_same_bytes_at_once_are_one_file(database: Database, tmp_path: Path) -> None:
-    files = FileStore(database, tmp_path / "content", 100)
+    files = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "content", 100)
     stored = await asyncio.gather(*(files.put(chunks(b"same"), "a.txt") for _ in range(10)))
     assert len({file.file_id for file in stored}) == 1
 
 
 @pytest.mark.parametrize("kind", ["pipe", "folder", "link"])
 async def test_only_a_regular_file_is_taken_in(database: Database, tmp_path: Path, kind: str) -> None:
-    files, path = FileStore(database, tmp_path / "content", 100), tmp_path / "named"
+    files, path = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "content", 100), tmp_path / "named"
     if kind == "pipe":
         os.mkfifo(path)
     elif kind == "folder":
@@ -88,5 +99,57 @@ async def test_only_a_regular_file_is_taken_in(database: Database, tmp_path: Pat
 
 async def test_a_file_of_this_machine_is_taken_in(database: Database, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"abc")
-    files = FileStore(database, tmp_path / "content", 100)
-    assert files.path(await files.put_file(tmp_path / "a.txt")).read_bytes() == b"abc"
+    files = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "content", 100)
+    assert await content_of(files, await files.put_file(tmp_path / "a.txt")) == b"abc"
+
+
+async def test_a_copy_of_damaged_bytes_is_not_handed_out(database: Database, tmp_path: Path) -> None:
+    files = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "content", 100)
+    file = await files.put(chunks(b"original"), "a.txt")
+    (tmp_path / "content" / file.sha256[:2] / file.sha256).write_bytes(b"0riginal")
+    with pytest.raises(ContentMissingError):
+        await files.materialise(file, tmp_path / "in")
+    assert not list((tmp_path / "in").rglob("*.txt"))
+
+
+async def test_a_file_that_is_used_is_used_from_then_on(database: Database, tmp_path: Path) -> None:
+    files = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "content", 100)
+    file = await files.put(chunks(b"x"), "a.txt")
+    await age(database, file.file_id)
+    assert await files.use(file.file_id) == file
+    async with database.read() as connection:
+        assert (await connection.execute(select(tables.files.c.used_at))).scalar_one() > timestamp(now() - timedelta(minutes=5))
+
+
+async def age(database: Database, file_id: str) -> None:
+    async with database.write() as connection:
+        long_ago = timestamp(now() - timedelta(days=30))
+        await connection.execute(update(tables.files).where(tables.files.c.file_id == file_id).values(used_at=long_ago))
+
+
+def names_of_files(folder: Path) -> list[str]:
+    return [path.name for path in folder.rglob("*") if path.is_file()]
+
+
+async def names_in(database: Database) -> list[str]:
+    async with database.read() as connection:
+        return list((await connection.execute(select(tables.files.c.name))).scalars())
+
+
+async def test_a_full_disk_is_named_and_nothing_is_left_behind(database: Database, tmp_path: Path) -> None:
+    with tiny_disk(tmp_path / "tiny", "256k") as disk:
+        files = FileStore(database, FolderContent(disk), disk, 10_000_000)
+        small = await files.put(chunks(b"x" * 50_000), "small.bin")
+        with pytest.raises(StoreFullError):
+            await files.put(chunks(*(bytes([number]) * 65_536 for number in range(6))), "large.bin")
+        assert names_of_files(disk) == [small.sha256]
+        assert await content_of(files, small) == b"x" * 50_000
+        assert await names_in(database) == ["small.bin"]
+
+
+async def test_a_used_up_quota_is_a_full_disk(database: Database, tmp_path: Path) -> None:
+    files = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "content", 10_000_000)
+    with file_size_limit(100_000), pytest.raises(StoreFullError):
+        await files.put(chunks(b"x" * 99_999, b"yy"), "large.bin")
+    assert names_of_files(tmp_path / "content") == []
+    assert await names_in(database) == []

@@ -1,32 +1,170 @@
-"""The migrations make the tables that the code means."""
+"""The migrations make the tables that the code means, up and down, with what is in them."""
 
 import asyncio
+import subprocess
+import sys
+from collections.abc import Generator
 from pathlib import Path
+from typing import NamedTuple
 
+import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, inspect
-from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy import Connection, inspect, text
+from sqlalchemy.ext.asyncio import AsyncConnection
 
-from engine.store.database import Database, migrate
+from engine.store.database import Database, UnusableDatabaseError, migrate
 from engine.store.tables import METADATA
+from tests.postgres import PostgresServer, postgres_database
+
+ROOT = Path(__file__).parents[2]
+
+_ROWS = (
+    "INSERT INTO tools VALUES ('ns:x', '1.0.0', 'image', 'catalog', NULL, '2026-11-21T00:00:00.000000+00:00')",
+    "INSERT INTO tool_versions VALUES ('ns:x', '1.0.0', '{\"name\": \"工具\"}', '2026-11-21T00:00:00.000000+00:00')",
+    "INSERT INTO sources VALUES ('ns:x', '1.0.0', 0, '{}')",
+    "INSERT INTO groups VALUES ('g', '{}')",
+    "INSERT INTO routes VALUES ('ns:x', 'host-1', '1.0.0', 'running', '{}', '2026-11-21T00:00:00.000000+00:00')",
+    "INSERT INTO files VALUES ('file_1', 'a.png', 'image/png', 7, 'abc', '2026-11-20T00:00:00.000000+00:00')",
+    "INSERT INTO faults VALUES (0, 'registry.json', '$', 'broken')",
+    "INSERT INTO events VALUES ('e', 'tool_added', 'ns:x', NULL, '2026-11-21T00:00:00.000000+00:00', NULL)",
+    "INSERT INTO calls (call_id, tool_id, version, fingerprint, workflow_id, run_id, params, caller, created_at, is_success, result)"
+    " VALUES ('call-1', 'ns:x', '1.0.0', 'f', 'w', 'r', '{}', '{}', '2026-11-21T00:00:00.000000+00:00', true, '{}')",
+)
+"""One row in every table of revision 0001."""
+
+_MIGRATE = """
+import sys
+from pathlib import Path
+from engine.store.database import migrate
+
+migrate(sys.argv[1], Path(sys.argv[2]))
+"""
+_DIE = """
+import os
+from sqlalchemy import Engine, event
+
+@event.listens_for(Engine, "before_cursor_execute")
+def die(connection, cursor, statement, parameters, context, executemany):
+    if statement.strip().startswith("CREATE TABLE hosts"):
+        os._exit(9)
+"""
+
+
+class Empty(NamedTuple):
+    """A database without tables, and the file that its migrations of this machine wait for."""
+
+    url: str
+    lock: Path
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[Empty]:
+    if request.param == "sqlite":
+        yield Empty(f"sqlite+aiosqlite:///{tmp_path / 'x.db'}", tmp_path / "lock")
+    else:
+        server: PostgresServer = request.getfixturevalue("postgres")
+        with postgres_database(server) as url:
+            yield Empty(url, tmp_path / "lock")
 
 
 async def test_the_migrated_database_has_the_tables_of_the_code(database: Database) -> None:
     def differences(connection: Connection) -> object:
         return compare_metadata(MigrationContext.configure(connection), METADATA)
 
-    engine = create_async_engine(database.url)
-    async with engine.connect() as connection:
+    async with database.read() as connection:
         assert await connection.run_sync(differences) == []
-    await engine.dispose()
 
 
-async def test_migrating_twice_changes_nothing_and_many_at_once_wait_for_each_other(tmp_path: Path) -> None:
-    url, lock = f"sqlite+aiosqlite:///{tmp_path / 'x.db'}", tmp_path / "lock"
-    await asyncio.gather(*(asyncio.to_thread(migrate, url, lock) for _ in range(3)))
-    engine = create_async_engine(url)
-    async with engine.connect() as connection:
+async def test_migrating_twice_changes_nothing_and_many_hosts_at_once_wait_for_each_other(empty: Empty) -> None:
+    """Each host has a lock file of its own; SQLite is for one host, whose processes share it."""
+    locks = [empty.lock.with_suffix(f".{number}") for number in range(3)] if "postgresql" in empty.url else [empty.lock] * 3
+    ended = await asyncio.gather(*(asyncio.to_thread(_migrate_elsewhere, empty.url, lock) for lock in locks))
+    assert [done.stderr for done in ended if done.returncode] == []
+    await asyncio.to_thread(migrate, empty.url, empty.lock)
+    assert await _tables(empty.url) == {*METADATA.tables, "alembic_version"}
+
+
+async def test_what_the_first_revision_held_survives_the_way_up_down_and_up_again(empty: Empty) -> None:
+    await asyncio.to_thread(migrate, empty.url, empty.lock, "0001")
+    database = Database(empty.url)
+    async with database.write() as connection:
+        for row in _ROWS:
+            await connection.execute(text(row))
+    before = await _contents(database)
+    assert all(before.values()), "every table has a row"
+    await database.close()
+
+    await asyncio.to_thread(migrate, empty.url, empty.lock)
+    database = Database(empty.url)
+    async with database.read() as connection:
+        file = (await connection.execute(text("SELECT size, created_at, used_at FROM files"))).one()
+        assert (file.size, file.used_at) == (7, file.created_at)
+    await database.close()
+
+    await asyncio.to_thread(migrate, empty.url, empty.lock, "0001")
+    database = Database(empty.url)
+    assert await _contents(database) == {**before, "faults": []}, "the next import finds the faults again"
+    await database.close()
+    await asyncio.to_thread(migrate, empty.url, empty.lock)
+    assert await _tables(empty.url) == {*METADATA.tables, "alembic_version"}
+
+
+async def test_all_tables_can_go(empty: Empty) -> None:
+    await asyncio.to_thread(migrate, empty.url, empty.lock)
+    await asyncio.to_thread(migrate, empty.url, empty.lock, "base")
+    assert await _tables(empty.url) == {"alembic_version"}
+
+
+async def test_a_migration_that_dies_half_way_has_done_nothing_and_can_be_done_again(empty: Empty) -> None:
+    await asyncio.to_thread(migrate, empty.url, empty.lock, "0001")
+    before = await _tables(empty.url)
+    died = await asyncio.to_thread(_migrate_elsewhere, empty.url, empty.lock, _DIE)
+    assert died.returncode == 9, died.stderr
+    assert await _tables(empty.url) == before
+    await asyncio.to_thread(migrate, empty.url, empty.lock)
+    assert await _tables(empty.url) == {*METADATA.tables, "alembic_version"}
+
+
+async def test_tables_of_a_newer_version_are_left_alone(database_url: str, tmp_path: Path) -> None:
+    database = Database(database_url)
+    async with database.write() as connection:
+        await connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    await database.close()
+    with pytest.raises(UnusableDatabaseError):
+        await asyncio.to_thread(migrate, database_url, tmp_path / "lock")
+
+
+async def test_every_id_and_time_is_compared_by_its_bytes(postgres_url: str) -> None:
+    """A column that is not is missing in `_TABLES` of the migration that made it."""
+    query = text(
+        "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = current_schema()"
+        " AND data_type = 'character varying' AND collation_name IS DISTINCT FROM 'C' AND table_name <> 'alembic_version'"
+    )
+    database = Database(postgres_url)
+    async with database.read() as connection:
+        assert (await connection.execute(query)).all() == []
+    await database.close()
+
+
+def _migrate_elsewhere(url: str, lock: Path, first: str = "") -> subprocess.CompletedProcess[bytes]:
+    """In a process of its own, like that of another host."""
+    return subprocess.run([sys.executable, "-c", first + _MIGRATE, url, str(lock)], cwd=ROOT, check=False, capture_output=True)
+
+
+async def _tables(url: str) -> set[str]:
+    database = Database(url)
+    async with database.read() as connection:
         names = await connection.run_sync(lambda sync: set(inspect(sync).get_table_names()))
-    await engine.dispose()
-    assert names == {*METADATA.tables, "alembic_version"}
+    await database.close()
+    return names
+
+
+async def _contents(database: Database) -> dict[str, list[tuple[object, ...]]]:
+    async with database.read() as connection:
+        names = await connection.run_sync(lambda sync: set(inspect(sync).get_table_names()))
+        return {name: await _rows(connection, name) for name in sorted(names)}
+
+
+async def _rows(connection: AsyncConnection, table: str) -> list[tuple[object, ...]]:
+    return [tuple(row) for row in (await connection.execute(text(f'SELECT * FROM "{table}"'))).all()]  # noqa: S608 - a name of ours

@@ -17,6 +17,7 @@ from toolagent.contracts.calls import ErrorType
         ("hasty", "exit", 502, ErrorType.EXECUTION_ERROR, "unknown"),
     ],
 )
+@pytest.mark.promise("failures-are-data")
 def test_a_bad_tool_is_named_for_what_it_did(
     service: ServiceProcess, tool_id: str, mode: str, status: int, error_type: ErrorType, outcome: str | None
 ) -> None:

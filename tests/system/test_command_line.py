@@ -3,6 +3,8 @@
 import json
 import subprocess
 
+import pytest
+
 from tests.system.service_process import ServiceProcess
 from toolagent.contracts.calls import ErrorType, ToolResult
 from workers.dev_server import temporal_binary
@@ -17,6 +19,7 @@ def _execute(service: ServiceProcess, call: str, workflow_id: str) -> ToolResult
     return ToolResult.model_validate({name: value for name, value in result.items() if value is not None})
 
 
+@pytest.mark.promise("one-pipeline")
 def test_a_workflow_started_with_plain_json_answers_in_plain_json(service: ServiceProcess) -> None:
     result = _execute(service, '{"tool_id": "calculator", "params": {"expression": "6 * 7"}}', "call-command-line")
     assert (result.status, result.call_id, result.tool_id) == ("success", "call-command-line", "calculator")

@@ -30,6 +30,7 @@ def _conflict(answer: tuple[int, ToolResult]) -> tuple[int, ErrorType | None, st
 _CONFLICT = (409, ErrorType.REJECTED, IDEMPOTENCY_CONFLICT)
 
 
+@pytest.mark.promise("a-key-is-one-call")
 def test_a_key_twice_at_once_and_after_the_end_is_one_effect_and_one_result(service: ServiceProcess, effects: Path) -> None:
     params, key = {"effects": str(effects), "seconds": 1}, "at-once"
     with ThreadPoolExecutor(2) as callers:
@@ -41,6 +42,7 @@ def test_a_key_twice_at_once_and_after_the_end_is_one_effect_and_one_result(serv
     assert count_of(effects) == 1
 
 
+@pytest.mark.promise("a-key-is-not-reused")
 def test_a_key_with_other_parameters_or_another_tool_is_a_conflict(service: ServiceProcess, effects: Path) -> None:
     params, key = {"effects": str(effects)}, "other-call"
     assert run_tool(service.http, "once", params, key)[0] == 200
@@ -94,6 +96,7 @@ async def _is_known(client: Client, call_id: str) -> bool:
 
 
 @pytest.mark.parametrize("tool_id", ["once", "again"])
+@pytest.mark.promise("a-key-outlives-temporal")
 def test_when_temporal_has_forgotten_a_call_its_record_answers(
     service: ServiceProcess, forgotten: dict[str, Forgotten], tool_id: str
 ) -> None:
@@ -108,6 +111,7 @@ def test_when_temporal_has_forgotten_a_call_its_task_is_still_there(service: Ser
 
 
 @pytest.mark.parametrize("tool_id", ["once", "again"])
+@pytest.mark.promise("a-key-outlives-temporal")
 def test_when_temporal_has_forgotten_a_call_its_key_still_stands_for_it(
     service: ServiceProcess, forgotten: dict[str, Forgotten], tool_id: str
 ) -> None:

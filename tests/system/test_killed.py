@@ -102,6 +102,7 @@ def _what_stays(before: dict[int, str]) -> dict[int, str]:
     return {}
 
 
+@pytest.mark.promise("never-twice")
 def test_a_tool_that_acts_once_is_not_asked_again_and_its_outcome_is_called_unknown(aftermath: Aftermath) -> None:
     result = aftermath.result("once")
     assert count_of(aftermath.effects, "once") == 1
@@ -117,6 +118,7 @@ def test_a_repeatable_tool_is_asked_again_and_completes(aftermath: Aftermath) ->
     assert aftermath.tasks["again"].status is TaskState.COMPLETED
 
 
+@pytest.mark.promise("accepted-means-ended")
 def test_every_call_that_was_accepted_has_its_result(aftermath: Aftermath) -> None:
     assert {name: task.result.error_type for name, task in aftermath.tasks.items() if task.result} == {
         "once": ErrorType.EXECUTION_ERROR,
@@ -134,10 +136,12 @@ def test_every_call_that_was_accepted_has_its_result(aftermath: Aftermath) -> No
     assert aftermath.result("twice").error_type in {None, ErrorType.EXECUTION_ERROR}
 
 
+@pytest.mark.promise("never-twice")
 def test_no_effect_happens_twice_that_may_happen_once(aftermath: Aftermath) -> None:
     assert count_of(aftermath.effects, "twice") <= 1
 
 
+@pytest.mark.promise("nothing-is-left-over")
 def test_no_process_is_left_over(aftermath: Aftermath) -> None:
     assert aftermath.daemon in aftermath.before
     assert aftermath.after_restart == {}

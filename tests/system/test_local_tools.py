@@ -59,6 +59,7 @@ def test_a_tool_that_was_killed_this_very_moment_is_started_anew_too(service: Se
     assert result.result["pid"] != first
 
 
+@pytest.mark.promise("never-twice")
 def test_a_tool_that_is_killed_while_it_acts_leaves_an_unknown_outcome(service: ServiceProcess, effects: Path, tmp_path: Path) -> None:
     call_id = service.begin("once", {"effects": str(effects), "until": str(tmp_path / "never")})
     wait_for_effect(effects)
@@ -84,6 +85,7 @@ def test_a_repeatable_tool_that_is_killed_while_it_works_is_asked_again(service:
     assert service.ended_task(call_id).status is TaskState.COMPLETED
 
 
+@pytest.mark.promise("cancel-closes")
 def test_a_cancelled_call_lets_go_of_the_tool_which_can_be_used_again(service: ServiceProcess, effects: Path, tmp_path: Path) -> None:
     call_id = service.begin("once", {"effects": str(effects), "until": str(tmp_path / "never")})
     wait_for_effect(effects)
@@ -126,6 +128,7 @@ def test_a_caller_who_waits_learns_that_somebody_cancelled(service: ServiceProce
     assert (answer.status_code, answer.json()["error_type"]) == (409, "cancelled")
 
 
+@pytest.mark.promise("own-call-id")
 def test_a_client_that_disconnects_finds_its_result_under_the_id_it_chose(service: ServiceProcess, effects: Path, tmp_path: Path) -> None:
     body = {"tool_id": "once", "params": {"effects": str(effects), "until": str(tmp_path / "later")}}
     with (

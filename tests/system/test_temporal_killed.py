@@ -16,6 +16,7 @@ from tests.system.waiting import wait_until
 pytestmark = pytest.mark.timeout(300)
 
 
+@pytest.mark.promise("accepted-means-ended")
 def test_a_waiting_caller_gets_its_result_and_later_calls_work(make_service: MakeService, effects: Path, tmp_path: Path) -> None:
     service, go_on = make_service(), tmp_path / "go on"
     service.start()

@@ -8,6 +8,7 @@ import pytest
 import uv
 
 from engine.registry.formats import groups_json, registry_json, sources_json
+from engine.registry.secret_vault import SecretRefusedError
 from engine.validation.schemas import issues_of
 from toolagent.contracts.sources import LocalSource
 
@@ -15,24 +16,32 @@ DATA = Path(__file__).parents[2] / "data"
 PROJECTS = sorted(path.name for path in (DATA / "tools" / "local").iterdir())
 
 
+class NoVault:
+    """There are no keys in what we ship."""
+
+    def keep(self, name: str, value: str) -> str:
+        del value
+        raise SecretRefusedError(name)
+
+
 def test_the_catalog_files_are_without_fault() -> None:
     parsed = (
-        registry_json.parse(DATA / "registry.json"),
-        sources_json.parse(DATA / "sources.json"),
-        groups_json.parse(DATA / "groups.json"),
+        registry_json.parse(DATA / "registry.json", NoVault()),
+        sources_json.parse(DATA / "sources.json", NoVault()),
+        groups_json.parse(DATA / "groups.json", NoVault()),
     )
     assert [fault for part in parsed for fault in part.faults] == []
 
 
 def test_every_project_is_in_the_catalog() -> None:
-    sources = sources_json.parse(DATA / "sources.json").entries
+    sources = sources_json.parse(DATA / "sources.json", NoVault()).entries
     folders = {source.host_dir for found in sources.values() for source in found if isinstance(source, LocalSource)}
     assert folders == {f"tools/local/{name}" for name in PROJECTS}
-    assert set(registry_json.parse(DATA / "registry.json").entries) == set(PROJECTS)
+    assert set(registry_json.parse(DATA / "registry.json", NoVault()).entries) == set(PROJECTS)
 
 
 def test_every_example_fits_its_schema() -> None:
-    for manifest in registry_json.parse(DATA / "registry.json").entries.values():
+    for manifest in registry_json.parse(DATA / "registry.json", NoVault()).entries.values():
         assert manifest.examples
         assert [
             issues_of(manifest.input_schema, example.input)

@@ -1,1 +1,13 @@
-"""The catalog's file formats (seeds 000 §8, 001 §2–§3): one module a file."""
+"""The catalog's file formats (seeds 000 §8, 001 §1–§4), both ways: one module a file and a line below."""
+
+from engine.registry.formats import containers_json, groups_json, registry_json, sources_json, versions_json
+
+__all__ = ["FORMATS"]
+
+FORMATS = (
+    registry_json.FORMAT,
+    sources_json.FORMAT,
+    groups_json.FORMAT,
+    containers_json.FORMAT,
+    versions_json.FORMAT,
+)

@@ -2,37 +2,25 @@
 
 from pathlib import Path
 
-from pydantic import ValidationError
-
-from engine.registry.formats.document import Parsed, faults_of, members, read_object, unknown_fields
+from engine.registry.formats.document import Parsed
+from engine.registry.formats.listed import dump_list, parse_list
+from engine.registry.formats.state import CatalogFormat, CatalogState, Document
+from engine.registry.secret_vault import SecretVault
 from toolagent.contracts.manifest import ToolGroup
-from toolagent.contracts.records import CatalogFault
 
-__all__ = ["FILE_NAME", "parse"]
+__all__ = ["FILE_NAME", "FORMAT", "parse"]
 
 FILE_NAME = "groups.json"
+_ALWAYS = frozenset({"group_id", "name", "description", "category", "tool_ids", "usage_order", "usage_example"})
 
 
-def parse(path: Path) -> Parsed[ToolGroup]:
-    """The groups of the file. The first of two groups with one id counts."""
-    document = read_object(path)
-    groups = members(document, "groups", path.name) if isinstance(document, dict) else document
-    if isinstance(groups, CatalogFault):
-        return Parsed(faults=[groups], readable=False)
-    parsed = Parsed[ToolGroup]()
-    for index, item in enumerate(groups):
-        where = f"$.groups[{index}]"
-        try:
-            group = ToolGroup.model_validate(item)
-        except ValidationError as error:
-            parsed.faults.extend(faults_of(error, path.name, where))
-            continue
-        if group.group_id in parsed.entries:
-            parsed.faults.append(
-                CatalogFault(file=path.name, field=f"{where}.group_id", reason=f"There is already a group {group.group_id!r}.")
-            )
-            continue
-        parsed.faults.extend(unknown_fields(group, item, path.name, where))
-        parsed.entries[group.group_id] = group
-        parsed.mentioned.add(group.group_id)
-    return parsed
+def parse(path: Path, vault: SecretVault) -> Parsed[ToolGroup]:
+    return parse_list(path, vault, "groups", "group_id", ToolGroup)
+
+
+def dump(state: CatalogState) -> Document | None:
+    known = ((group.group_id, group, raw) for group, raw in state.groups)
+    return dump_list(known, state.files.get(FILE_NAME), "groups", _ALWAYS)
+
+
+FORMAT = CatalogFormat(FILE_NAME, parse, dump)

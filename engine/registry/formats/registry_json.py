@@ -1,58 +1,71 @@
-"""`registry.json` (seed 001 §2): `{"version": "2.0", "tools": [ToolManifest, …]}`."""
+"""`registry.json` (seed 001 §2): `{"version": "2.0", "tools": [ToolManifest, …]}`, the active version of each tool."""
 
 from pathlib import Path
 
 from pydantic import JsonValue, ValidationError
 
-from engine.registry.formats.document import Parsed, faults_of, members, read_object, unknown_fields
+from engine.registry.formats.document import Parsed, cleaned, faults_of, members, misspelled_fields, read_object
+from engine.registry.formats.overlay import overlaid, written
+from engine.registry.formats.state import CatalogFormat, CatalogState, Document, KeptVersion, in_order
+from engine.registry.secret_vault import SecretVault
 from engine.validation.references import SchemaNotFollowedError, written_out
 from engine.validation.schemas import schema_faults
 from toolagent.contracts.manifest import JsonSchema, ToolManifest
 from toolagent.contracts.records import CatalogFault
 
-__all__ = ["FILE_NAME", "parse"]
+__all__ = ["FILE_NAME", "FORMAT", "checked", "dump_manifest", "format_faults", "parse"]
 
 FILE_NAME = "registry.json"
 _VERSIONS = ("2.0",)
+_ALWAYS = frozenset(
+    {"tool_id", "name", "version", "category", "description", "backend_runtime", "group_ids", "input_schema", "output_schema"}
+    | {"stream_support", "status"}
+)
 
 
-def parse(path: Path) -> Parsed[ToolManifest]:
+def parse(path: Path, vault: SecretVault) -> Parsed[ToolManifest]:
     """The tools of the file. The first of two tools with one id counts."""
-    parsed = Parsed[ToolManifest]()
     document = read_object(path)
     tools = members(document, "tools", path.name) if isinstance(document, dict) else document
-    if isinstance(tools, CatalogFault):
-        return Parsed(faults=[tools], readable=False)
-    if isinstance(document, dict) and document.get("version", "2.0") not in _VERSIONS:
-        reason = f"Unknown format version {document['version']!r}; known: {', '.join(_VERSIONS)}. The entries were read as 2.0."
-        parsed.faults.append(CatalogFault(file=path.name, field="$.version", reason=reason))
+    if isinstance(document, CatalogFault) or isinstance(tools, CatalogFault):
+        return Parsed(faults=[fault for fault in (document, tools) if isinstance(fault, CatalogFault)][:1], readable=False)
+    parsed = Parsed[ToolManifest](faults=[*format_faults(document, path.name, _VERSIONS)])
+    envelope = cleaned({**document, "tools": None}, "catalog", path.name, "$", vault)
+    parsed.faults += envelope.faults
+    parsed.envelope = envelope.item if isinstance(envelope.item, dict) else {}
     for index, item in enumerate(tools):
-        _take(parsed, path.name, f"$.tools[{index}]", item)
+        _take(parsed, path.name, f"$.tools[{index}]", item, vault)
     return parsed
 
 
-def _take(parsed: Parsed[ToolManifest], file: str, where: str, item: JsonValue) -> None:
-    if isinstance(item, dict) and isinstance(tool_id := item.get("tool_id"), str):
-        if tool_id in parsed.mentioned:
-            parsed.faults.append(
-                CatalogFault(file=file, field=f"{where}.tool_id", reason=f"There is already a tool {tool_id!r} in this file.")
-            )
-            return
-        parsed.mentioned.add(tool_id)
-    try:
-        manifest = ToolManifest.model_validate(item)
-    except ValidationError as error:
-        parsed.faults.extend(faults_of(error, file, where))
-        return
-    usable, wrong = _checked(manifest, file, where)
-    if wrong:
-        parsed.faults.extend(wrong)
-        return
-    parsed.faults.extend(unknown_fields(manifest, item, file, where))
-    parsed.entries[manifest.tool_id] = usable
+def dump(state: CatalogState) -> Document:
+    """The active version of each tool."""
+    file = state.files.get(FILE_NAME)
+    envelope = file.envelope if file else {"version": _VERSIONS[0]}
+    return {**envelope, "tools": [dump_manifest(kept) for _, kept in in_order(state.active(), file)]}
 
 
-def _checked(manifest: ToolManifest, file: str, where: str) -> tuple[ToolManifest, list[CatalogFault]]:
+def dump_manifest(kept: KeptVersion) -> dict[str, JsonValue]:
+    """As its file had it, but for what changed. What the backend runtime is follows from the source."""
+    manifest = kept.entry.manifest
+    if isinstance(kept.raw, dict):
+        try:
+            before, _ = checked(ToolManifest.model_validate(kept.raw), FILE_NAME, "$")
+        except ValidationError:  # written by another release
+            return {**kept.raw, **written(manifest, _ALWAYS)}
+        return overlaid(kept.raw, before, manifest, without=("backend_runtime",))
+    return written(manifest, _ALWAYS)
+
+
+def format_faults(document: Document, file: str, versions: tuple[str, ...]) -> tuple[CatalogFault, ...]:
+    """What is wrong with the version of a file's format."""
+    if document.get("version", versions[0]) in versions:
+        return ()
+    reason = f"Unknown format version {str(document['version'])[:40]!r}; known: {', '.join(versions)}. It was read as {versions[-1]}."
+    return (CatalogFault(file=file, field="$.version", reason=reason),)
+
+
+def checked(manifest: ToolManifest, file: str, where: str) -> tuple[ToolManifest, list[CatalogFault]]:
     """The manifest with its schemas' references written out, and what is wrong with them."""
     schemas: dict[str, JsonSchema] = {"input_schema": manifest.input_schema, "output_schema": manifest.output_schema}
     wrong: list[CatalogFault] = []
@@ -65,3 +78,32 @@ def _checked(manifest: ToolManifest, file: str, where: str) -> tuple[ToolManifes
                 found = [(error.path, str(error))]
         wrong += [CatalogFault(file=file, field=f"{where}.{name}{path.removeprefix('$')}", reason=reason) for path, reason in found]
     return manifest.model_copy(update=schemas), wrong
+
+
+def _take(parsed: Parsed[ToolManifest], file: str, where: str, item: JsonValue, vault: SecretVault) -> None:
+    tool_id = item.get("tool_id") if isinstance(item, dict) else None
+    if isinstance(tool_id, str):
+        if tool_id in parsed.mentioned:
+            reason = f"There is already a tool {tool_id!r} in this file."
+            parsed.faults.append(CatalogFault(file=file, field=f"{where}.tool_id", reason=reason))
+            return
+        parsed.mentioned[tool_id] = None
+    clean = cleaned(item, str(tool_id), file, where, vault)
+    parsed.faults += clean.faults
+    if clean.refused:
+        return
+    try:
+        manifest = ToolManifest.model_validate(clean.item)
+    except ValidationError as error:
+        parsed.faults.extend(faults_of(error, file, where))
+        return
+    usable, wrong = checked(manifest, file, where)
+    if wrong:
+        parsed.faults.extend(wrong)
+        return
+    parsed.faults.extend(misspelled_fields(manifest, clean.item, file, where))
+    parsed.entries[manifest.tool_id] = usable
+    parsed.raws[manifest.tool_id] = clean.item
+
+
+FORMAT = CatalogFormat(FILE_NAME, parse, dump)

@@ -1,20 +1,25 @@
-"""`sources.json` (seed 001 §3): `{"sources": {tool_id: [ToolSource, …]}}`."""
+"""`sources.json` (seed 001 §3): `{"sources": {tool_id: [ToolSource, …]}}`, of the active version of each tool."""
 
 from pathlib import Path
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from engine.registry.formats.document import Parsed, faults_of, read_object, unknown_fields
+from engine.registry.formats.document import Parsed, cleaned, faults_of, misspelled_fields, read_object
+from engine.registry.formats.overlay import overlaid, written
+from engine.registry.formats.state import CatalogFormat, CatalogState, Document, KeptVersion, in_order
+from engine.registry.secret_vault import SecretVault
 from toolagent.contracts.records import CatalogFault
-from toolagent.contracts.sources import ToolSource
+from toolagent.contracts.sources import LocalSource, ToolSource
 
-__all__ = ["FILE_NAME", "parse"]
+__all__ = ["FILE_NAME", "FORMAT", "dump_sources", "parse", "take_sources"]
 
 FILE_NAME = "sources.json"
 _SOURCE: TypeAdapter[ToolSource] = TypeAdapter(ToolSource)
+_ALWAYS = frozenset({"type", "endpoint_path", "http_method"})
+Pair = tuple[ToolSource, JsonValue]
 
 
-def parse(path: Path) -> Parsed[tuple[ToolSource, ...]]:
+def parse(path: Path, vault: SecretVault) -> Parsed[tuple[ToolSource, ...]]:
     """The sources of each tool; of a tool with a faulty source the others count."""
     document = read_object(path)
     if isinstance(document, CatalogFault):
@@ -23,24 +28,79 @@ def parse(path: Path) -> Parsed[tuple[ToolSource, ...]]:
     if not isinstance(sources, dict):
         return Parsed(faults=[CatalogFault(file=path.name, field="$.sources", reason="An object is expected here.")], readable=False)
     parsed = Parsed[tuple[ToolSource, ...]]()
+    envelope = cleaned({**document, "sources": None}, "catalog", path.name, "$", vault)
+    parsed.faults += envelope.faults
+    parsed.envelope = envelope.item if isinstance(envelope.item, dict) else {}
     for tool_id, items in sources.items():
-        parsed.mentioned.add(tool_id)
         where = f"$.sources.{tool_id}"
-        if isinstance(items, list):
-            parsed.entries[tool_id] = tuple(_sources(parsed, path.name, where, items))
-        else:
+        if not tool_id.isprintable():
+            parsed.faults.append(CatalogFault(file=path.name, field="$.sources", reason=f"{tool_id!a} is no id of a tool."))
+            continue
+        parsed.mentioned[tool_id] = None
+        if not isinstance(items, list):
             parsed.faults.append(CatalogFault(file=path.name, field=where, reason="A list of sources is expected here."))
+            continue
+        found, faults = take_sources(items, tool_id, path.name, where, vault)
+        parsed.faults += faults
+        parsed.entries[tool_id] = tuple(source for source, _ in found)
+        parsed.raws[tool_id] = [raw for _, raw in found]
     return parsed
 
 
-def _sources(parsed: Parsed[tuple[ToolSource, ...]], file: str, where: str, items: list[JsonValue]) -> list[ToolSource]:
-    found: list[ToolSource] = []
+def take_sources(items: list[JsonValue], tool_id: str, file: str, where: str, vault: SecretVault) -> tuple[list[Pair], list[CatalogFault]]:
+    """Those of a list that can be used, each with what it was read from, and what is wrong with the others."""
+    found: list[Pair] = []
+    faults: list[CatalogFault] = []
     for index, item in enumerate(items):
-        try:
-            source = _SOURCE.validate_python(item)
-        except ValidationError as error:
-            parsed.faults.extend(faults_of(error, file, f"{where}[{index}]"))
+        place = f"{where}[{index}]"
+        clean = cleaned(item, tool_id, file, place, vault)
+        faults += clean.faults
+        if clean.refused:
             continue
-        parsed.faults.extend(unknown_fields(source, item, file, f"{where}[{index}]"))
-        found.append(source)
-    return found
+        try:
+            source = _SOURCE.validate_python(_without_empty_key(clean.item))
+        except ValidationError as error:
+            faults.extend(faults_of(error, file, place))
+            continue
+        faults.extend(misspelled_fields(source, clean.item, file, place))
+        found.append((source, clean.item))
+    return found, faults
+
+
+def dump(state: CatalogState) -> Document:
+    """A tool without sources has a place here only where the file gave it one."""
+    file = state.files.get(FILE_NAME)
+    known = set(file.entry_ids) if file else set[str]()
+    shown = {tool_id: kept for tool_id, kept in state.active().items() if kept.entry.sources or tool_id in known}
+    return {**(file.envelope if file else {}), "sources": {tool_id: dump_sources(kept) for tool_id, kept in in_order(shown, file)}}
+
+
+def dump_sources(kept: KeptVersion) -> list[JsonValue]:
+    """As the file had them, but for what changed; with their archives only where the folder may hold another version."""
+    return [_dumped(source, raw, pinned=kept.pinned) for source, raw in zip(kept.entry.sources, kept.source_raws, strict=True)]
+
+
+def _dumped(source: ToolSource, raw: JsonValue, *, pinned: bool) -> JsonValue:
+    shown = _written(source, raw)
+    if pinned and isinstance(source, LocalSource) and source.content is not None:
+        shown["content"] = source.content
+    return shown
+
+
+def _written(source: ToolSource, raw: JsonValue) -> dict[str, JsonValue]:
+    if isinstance(raw, dict):
+        try:
+            before = _SOURCE.validate_python(_without_empty_key(raw))
+        except ValidationError:  # written by another release
+            return written(source, _ALWAYS, without=("content",))
+        if type(before) is type(source):
+            return overlaid(raw, before, source, without=("content",))
+    return written(source, _ALWAYS, without=("content",))
+
+
+def _without_empty_key(item: JsonValue) -> JsonValue:
+    """An empty key is none."""
+    return {key: value for key, value in item.items() if key != "remote_api_key" or value != ""} if isinstance(item, dict) else item
+
+
+FORMAT = CatalogFormat(FILE_NAME, parse, dump)

@@ -6,15 +6,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from pydantic import TypeAdapter, ValidationError
 
-from toolagent.cli.failures import ExitCode, Interrupted, reported
-from toolagent.cli.files import file_ids, output_folder, read_text, uploaded
+from toolagent.cli import batch, catalog
+from toolagent.cli.endings import ended, finish, started
+from toolagent.cli.failures import ExitCode, reported
+from toolagent.cli.files import output_file, output_folder, read_text, uploaded
 from toolagent.cli.follow import follow, has_ended
+from toolagent.cli.options import ApiKey, AsJson, Tool, Url, connected, tool_id_of
 from toolagent.cli.parameters import ParameterError, parse_parameters
 from toolagent.cli.render import (
     as_json,
-    describe_error,
     show_contract,
     show_failure,
     show_faults,
@@ -29,16 +30,10 @@ from toolagent.cli.render import (
 from toolagent.client.http import DEFAULT_URL, ToolAgentHttp
 from toolagent.contracts.calls import CallMode, ToolCall, ToolResult
 from toolagent.contracts.http import Matches, TaskAccepted, ToolListing
-from toolagent.contracts.identifiers import ToolId
 from toolagent.contracts.routes import RunState
-from toolagent.contracts.tasks import TaskState, TaskView
+from toolagent.contracts.tasks import TaskState
 
 __all__ = ["app", "main"]
-
-Url = Annotated[str, typer.Option("--url", envvar="TOOL_AGENT_URL", help="Where the service is.")]
-ApiKey = Annotated[str | None, typer.Option("--api-key", envvar="TOOL_AGENT_API_KEY", show_default=False, help="Sent as a bearer token.")]
-AsJson = Annotated[bool, typer.Option("--json", help="JSON on stdout, as the service answers it.")]
-Tool = Annotated[str, typer.Argument(help="The id of a tool, such as `image_stitcher`.", show_default=False)]
 
 app = typer.Typer(
     name="toolagent",
@@ -74,7 +69,7 @@ def tools(
 
     `toolagent tools --category math --json`
     """
-    with reported(), _service(url, api_key) as service:
+    with reported(), connected(url, api_key) as service:
         listing = _found(service, search, category)
         if json_output:
             show_contract(listing)
@@ -93,14 +88,15 @@ def show(tool: Tool, json_output: AsJson = False, url: Url = DEFAULT_URL, api_ke
 
     `toolagent show image_stitcher`
     """
-    with reported(), _service(url, api_key) as service:
-        detail = service.tool(_tool_id(tool))
+    with reported(), connected(url, api_key) as service:
+        detail = service.tool(tool_id_of(tool))
         if json_output:
             show_contract(detail)
         else:
             show_tool(detail)
 
 
+@app.command("call", hidden=True)
 @app.command()
 def run(
     tool: Tool,
@@ -119,9 +115,12 @@ def run(
     key: Annotated[
         str | None, typer.Option(metavar="KEY", help="Idempotency key: the same key is one call, however often it is sent.")
     ] = None,
-    version: Annotated[str | None, typer.Option(help="An exact version of the tool.")] = None,
+    version: Annotated[str | None, typer.Option(metavar="RANGE", help="A version, or a range: `^1.2`, `~1.2.3`, `>=1.2 <2`.")] = None,
     json_output: AsJson = False,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Save the files the result names in this folder.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the whole result to this file, however large it is.")
+    ] = None,
     url: Url = DEFAULT_URL,
     api_key: ApiKey = None,
 ) -> None:
@@ -133,28 +132,30 @@ def run(
 
     `toolagent run text_summarizer_api text=@letter.txt --json`
 
+    `toolagent run text_summarizer_api text=@letter.txt --version "^1.0" --output summary.json`
+
     `toolagent run http_request url=https://example.com headers:='{"Accept": "text/html"}' --timeout 5`
     """
-    with reported(), _service(url, api_key) as service:
-        if detach and out:
+    with reported(), connected(url, api_key) as service:
+        if detach and (out or output):
             raise ParameterError(
-                "--out needs the result: leave out --async, or fetch it later with `toolagent task ID --follow --out DIR`."
+                "--out and --output need the result: leave out --async, or fetch it later with `toolagent task ID --follow --out DIR`."
             )
-        folder = output_folder(out) if out else None
-        detail = service.tool(_tool_id(tool))
+        folder, file = output_folder(out) if out else None, output_file(output) if output else None
+        detail = service.tool(tool_id_of(tool))
         base = read_text(params[1:]) if params and params.startswith("@") else params
         values = parse_parameters(parameters or [], detail.input_schema, read_text, base)
         options = {"version": version, "timeout_s": timeout, "idempotency_key": key}
         given = {name: value for name, value in options.items() if value is not None}
         call = ToolCall.model_validate({"tool_id": tool, "params": values, "mode": CallMode.ASYNC, **given})
         call = call.model_copy(update={"params": uploaded(service, values)})
-        answer = _started(service, call)
+        answer = started(service, call)
         if isinstance(answer, TaskAccepted) and detach:
             show_contract(answer)
             show_note(f"Follow it: toolagent task {answer.task_id} --follow")
             return
-        result = answer if isinstance(answer, ToolResult) else _ended(follow(service, answer.task_id))
-        _finish(service, result, json_output=json_output, folder=folder)
+        result = answer if isinstance(answer, ToolResult) else ended(follow(service, answer.task_id))
+        finish(service, result, json_output=json_output, folder=folder, file=file)
 
 
 @app.command()
@@ -163,7 +164,7 @@ def status(json_output: AsJson = False, url: Url = DEFAULT_URL, api_key: ApiKey 
 
     `toolagent status`
     """
-    with reported(), _service(url, api_key) as service:
+    with reported(), connected(url, api_key) as service:
         health = service.health()
         if not json_output:
             show_health(health)
@@ -186,6 +187,9 @@ def task(
     wait: Annotated[bool, typer.Option("--follow", "--wait", help="Wait until it ends; Ctrl-C cancels it.")] = False,
     json_output: AsJson = False,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Save the files the result names in this folder.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the whole result to this file, however large it is.")
+    ] = None,
     url: Url = DEFAULT_URL,
     api_key: ApiKey = None,
 ) -> None:
@@ -195,8 +199,8 @@ def task(
 
     `toolagent task call-0123456789abcdef --cancel`
     """
-    with reported(), _service(url, api_key) as service:
-        folder = output_folder(out) if out else None
+    with reported(), connected(url, api_key) as service:
+        folder, file = output_folder(out) if out else None, output_file(output) if output else None
         view = service.cancel(task_id) if cancel else service.task(task_id)
         view = follow(service, task_id) if wait else view
         if json_output:
@@ -206,21 +210,7 @@ def task(
         if cancel and view.status is TaskState.CANCELLED:
             return
         if has_ended(view):
-            _finish(service, _ended(view), quiet=json_output or cancel, folder=folder)
-
-
-def _service(url: str, api_key: str | None) -> ToolAgentHttp:
-    try:
-        return ToolAgentHttp(url, api_key)
-    except ValueError as error:
-        raise ParameterError(str(error)) from error
-
-
-def _tool_id(tool: str) -> str:
-    try:
-        return TypeAdapter(ToolId).validate_python(tool)
-    except ValidationError as error:
-        raise ParameterError(f"{tool!r} is not a tool id (small letters, digits, _ and -); `toolagent tools` lists them.") from error
+            finish(service, ended(view), quiet=json_output or cancel, folder=folder, file=file)
 
 
 def _found(service: ToolAgentHttp, search: str | None, category: str | None) -> ToolListing | Matches:
@@ -230,36 +220,5 @@ def _found(service: ToolAgentHttp, search: str | None, category: str | None) -> 
     return listing.model_copy(update={"tools": tuple(tool for tool in listing.tools if category in {None, tool.category})})
 
 
-def _started(service: ToolAgentHttp, call: ToolCall) -> ToolResult | TaskAccepted:
-    try:
-        return service.run(call)
-    except KeyboardInterrupt as error:
-        raise Interrupted("Stopped while the call was being handed over; the service may have taken it.") from error
-
-
-def _ended(task: TaskView) -> ToolResult:
-    if task.result:
-        return task.result
-    status = "success" if task.status is TaskState.COMPLETED else "error"
-    return ToolResult(status=status, call_id=task.task_id, tool_id=task.tool_id or "", metadata={"task_status": task.status.value})
-
-
-def _finish(service: ToolAgentHttp, result: ToolResult, *, json_output: bool = False, quiet: bool = False, folder: Path | None) -> None:
-    """Print how a call ended (unless `quiet`) and save its files; a failed call is exit code 1."""
-    if json_output:
-        show_contract(result)
-    if result.status == "error":
-        show_failure(describe_error(result))
-        raise typer.Exit(ExitCode.FAILED)
-    if not json_output and not quiet:
-        show_json(result.result)
-    if folder:
-        _save_files(service, result, folder)
-
-
-def _save_files(service: ToolAgentHttp, result: ToolResult, folder: Path) -> None:
-    found = list(file_ids(result.result))
-    for file_id in found:
-        show_note(f"saved {service.download(file_id, folder)}")
-    if not found:
-        show_note("The result names no files.")
+catalog.add_commands(app)
+batch.add_commands(app)

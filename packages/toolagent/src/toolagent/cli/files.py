@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from toolagent.cli.parameters import ParameterError, Upload, with_uploads
 from toolagent.client.http import ToolAgentHttp
 
-__all__ = ["file_ids", "output_folder", "read_text", "uploaded"]
+__all__ = ["file_ids", "output_file", "output_folder", "read_text", "uploaded"]
 
 _FILE_REFERENCE = re.compile(r"(?:/files/)?(file_[0-9a-f]{32})")
 
@@ -50,6 +50,13 @@ def output_folder(path: Path) -> Path:
         path.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
         raise ParameterError(f"--out {str(path)!r} cannot be a folder: {_reason(error)}.") from error
+    return path
+
+
+def output_file(path: Path) -> Path:
+    """The file to write. Raises ParameterError when it cannot be one."""
+    if path.is_dir() or not path.parent.is_dir():
+        raise ParameterError(f"--output {str(path)!r} cannot be written: name a file in a folder that is there.")
     return path
 
 

@@ -13,30 +13,38 @@ from rich.text import Text
 
 from toolagent.cli.example import call_line
 from toolagent.cli.schemas import property_names, property_schema, required_names, type_label
+from toolagent.contracts.batches import BatchResult
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.contract import Contract
+from toolagent.contracts.hosts import Host
 from toolagent.contracts.http import FoundTool, Health, ListedTool, ToolDetail
 from toolagent.contracts.records import CatalogFault
 from toolagent.contracts.routes import ToolRoute
 from toolagent.contracts.tasks import TaskView
+from toolagent.contracts.versions import ToolVersions
 
 __all__ = [
     "as_json",
     "cell",
     "describe_error",
+    "show_batch",
     "show_contract",
     "show_failure",
     "show_faults",
     "show_health",
+    "show_hosts",
     "show_json",
     "show_note",
     "show_routes",
     "show_task",
     "show_tool",
     "show_tools",
+    "show_versions",
 ]
 
+_SHOWN = 120
 _COLOURS = {
+    "success": "green",
     "running": "green",
     "ok": "green",
     "completed": "green",
@@ -141,6 +149,33 @@ def show_task(task: TaskView) -> None:
         _moment(task.started_at),
         _moment(task.ended_at),
     )
+    _console().print(table)
+
+
+def show_batch(batch: BatchResult) -> None:
+    table = _table("call", "tool", "state", "result")
+    for result in batch.results:
+        text = json.dumps(result.result, ensure_ascii=False) if result.status == "success" else describe_error(result)
+        shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]} …"
+        table.add_row(cell(result.call_id, "bold"), cell(result.tool_id), _state(result.status), cell(shown))
+    _console().print(table)
+
+
+def show_versions(found: ToolVersions) -> None:
+    table = _table("version", "status", "active", "since")
+    for version in found.versions:
+        table.add_row(
+            cell(version.version, "bold"), cell(version.status.value), "yes" if version.is_active else "", _moment(version.created_at)
+        )
+    _console().print(table)
+
+
+def show_hosts(hosts: tuple[Host, ...]) -> None:
+    table = _table("host", "alive", "slots", "since", "seen")
+    for host in hosts:
+        slots = ", ".join(f"{bucket}: {count}" for bucket, count in host.buckets.items())
+        state = _state("running") if host.is_alive else cell("gone", "red")
+        table.add_row(cell(host.host, "bold"), state, cell(slots), _moment(host.started_at), _moment(host.seen_at))
     _console().print(table)
 
 

@@ -2,6 +2,7 @@
 
 ToolAgentError
 ├── CallRefusedError      not taken; `result` is the answer
+├── BrokenOffError       a batch was ended from outside; its calls end by themselves
 └── AnswerPendingError    taken (or perhaps taken), but Temporal cannot be asked now; fetch it later by `call_id`
 
 ControlFailedError        a tool could not be started or stopped; `error` says why
@@ -9,7 +10,7 @@ ControlFailedError        a tool could not be started or stopped; `error` says w
 
 from toolagent.contracts.calls import ToolError, ToolResult
 
-__all__ = ["AnswerPendingError", "CallRefusedError", "ControlFailedError", "ToolAgentError"]
+__all__ = ["AnswerPendingError", "BrokenOffError", "CallRefusedError", "ControlFailedError", "ToolAgentError"]
 
 
 class ToolAgentError(Exception):
@@ -27,6 +28,10 @@ class CallRefusedError(ToolAgentError):
 
 class AnswerPendingError(ToolAgentError):
     """The call goes on, or may; its result is kept."""
+
+
+class BrokenOffError(ToolAgentError):
+    """A batch that has no ordinary end."""
 
 
 class ControlFailedError(Exception):

@@ -1,24 +1,36 @@
 """Tool Agent over HTTP: a synchronous client, typed with the contracts."""
 
+import hashlib
 import mimetypes
 import re
 from collections.abc import Generator
 from contextlib import contextmanager
-from email.message import Message
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self
 from urllib.parse import quote
 
 import httpx
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue, TypeAdapter, ValidationError
 
+from toolagent.client.http_answers import (
+    Refused,
+    ServiceError,
+    UnexpectedAnswer,
+    Unreachable,
+    WrongContent,
+    is_problem,
+    parsed,
+    problem_of,
+    require_success,
+)
+from toolagent.client.http_files import file_name, free_path, stream_to
+from toolagent.contracts.batches import BatchResult, ToolBatch
 from toolagent.contracts.calls import CallMode, ToolCall, ToolResult
-from toolagent.contracts.contract import Contract
+from toolagent.contracts.hosts import HostListing
 from toolagent.contracts.http import (
     Health,
     Matches,
-    Problem,
     StoppedTool,
     Task,
     TaskAccepted,
@@ -29,7 +41,9 @@ from toolagent.contracts.http import (
     ToolStates,
 )
 from toolagent.contracts.records import StoredFile
+from toolagent.contracts.references import ResultReference
 from toolagent.contracts.routes import ToolRoute
+from toolagent.contracts.versions import ToolVersions
 
 __all__ = [
     "DEFAULT_URL",
@@ -38,54 +52,15 @@ __all__ = [
     "ToolAgentHttp",
     "UnexpectedAnswer",
     "Unreachable",
+    "WrongContent",
 ]
 
 DEFAULT_URL = "http://127.0.0.1:8001"
 _ACCEPTED = 202
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+_JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
+_DOCUMENTS = TypeAdapter(dict[str, JsonValue])
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
-
-
-class ServiceError(Exception):
-    """The service did not do what it was asked.
-
-    ServiceError
-    ├── Unreachable        nothing answered, or the connection broke
-    ├── Refused            the service said no, and why (body, route, authentication)
-    └── UnexpectedAnswer   an answer that is not of this protocol
-    """
-
-
-class Unreachable(ServiceError):
-    """Nothing answered at `url`. `sent` says whether the request may have arrived all the same."""
-
-    def __init__(self, url: str, reason: str, *, sent: bool) -> None:
-        broke = "The connection broke before the answer came from" if sent else "Nothing answers at"
-        super().__init__(f"{broke} {url} ({reason}).")
-        self.url = url
-        self.sent = sent
-
-
-class Refused(ServiceError):
-    """The service refused the request; `problem` says why."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem.detail or problem.title or f"The service answered {problem.status}.")
-        self.problem = problem
-
-
-class UnexpectedAnswer(ServiceError):
-    """Something answered, but not as Tool Agent does."""
-
-    def __init__(self, answer: httpx.Response) -> None:
-        kind = answer.headers.get("content-type", "no content type")
-        super().__init__(
-            f"{answer.request.method} {answer.request.url} was answered {answer.status_code} ({kind}), which is not understood."
-        )
-        self.status_code = answer.status_code
-
-
-ContractT = TypeVar("ContractT", bound=Contract)
 
 
 class ToolAgentHttp:
@@ -122,50 +97,50 @@ class ToolAgentHttp:
 
     def health(self) -> Health:
         """What is ready and what is not; 503 is an answer too."""
-        return _parsed(Health, self._ask("GET", "/health"), also=(503,))
+        return parsed(Health, self._ask("GET", "/health"), also=(503,))
 
     def tools(self) -> ToolListing:
-        return _parsed(ToolListing, self._ask("GET", "/tools"))
+        return parsed(ToolListing, self._ask("GET", "/tools"))
 
     def tool(self, tool_id: str) -> ToolDetail:
-        return _parsed(ToolDetail, self._ask("GET", f"/tools/{_segment(tool_id)}"))
+        return parsed(ToolDetail, self._ask("GET", f"/tools/{_segment(tool_id)}"))
 
     def search(self, keyword: str, category: str | None = None) -> Matches:
         body: dict[str, JsonValue] = {"keyword": keyword}
         if category:
             body["category"] = category
-        return _parsed(Matches, self._ask("POST", "/search_tools", body))
+        return parsed(Matches, self._ask("POST", "/search_tools", body))
 
     def routes(self) -> tuple[ToolRoute, ...]:
         """The running state of all tools."""
-        return _parsed(ToolStates, self._ask("GET", "/tools/status")).tools
+        return parsed(ToolStates, self._ask("GET", "/tools/status")).tools
 
     def start(self, tool_id: str) -> ToolStarted:
-        return _parsed(ToolStarted, self._ask("POST", f"/tools/{_segment(tool_id)}/start"))
+        return parsed(ToolStarted, self._ask("POST", f"/tools/{_segment(tool_id)}/start"))
 
     def stop(self, tool_id: str) -> StoppedTool:
-        return _parsed(StoppedTool, self._ask("POST", f"/tools/{_segment(tool_id)}/stop"))
+        return parsed(StoppedTool, self._ask("POST", f"/tools/{_segment(tool_id)}/stop"))
 
     def destroy(self, tool_id: str) -> ToolDestroyed:
         """Stop the tool and take it out of the registry."""
-        return _parsed(ToolDestroyed, self._ask("DELETE", f"/tools/{_segment(tool_id)}"))
+        return parsed(ToolDestroyed, self._ask("DELETE", f"/tools/{_segment(tool_id)}"))
 
     def run(self, call: ToolCall) -> ToolResult | TaskAccepted:
         """Make a call: a `TaskAccepted` when its mode is async and it was taken, else how it ended."""
         body = call.model_dump(mode="json", exclude_unset=True) | {"mode": call.mode.value}
         answer = self._ask("POST", "/run_tool", body, unbounded=call.mode is CallMode.SYNC)
         if answer.status_code == _ACCEPTED:
-            return _parsed(TaskAccepted, answer)
-        if _is_problem(answer):
-            raise Refused(_problem(answer))
-        return _parsed(ToolResult, answer, also=(answer.status_code,))
+            return parsed(TaskAccepted, answer)
+        if is_problem(answer):
+            raise Refused(problem_of(answer))
+        return parsed(ToolResult, answer, also=(answer.status_code,))
 
     def task(self, task_id: str) -> Task:
-        return _parsed(Task, self._ask("GET", f"/tasks/{_segment(task_id)}"))
+        return parsed(Task, self._ask("GET", f"/tasks/{_segment(task_id)}"))
 
     def cancel(self, task_id: str) -> Task:
         """Ask for the task to be cancelled; it ends a little later."""
-        return _parsed(Task, self._ask("POST", f"/tasks/{_segment(task_id)}/cancel"))
+        return parsed(Task, self._ask("POST", f"/tasks/{_segment(task_id)}/cancel"))
 
     def upload(self, path: Path) -> StoredFile:
         """Store a local file. Raises OSError when it cannot be read."""
@@ -173,15 +148,15 @@ class ToolAgentHttp:
         media_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
         with path.open("rb") as content, self._reached():
             answer = self._client.post("/files", files={"file": (name, content, media_type)})
-        return _parsed(StoredFile, answer)
+        return parsed(StoredFile, answer)
 
     def download(self, file_id: str, folder: Path) -> Path:
         """Save a stored file under its own name in `folder` and return where; a file that is already there is kept. Raises OSError."""
         with self._reached(), self._client.stream("GET", f"/files/{_segment(file_id)}") as answer:
             if not answer.is_success:
                 answer.read()
-                _require_success(answer)
-            target = _free_path(folder, _file_name(answer, file_id), file_id)
+                require_success(answer)
+            target = free_path(folder, file_name(answer, file_id), file_id)
             part = target.with_name(f".{file_id}.part")
             try:
                 with part.open("wb") as content:
@@ -191,6 +166,69 @@ class ToolAgentHttp:
             finally:
                 part.unlink(missing_ok=True)
         return target
+
+    def save(self, file_id: str, target: Path) -> Path:
+        """Write a stored file to `target`. What an earlier attempt left in `<target>.part` is not fetched again.
+
+        A connection that breaks is tried again where it broke, as long as each attempt brings something. Raises OSError.
+        """
+        part = target.with_name(f"{target.name}.{file_id}.part")
+        while True:
+            before = _size_of(part)
+            try:
+                with self._reached():
+                    stream_to(self._client, f"/files/{_segment(file_id)}", part)
+                break
+            except Unreachable:
+                if _size_of(part) <= before:
+                    raise
+        part.replace(target)
+        return target
+
+    def whole_result(self, result: ToolResult) -> JsonValue:
+        """What the tool gave, also when the result only refers to it. Raises WrongContent when what comes is not what is referred to."""
+        if not result.is_reference:
+            return result.result
+        reference = ResultReference.model_validate(result.result)
+        with self._reached():
+            answer = self._client.get(f"/files/{_segment(reference.file_id)}")
+        require_success(answer)
+        content = answer.content
+        if len(content) != reference.size or hashlib.sha256(content).hexdigest() != reference.sha256:
+            raise WrongContent(f"{reference.file} is {len(content)} bytes that are not those of the result ({reference.size} bytes).")
+        try:
+            return _JSON.validate_json(content)
+        except ValidationError as error:
+            raise WrongContent(f"{reference.file} is not JSON.") from error
+
+    def versions(self, tool_id: str) -> ToolVersions:
+        return parsed(ToolVersions, self._ask("GET", f"/tools/{_segment(tool_id)}/versions"))
+
+    def activate(self, tool_id: str, version: str) -> ToolVersions:
+        """Make it the version that calls get which name none."""
+        return parsed(ToolVersions, self._ask("POST", f"/tools/{_segment(tool_id)}/versions/{_segment(version)}/activate"))
+
+    def deactivate(self, tool_id: str, version: str) -> ToolVersions:
+        """No new call gets it; running calls finish on it."""
+        return parsed(ToolVersions, self._ask("POST", f"/tools/{_segment(tool_id)}/versions/{_segment(version)}/deactivate"))
+
+    def catalog(self) -> dict[str, JsonValue]:
+        """The catalog as files: JSON documents by file name."""
+        answer = self._ask("GET", "/catalog")
+        require_success(answer)
+        try:
+            return _DOCUMENTS.validate_json(answer.content)
+        except ValidationError as error:
+            raise UnexpectedAnswer(answer) from error
+
+    def hosts(self) -> HostListing:
+        return parsed(HostListing, self._ask("GET", "/hosts"))
+
+    def run_batch(self, batch: ToolBatch) -> BatchResult | TaskAccepted:
+        """Make many calls: a `TaskAccepted` when the batch's mode is async, else all results in their order."""
+        body = batch.model_dump(mode="json", exclude_unset=True, exclude={"calls": {"__all__": {"mode", "stream"}}})
+        answer = self._ask("POST", "/run_tools", body, unbounded=batch.mode is CallMode.SYNC)
+        return parsed(TaskAccepted if answer.status_code == _ACCEPTED else BatchResult, answer)
 
     def _ask(self, method: str, path: str, body: dict[str, JsonValue] | None = None, *, unbounded: bool = False) -> httpx.Response:
         timeout = httpx.Timeout(None, connect=5.0) if unbounded else self._client.timeout
@@ -204,6 +242,10 @@ class ToolAgentHttp:
         except httpx.RequestError as error:
             reason = re.sub(r"^\[Errno -?\d+\] ", "", str(error)) or type(error).__name__
             raise Unreachable(self.url, reason, sent=not isinstance(error, _NEVER_SENT)) from error
+
+
+def _size_of(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 def _service_url(url: str) -> str:
@@ -225,53 +267,3 @@ def _header_safe(api_key: str) -> str:
 def _segment(identifier: str) -> str:
     """One path segment; dots alone would walk up the path."""
     return quote(identifier, safe=":") if identifier.strip(".") else quote(identifier.replace(".", "%2E"))
-
-
-def _is_problem(answer: httpx.Response) -> bool:
-    return answer.headers.get("content-type", "").startswith("application/problem+json")
-
-
-def _problem(answer: httpx.Response) -> Problem:
-    try:
-        return Problem.model_validate_json(answer.content)
-    except ValidationError as error:
-        raise UnexpectedAnswer(answer) from error
-
-
-def _require_success(answer: httpx.Response) -> None:
-    if answer.is_success:
-        return
-    if _is_problem(answer):
-        raise Refused(_problem(answer))
-    try:
-        result = ToolResult.model_validate_json(answer.content)
-    except ValidationError as error:
-        raise UnexpectedAnswer(answer) from error
-    kind, detail = (result.error.type.value, result.error.message) if result.error else ("error", "")
-    details = result.error.details if result.error else None
-    raise Refused(Problem(type=kind, title=kind, status=answer.status_code, detail=detail, details=details))
-
-
-def _parsed(contract: type[ContractT], answer: httpx.Response, also: tuple[int, ...] = ()) -> ContractT:
-    if answer.status_code not in also or _is_problem(answer):
-        _require_success(answer)
-    try:
-        return contract.model_validate_json(answer.content)
-    except ValidationError as error:
-        raise UnexpectedAnswer(answer) from error
-
-
-def _file_name(answer: httpx.Response, file_id: str) -> str:
-    """The name the service gives the file, reduced to a harmless one; else its id with an extension for its media type."""
-    header = Message()
-    header["content-disposition"] = answer.headers.get("content-disposition", "")
-    given = PurePosixPath((header.get_filename() or "").replace("\\", "/")).name.lstrip(".")
-    if given and given.isprintable() and len(given.encode("utf-8", "replace")) <= 200:
-        return given
-    media_type = answer.headers.get("content-type", "").partition(";")[0]
-    return file_id + (mimetypes.guess_extension(media_type) or "")
-
-
-def _free_path(folder: Path, name: str, file_id: str) -> Path:
-    target = folder / name
-    return target if not target.exists() else target.with_name(f"{target.stem}-{file_id.removeprefix('file_')[:8]}{target.suffix}")

@@ -11,8 +11,11 @@ __all__ = [
     "CONTROL_TOOL",
     "FINGERPRINT",
     "INVOKE_TOOL",
+    "LOOK_AT_CALL",
     "NO_SLOT",
     "PLACE",
+    "PROGRESS",
+    "RUN_TOOLS",
     "SEARCH_ATTRIBUTES",
     "SETTLE",
     "TASK_QUEUE",
@@ -26,6 +29,7 @@ TASK_QUEUE = "tool-agent"
 """Where the workflows are."""
 
 INVOKE_TOOL = "InvokeTool"
+RUN_TOOLS = "RunTools"
 CONTROL_TOOL = "ControlTool"
 
 ADMIT = "admit"
@@ -33,6 +37,10 @@ PLACE = "place"
 CALL = "call_tool"
 SETTLE = "settle"
 CONTROL = "control_tool"
+LOOK_AT_CALL = "look_at_call"
+
+PROGRESS = "progress"
+"""Query of a `RunTools`: its calls as they are now."""
 
 FINGERPRINT = "fingerprint"
 """Memo of an `InvokeTool`: tells whether a second call under the same key is the same call."""

@@ -4,14 +4,26 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from temporalio.service import RPCError, RPCStatusCode
 from tenacity import AsyncRetrying, RetryCallState, RetryError, retry_if_exception, wait_exponential
 
-__all__ = ["SilenceError", "patiently"]
+__all__ = ["SilenceError", "is_away", "patiently"]
 
 T = TypeVar("T")
 Clock = Callable[[], float]
 _HEALTHY_S = 15.0
 """An attempt that lasted longer than the SDK's own retries (10 s) had an answering server for at least a part of it."""
+
+
+_AWAY = (
+    RPCStatusCode.UNAVAILABLE,
+    RPCStatusCode.DEADLINE_EXCEEDED,
+    RPCStatusCode.CANCELLED,
+    RPCStatusCode.UNKNOWN,
+    RPCStatusCode.INTERNAL,
+    RPCStatusCode.RESOURCE_EXHAUSTED,
+    RPCStatusCode.ABORTED,
+)
 
 
 class SilenceError(Exception):
@@ -51,3 +63,8 @@ async def patiently(
     except RetryError as error:
         raise SilenceError from error
     raise AssertionError("tenacity ended without an outcome")
+
+
+def is_away(error: BaseException) -> bool:
+    """Whether an error says that Temporal cannot be reached now, and nothing about what was asked."""
+    return isinstance(error, RPCError) and error.status in _AWAY

@@ -2,8 +2,10 @@
 
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.plugin import SimplePlugin
-from temporalio.worker import WorkflowRunner
+from temporalio.worker import WorkerConfig, WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
+
+from toolagent.client.child import STUBS
 
 __all__ = ["ToolAgentPlugin", "sandboxed_runner"]
 
@@ -24,3 +26,12 @@ class ToolAgentPlugin(SimplePlugin):
             data_converter=pydantic_data_converter,
             workflow_runner=workflow_runner or sandboxed_runner(),
         )
+
+    def configure_worker(self, config: WorkerConfig) -> WorkerConfig:
+        """Raises ValueError for a worker that registers one of our stubs, which have no body."""
+        if registered := [stub.__name__ for stub in config.get("workflows", ()) if stub in STUBS]:
+            raise ValueError(
+                f"{', '.join(registered)} of toolagent.client.child has no body: register your own workflows only. "
+                "A child workflow runs on Tool Agent's workers."
+            )
+        return super().configure_worker(config)

@@ -5,11 +5,12 @@ from typing import Never
 from temporalio import activity
 
 from toolagent.client import names
+from toolagent.contracts.batches import CallLook, LookRequest
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.steps import Admission, AdmitRequest, CallOutcome, CallRequest, Placement, PlaceRequest, SettleRequest
 
-__all__ = ["admit", "call_tool", "control_tool", "place", "settle"]
+__all__ = ["admit", "call_tool", "control_tool", "look_at_call", "place", "settle"]
 
 
 class BodilessError(RuntimeError):
@@ -47,4 +48,10 @@ async def settle(_request: SettleRequest) -> ToolResult:
 @activity.defn(name=names.CONTROL)
 async def control_tool(_control: ToolControl) -> ToolRoute:
     """Start, stop or destroy a tool on the host whose queue this is."""
+    _bodiless()
+
+
+@activity.defn(name=names.LOOK_AT_CALL)
+async def look_at_call(_request: LookRequest) -> CallLook:
+    """See how far a call is that somebody else has begun."""
     _bodiless()

@@ -9,9 +9,13 @@ from temporalio.exceptions import ActivityError, ApplicationError, CancelledErro
 from temporalio.service import RPCError, RPCStatusCode
 
 from toolagent.client import names
+from toolagent.client.batches import Batches
+from toolagent.client.child import search_attributes_of
 from toolagent.client.failures import AnswerPendingError, CallRefusedError, ControlFailedError
-from toolagent.client.patience import SilenceError, patiently
+from toolagent.client.handles import BatchHandle, CallHandle
+from toolagent.client.patience import SilenceError, is_away, patiently
 from toolagent.client.task_views import view_of
+from toolagent.contracts.batches import BatchEnd, BatchResult, CallLook, LookState, ToolBatch
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.tasks import TaskView
@@ -22,15 +26,6 @@ __all__ = ["ToolAgentClient", "is_away"]
 
 START_TIMEOUT = timedelta(seconds=5)
 CONTROL_TIMEOUT = timedelta(minutes=15)
-_AWAY = (
-    RPCStatusCode.UNAVAILABLE,
-    RPCStatusCode.DEADLINE_EXCEEDED,
-    RPCStatusCode.CANCELLED,
-    RPCStatusCode.UNKNOWN,
-    RPCStatusCode.INTERNAL,
-    RPCStatusCode.RESOURCE_EXHAUSTED,
-    RPCStatusCode.ABORTED,
-)
 
 
 class ToolAgentClient:
@@ -42,13 +37,14 @@ class ToolAgentClient:
     def __init__(self, client: Client, *, patience_s: float = 60.0) -> None:
         self._client = client
         self._patience_s = patience_s
+        self._batches = Batches(client, self, patience_s)
 
     async def run(self, call: ToolCall, call_id: str | None = None) -> ToolResult:
         """Make the call and wait for its result. Raises CallRefusedError, AnswerPendingError."""
-        return await self.result(await self.start(call, call_id), call.tool_id)
+        return await (await self.start(call, call_id)).result()
 
-    async def start(self, call: ToolCall, call_id: str | None = None) -> str:
-        """Hand the call over; from here on it survives us. Returns its id.
+    async def start(self, call: ToolCall, call_id: str | None = None) -> CallHandle:
+        """Hand the call over; from here on it survives us.
 
         The id follows from the idempotency key where there is one, else it is `call_id` or a new one. The same id again is the
         same call. Raises CallRefusedError for another call under the same id, AnswerPendingError when Temporal does not answer.
@@ -58,11 +54,18 @@ class ToolAgentClient:
         call_id = call_id or f"call-{uuid.uuid4().hex}"
         try:
             await self._start(call, call_id, WorkflowIDReusePolicy.REJECT_DUPLICATE)
-        except WorkflowAlreadyStartedError:
-            if await self._is_taken(call, call_id):
+        except WorkflowAlreadyStartedError as error:
+            look = await self.look(call, call_id)
+            if look.state is LookState.CONFLICT:
+                raise _conflict(call, call_id) from error
+            if look.state is LookState.FREE:
                 # What holds the id was itself refused: the record has the call that the id belongs to.
                 await self._start(call, call_id, WorkflowIDReusePolicy.ALLOW_DUPLICATE)
-        return call_id
+        return CallHandle(call_id, call.tool_id, calls=self)
+
+    def handle(self, call_id: str) -> CallHandle:
+        """A call that was handed over before, by anybody."""
+        return CallHandle(call_id, calls=self)
 
     async def result(self, call_id: str, tool_id: str = "") -> ToolResult:
         """Wait for the end of a call. Raises AnswerPendingError when Temporal stays away for longer than our patience."""
@@ -108,6 +111,40 @@ class ToolAgentClient:
             raise self._pending(call_id, error) from error
         return True
 
+    async def look(self, call: ToolCall, call_id: str) -> CallLook:
+        """What became of a call under this id. Raises AnswerPendingError."""
+        try:
+            description = await self._handle(call_id).describe(rpc_timeout=START_TIMEOUT)
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                return CallLook(state=LookState.FREE)
+            raise self._pending(call_id, error) from error
+        # Whoever started it without our memo said nothing that we could compare.
+        is_same = await description.memo_value(names.FINGERPRINT, "", type_hint=str) == fingerprint(call)
+        if description.close_time is None:
+            return CallLook(state=LookState.RUNNING if is_same else LookState.CONFLICT)
+        result = await self.result(call_id, call.tool_id)
+        if is_same:
+            return CallLook(state=LookState.ENDED, status=result.status, error_type=result.error_type, reason=reason_of(result))
+        # What holds the id was itself refused: the record has the call that the id belongs to.
+        return CallLook(state=LookState.FREE if reason_of(result) == IDEMPOTENCY_CONFLICT else LookState.CONFLICT)
+
+    async def run_batch(self, batch: ToolBatch, batch_id: str | None = None) -> BatchResult:
+        """Make all calls of a batch and wait for their results. Raises CallRefusedError, AnswerPendingError."""
+        return await (await self.start_batch(batch, batch_id)).result()
+
+    async def start_batch(self, batch: ToolBatch, batch_id: str | None = None) -> BatchHandle:
+        """Hand a batch over; from here on it survives us. Ids and errors as `start`."""
+        return self.batch(await self._batches.start(batch, batch_id))
+
+    def batch(self, batch_id: str) -> BatchHandle:
+        """A batch that was handed over before, by anybody."""
+        return BatchHandle(batch_id, wait=self._batches.result, look=self._batches.task, stop=self.cancel)
+
+    async def batch_end(self, batch_id: str) -> BatchEnd:
+        """Wait for the end of a batch: ids and states of its calls. Raises AnswerPendingError."""
+        return await self._batches.end(batch_id)
+
     async def control(self, control: ToolControl) -> ToolRoute:
         """Start, stop or destroy a tool on its host and wait until that is done. Raises ControlFailedError."""
         control_id = f"control-{uuid.uuid4().hex[:8]}"
@@ -149,7 +186,7 @@ class ToolAgentClient:
                 task_queue=names.TASK_QUEUE,
                 id_reuse_policy=reuse,
                 memo={names.FINGERPRINT: fingerprint(call)},
-                search_attributes=_search_attributes(call),
+                search_attributes=search_attributes_of(call),
                 static_summary=call.tool_id,
                 request_eager_start=True,
                 rpc_timeout=START_TIMEOUT,
@@ -161,30 +198,11 @@ class ToolAgentClient:
             message = f"Temporal does not answer ({error.status.name}); whether the call was taken can be asked for by its id."
             raise AnswerPendingError(_failed(call_id, call.tool_id, ErrorType.UNAVAILABLE, message)) from error
 
-    async def _is_taken(self, call: ToolCall, call_id: str) -> bool:
-        """False when the workflow with this id is this very call; True when it only was refused. Raises CallRefusedError otherwise."""
-        try:
-            description = await self._handle(call_id).describe(rpc_timeout=START_TIMEOUT)
-        except RPCError as error:
-            raise self._pending(call_id, error) from error
-        # Whoever started it without our memo said nothing that we could compare.
-        if await description.memo_value(names.FINGERPRINT, "", type_hint=str) == fingerprint(call):
-            return False
-        if description.close_time is not None and reason_of(await self.result(call_id, call.tool_id)) == IDEMPOTENCY_CONFLICT:
-            return True
-        message = "This idempotency key or call id was used for another call: other tool, version or params. Choose a new one."
-        details = ToolError(type=ErrorType.REJECTED, message=message, details={"reason": IDEMPOTENCY_CONFLICT})
-        raise CallRefusedError(failed(call_id, call.tool_id, details, datetime.now(UTC)))
 
-
-def is_away(error: BaseException) -> bool:
-    """Whether an error says that Temporal cannot be reached now, and nothing about what was asked."""
-    return isinstance(error, RPCError) and error.status in _AWAY
-
-
-def _search_attributes(call: ToolCall) -> TypedSearchAttributes:
-    caller = [SearchAttributePair(names.CALLER, call.caller.caller_id)] if call.caller.caller_id else []
-    return TypedSearchAttributes([SearchAttributePair(names.TOOL_ID, call.tool_id), SearchAttributePair(names.TASK_TYPE, "call"), *caller])
+def _conflict(call: ToolCall, call_id: str) -> CallRefusedError:
+    message = "This idempotency key or call id was used for another call: other tool, version or params. Choose a new one."
+    details = ToolError(type=ErrorType.REJECTED, message=message, details={"reason": IDEMPOTENCY_CONFLICT})
+    return CallRefusedError(failed(call_id, call.tool_id, details, datetime.now(UTC)))
 
 
 def _failed(call_id: str, tool_id: str, error_type: ErrorType, message: str) -> ToolResult:

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from toolagent.contracts.contract import Contract
 
-__all__ = ["Host"]
+__all__ = ["Host", "HostListing"]
 
 
 class Host(Contract):
@@ -20,3 +20,9 @@ class Host(Contract):
     started_at: datetime
     seen_at: datetime
     is_alive: bool = True
+
+
+class HostListing(Contract):
+    """All hosts that the database knows."""
+
+    hosts: tuple[Host, ...]

@@ -2,7 +2,11 @@
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Annotated
 
+from pydantic import Field
+
+from toolagent.contracts.batches import BatchedCall
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.contract import Contract
 
@@ -27,3 +31,4 @@ class TaskView(Contract):
     started_at: datetime | None = None
     ended_at: datetime | None = None
     result: ToolResult | None = None
+    calls: Annotated[tuple[BatchedCall, ...], Field(description="Of a batch: its calls; `/tasks/{call_id}` has the result of each.")] = ()

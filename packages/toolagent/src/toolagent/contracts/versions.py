@@ -5,7 +5,7 @@ from datetime import datetime
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.manifest import ToolStatus
 
-__all__ = ["ToolVersion"]
+__all__ = ["ToolVersion", "ToolVersions"]
 
 
 class ToolVersion(Contract):
@@ -16,3 +16,11 @@ class ToolVersion(Contract):
     status: ToolStatus
     is_active: bool
     created_at: datetime
+
+
+class ToolVersions(Contract):
+    """All versions of a tool, the newest first."""
+
+    tool_id: str
+    active_version: str
+    versions: tuple[ToolVersion, ...]

@@ -1,6 +1,6 @@
 """Failures that cross from the engine to whoever asked it."""
 
-__all__ = ["FileTooLargeError", "StoreUnavailableError"]
+__all__ = ["ContentMissingError", "ContentUnavailableError", "FileTooLargeError", "StoreFullError", "StoreUnavailableError"]
 
 
 class FileTooLargeError(ValueError):
@@ -13,3 +13,15 @@ class FileTooLargeError(ValueError):
 
 class StoreUnavailableError(RuntimeError):
     """The database cannot be reached, is locked for too long, or its disk is full."""
+
+
+class ContentUnavailableError(StoreUnavailableError):
+    """Where files are kept cannot be reached or written; the message says where and why."""
+
+
+class StoreFullError(ContentUnavailableError):
+    """Where files are kept there is no room for more."""
+
+
+class ContentMissingError(LookupError):
+    """A file is known, and its bytes are not where files are kept, or are not those that were put there."""

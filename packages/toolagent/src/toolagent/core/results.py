@@ -41,12 +41,20 @@ def failed(
 
 
 def succeeded(
-    call_id: str, tool_id: str, output: JsonValue, at: datetime, *, execution_time: float, metadata: dict[str, JsonValue]
+    call_id: str,
+    tool_id: str,
+    output: JsonValue,
+    at: datetime,
+    *,
+    execution_time: float,
+    metadata: dict[str, JsonValue],
+    is_reference: bool = False,
 ) -> ToolResult:
-    """A result with the tool's output. `execution_time` is in seconds."""
+    """A result with the tool's output, or a reference to it. `execution_time` is in seconds."""
     return ToolResult(
         status="success",
         result=output,
+        is_reference=is_reference,
         execution_time=execution_time,
         executed_at=at,
         metadata=metadata,

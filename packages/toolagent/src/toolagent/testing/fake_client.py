@@ -7,11 +7,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from toolagent.client.failures import AnswerPendingError, CallRefusedError, ControlFailedError
+from toolagent.client.handles import BatchHandle, CallHandle
+from toolagent.contracts.batches import BatchEnd, BatchResult, ToolBatch
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.routes import ControlAction, RunState, ToolControl, ToolRoute
 from toolagent.contracts.tasks import TaskState, TaskView
 from toolagent.core.idempotency import call_id_for_key, fingerprint
 from toolagent.core.results import IDEMPOTENCY_CONFLICT, failed, succeeded, task_state_of
+from toolagent.testing.fake_batches import FakeBatches
 
 __all__ = ["FakeToolAgentClient", "Script", "echo"]
 
@@ -43,6 +46,10 @@ class FakeToolAgentClient:
     control_error: ToolError | None = None
     controls: list[ToolControl] = field(default_factory=list[ToolControl])
     _started: dict[str, _Started] = field(default_factory=dict[str, _Started])
+    _batches: FakeBatches = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._batches = FakeBatches(self)
 
     @property
     def calls(self) -> dict[str, ToolCall]:
@@ -51,9 +58,9 @@ class FakeToolAgentClient:
 
     async def run(self, call: ToolCall, call_id: str | None = None) -> ToolResult:
         """Make the call and wait for its result. Raises CallRefusedError, AnswerPendingError."""
-        return await self.result(await self.start(call, call_id), call.tool_id)
+        return await (await self.start(call, call_id)).result()
 
-    async def start(self, call: ToolCall, call_id: str | None = None) -> str:
+    async def start(self, call: ToolCall, call_id: str | None = None) -> CallHandle:
         """Hand the call over. Raises CallRefusedError for another call under the same id, AnswerPendingError while away."""
         if call.idempotency_key is not None:
             call_id = call_id_for_key(call.caller.caller_id, call.idempotency_key)
@@ -69,7 +76,29 @@ class FakeToolAgentClient:
         elif fingerprint(known.call) != fingerprint(call):
             error = ToolError(type=ErrorType.REJECTED, message="Another call has this id.", details={"reason": IDEMPOTENCY_CONFLICT})
             raise CallRefusedError(failed(call_id, call.tool_id, error, datetime.now(UTC)))
-        return call_id
+        return CallHandle(call_id, call.tool_id, calls=self)
+
+    def handle(self, call_id: str) -> CallHandle:
+        """A call that was handed over before."""
+        return CallHandle(call_id, calls=self)
+
+    async def run_batch(self, batch: ToolBatch, batch_id: str | None = None) -> BatchResult:
+        """Make all calls of a batch and wait for their results. Raises CallRefusedError, AnswerPendingError."""
+        return await (await self.start_batch(batch, batch_id)).result()
+
+    async def start_batch(self, batch: ToolBatch, batch_id: str | None = None) -> BatchHandle:
+        """Hand a batch over. Ids and errors as `start`."""
+        self._insist_on_presence(batch_id or "", "")
+        return self.batch(await self._batches.start(batch, batch_id))
+
+    def batch(self, batch_id: str) -> BatchHandle:
+        """A batch that was handed over before."""
+        return BatchHandle(batch_id, wait=self._batches.result, look=self._batches.task, stop=self._batches.cancel)
+
+    async def batch_end(self, batch_id: str) -> BatchEnd:
+        """Wait for the end of a batch. Raises AnswerPendingError while away."""
+        self._insist_on_presence(batch_id, "")
+        return await self._batches.end(batch_id)
 
     async def result(self, call_id: str, tool_id: str = "") -> ToolResult:
         """Wait for the end of a call. Raises AnswerPendingError while away."""

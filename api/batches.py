@@ -1,0 +1,117 @@
+"""From a request for many calls to a batch, and from its end to an answer."""
+
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import Depends, Header
+from pydantic import ConfigDict, Field, JsonValue
+from starlette.responses import Response
+
+from api.bodies import CallerBody
+from api.body_limit import BODY_SLACK, MAX_BATCH_BYTES
+from api.doors import Behind
+from api.errors import Refusal
+from api.ports import Doors
+from api.problems import ProblemKind
+from api.task_views import result_of_call
+from toolagent.client.batches import collected
+from toolagent.client.failures import BrokenOffError
+from toolagent.contracts.batches import MAX_BATCH_CALLS, BatchedCall, ToolBatch
+from toolagent.contracts.calls import CallMode, IdempotencyKey, ToolResult
+from toolagent.contracts.contract import Contract
+from toolagent.contracts.http import ProblemField, TaskAccepted
+from toolagent.contracts.identifiers import ToolId
+from toolagent.contracts.tasks import TaskState
+from toolagent.core.results import failed
+
+__all__ = ["TakenBatch", "batch_answer"]
+
+_STRICT = ConfigDict(extra="forbid", strict=True)
+_EXAMPLE: JsonValue = {
+    "calls": [
+        {"tool_id": "calculator", "params": {"expression": "6 * 7"}},
+        {"tool_id": "echo", "params": {"message": "hello"}, "idempotency_key": "order-17"},
+    ],
+    "stop_on_error": True,
+}
+_TWO_KEYS = "The header and `idempotency_key` in the body differ; give one of them."
+
+
+class BatchedCallBody(Contract):
+    """A call of a batch: as for `/run_tool`, without `mode`."""
+
+    model_config = _STRICT
+
+    tool_id: ToolId
+    params: dict[str, JsonValue] = {}
+    version: Annotated[str | None, Field(max_length=64, description="As for `/run_tool`.", pattern=r"^[^\x00-\x1f\x7f]*$")] = None
+    timeout_s: Annotated[float | None, Field(gt=0, le=86_400)] = None
+    idempotency_key: Annotated[IdempotencyKey | None, Field(description="The same key again, in or out of a batch, is the same call.")] = (
+        None
+    )
+    caller: CallerBody = CallerBody()
+    priority: Annotated[int, Field(ge=1, le=5)] = 3
+
+
+class RunToolsBody(Contract):
+    """Up to 100 calls. The header `Idempotency-Key` may stand for `idempotency_key`, which names the whole batch."""
+
+    model_config = _STRICT | ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
+
+    # Not strict only in that JSON has no tuples.
+    calls: Annotated[tuple[BatchedCallBody, ...], Field(min_length=1, max_length=MAX_BATCH_CALLS, strict=False)]
+    ordered: Annotated[bool, Field(description="One after the other, in this order; else in parallel.")] = False
+    stop_on_error: Annotated[bool, Field(description="After a failure no further call is begun.")] = False
+    mode: Annotated[CallMode, Field(strict=False)] = CallMode.SYNC
+    idempotency_key: IdempotencyKey | None = None
+    caller: Annotated[CallerBody, Field(description="Owns the key, and is the caller of every call that names none.")] = CallerBody()
+
+
+async def _take(
+    body: RunToolsBody,
+    doors: Behind,
+    idempotency_key: Annotated[
+        IdempotencyKey | None, Header(alias="Idempotency-Key", description="The same key again is the same batch, and runs once.")
+    ] = None,
+) -> ToolBatch:
+    """Raises Refusal when header and body name two keys, and when a call or the whole is too large."""
+    if idempotency_key is not None and body.idempotency_key not in {None, idempotency_key}:
+        field = ProblemField(field="Idempotency-Key", message=_TWO_KEYS)
+        raise Refusal(ProblemKind.INVALID_REQUEST, f"Idempotency-Key: {_TWO_KEYS}", errors=(field,))
+    asked = body.model_dump(exclude_unset=True) | {"idempotency_key": idempotency_key or body.idempotency_key}
+    return _bounded(ToolBatch.model_validate(asked), doors)
+
+
+TakenBatch = Annotated[ToolBatch, Depends(_take)]
+
+
+async def batch_answer(doors: Doors, batch: ToolBatch) -> Response:
+    """202 with the task for `mode: async`, else 200 with all results. Raises ToolAgentError."""
+    handle = await doors.client.start_batch(batch)
+    headers = {"Location": f"/tasks/{handle.batch_id}", "X-Batch-Id": handle.batch_id}
+    if batch.mode is CallMode.ASYNC:
+        known = await handle.task() if batch.idempotency_key else None
+        accepted = TaskAccepted(task_id=handle.batch_id, status=known.status if known else TaskState.PENDING)
+        return Response(accepted.model_dump_json(), HTTPStatus.ACCEPTED, headers, "application/json")
+    end = await doors.client.batch_end(handle.batch_id)
+    if end.error is not None:
+        raise BrokenOffError(failed(handle.batch_id, "", end.error, datetime.now(UTC)))
+
+    async def fetch(call: BatchedCall) -> ToolResult:
+        return await result_of_call(doors, call)
+
+    return Response((await collected(end, fetch)).model_dump_json(), HTTPStatus.OK, headers, "application/json")
+
+
+def _bounded(batch: ToolBatch, doors: Doors) -> ToolBatch:
+    """What goes to Temporal is measured as it goes there."""
+    for place, call in enumerate(batch.calls):
+        limit = doors.limits.max_params_bytes + BODY_SLACK
+        if (size := len(call.model_dump_json().encode())) > limit:
+            detail = f"calls.{place} is {size} bytes of JSON when written out; at most {limit} are taken. POST /files takes files."
+            raise Refusal(ProblemKind.BODY_TOO_LARGE, detail)
+    if (size := len(batch.model_dump_json().encode())) > MAX_BATCH_BYTES + BODY_SLACK:
+        detail = f"The batch is {size} bytes of JSON when written out; at most {MAX_BATCH_BYTES} are taken. POST /files takes files."
+        raise Refusal(ProblemKind.BODY_TOO_LARGE, detail)
+    return batch

@@ -1,0 +1,50 @@
+"""Calling many tools at once."""
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from api.batches import TakenBatch, batch_answer
+from api.documentation import SUCCESS, problem_responses
+from api.doors import Behind
+from api.problems import ProblemKind
+from api.strict_json import StrictRoute
+from toolagent.contracts.batches import BatchResult
+from toolagent.contracts.calls import ErrorType, ToolResult
+from toolagent.contracts.http import TaskAccepted
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["calls"], route_class=StrictRoute)
+
+_BATCH_ID = "batch-5f0c8e0a7d3b4c4f9c0f2d1f6a3b7e21"
+_ENDED = BatchResult(batch_id=_BATCH_ID, total=1, succeeded=1, failed=0, results=(SUCCESS,))
+
+
+@router.post(
+    "/run_tools",
+    summary="Call many tools",
+    response_model=BatchResult,
+    responses={
+        **problem_responses(
+            ProblemKind.MALFORMED_JSON,
+            ProblemKind.INVALID_REQUEST,
+            ProblemKind.BODY_TOO_LARGE,
+            ProblemKind.UNSUPPORTED_MEDIA_TYPE,
+        ),
+        200: {
+            "model": BatchResult,
+            "description": "All calls have ended, in whatever way: each result says how.",
+            "content": {"application/json": {"example": _ENDED.model_dump(mode="json")}},
+        },
+        202: {
+            "model": TaskAccepted,
+            "description": "`mode: async`: the batch goes on under this id (also in `Location`).",
+            "content": {"application/json": {"example": {"task_id": _BATCH_ID, "status": "pending"}}},
+        },
+        409: {"model": ToolResult, "description": "The idempotency key was used for another batch (`rejected`, `idempotency_conflict`)."},
+        503: {"model": ToolResult, "description": f"`{ErrorType.UNAVAILABLE.value}`: the batch goes on, or may; ask for it by its id."},
+    },
+)
+async def run_tools(batch: TakenBatch, doors: Behind) -> Response:
+    """Each call is a task of its own, `/tasks/{call_id}`. The results come in the order of the calls, 200 even if some failed."""
+    return await batch_answer(doors, batch)

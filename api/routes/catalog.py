@@ -1,0 +1,18 @@
+"""The catalog as files."""
+
+from fastapi import APIRouter
+from pydantic import JsonValue
+
+from api.documentation import problem_responses
+from api.doors import Behind
+from toolagent.contracts.calls import ErrorType
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["tools"])
+
+
+@router.get("/catalog", summary="The catalog as files: file name → JSON document", responses=problem_responses(ErrorType.UNAVAILABLE))
+async def export_catalog(doors: Behind) -> dict[str, dict[str, JsonValue]]:
+    """What came from a file is as it was there, but for what changed since; keys are names of secrets."""
+    return await doors.catalog.documents()

@@ -1,0 +1,18 @@
+"""The machines that run tools."""
+
+from fastapi import APIRouter
+
+from api.documentation import problem_responses
+from api.doors import Behind
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.hosts import HostListing
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["service"])
+
+
+@router.get("/hosts", summary="The hosts that run tools, and whether they are alive", responses=problem_responses(ErrorType.UNAVAILABLE))
+async def list_hosts(doors: Behind) -> HostListing:
+    """A host that stops says so and is gone from here; one that died is shown for a day. Times are by the clock of the database."""
+    return HostListing(hosts=await doors.hosts.list_all())

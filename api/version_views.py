@@ -1,0 +1,50 @@
+"""The versions of a tool, as they are shown and changed."""
+
+import re
+
+from pydantic import JsonValue
+
+from api.errors import Refusal
+from api.ports import Doors
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.identifiers import TOOL_ID_PATTERN
+from toolagent.contracts.versions import ToolVersions
+from toolagent.core.suggestions import nearest
+
+__all__ = ["activate", "deactivate", "versions_of"]
+
+_MAX_VERSION = 64
+
+
+async def versions_of(doors: Doors, tool_id: str) -> ToolVersions:
+    """Raises Refusal for a tool that is not there."""
+    # What cannot be an id is not looked up: PostgreSQL fails on a NUL.
+    found = await doors.registry.versions(tool_id) if re.fullmatch(TOOL_ID_PATTERN, tool_id) else None
+    if found is None:
+        near = nearest(tool_id[:128], await doors.registry.list_ids())
+        hint = f"Did you mean {', '.join(near)}?" if near else "GET /tools lists what there is."
+        details: JsonValue = {"nearest": list(near)}
+        raise Refusal(ErrorType.TOOL_NOT_FOUND, f"There is no tool {tool_id[:128]!r}. {hint}", details=details)
+    return found
+
+
+async def activate(doors: Doors, tool_id: str, version: str) -> ToolVersions:
+    """Raises Refusal for a tool or version that is not there."""
+    await _insist_on(doors, tool_id, version)
+    await doors.registry.activate(tool_id, version)
+    return await versions_of(doors, tool_id)
+
+
+async def deactivate(doors: Doors, tool_id: str, version: str) -> ToolVersions:
+    """Raises Refusal for a tool or version that is not there."""
+    await _insist_on(doors, tool_id, version)
+    await doors.registry.deactivate(tool_id, version)
+    return await versions_of(doors, tool_id)
+
+
+async def _insist_on(doors: Doors, tool_id: str, version: str) -> None:
+    known = [one.version for one in (await versions_of(doors, tool_id)).versions]
+    if version not in known:
+        details: JsonValue = {"versions": [*known]}
+        message = f"Tool {tool_id!r} has no version {version[:_MAX_VERSION]!r}; it has {', '.join(known[:20])}."
+        raise Refusal(ErrorType.TOOL_NOT_FOUND, message, details=details)

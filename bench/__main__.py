@@ -1,0 +1,127 @@
+"""`python -m bench`: starts everything, measures it in turns, says what was reached, leaves nothing behind but its results."""
+
+import argparse
+import signal
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+
+from bench.bounds import judge
+from bench.cold_start import measure_cold_starts
+from bench.generator import Generator
+from bench.machine import describe_machine, load_average, server_settings
+from bench.memory import measure_memory
+from bench.processes import end_in_order
+from bench.report import show, write
+from bench.results import Results
+from bench.rounds import Plan, measure
+from bench.scale import Sizes, measure_scale
+from bench.service import ROOT
+from bench.stage import PEERS, Stage
+
+__all__ = ["main"]
+
+PIECES = ("calls", "cold", "scale", "memory")
+_CALLERS = (1, 16, 64)
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How much of everything."""
+
+    plan: Plan
+    cold_starts: int
+    sizes: Sizes
+    memory_calls: int
+    rest_s: float
+
+
+_FULL = Extent(Plan(5, 3.0, _CALLERS, 0.5), 9, Sizes(10_000, 1_000_000), 5_000, 10.0)
+_QUICK = Extent(Plan(1, 1.0, _CALLERS, 0.3), 2, Sizes(1_000, 50_000), 400, 2.0)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Returns 0; what is not met is a finding, not a failure."""
+    asked = _parser().parse_args(arguments)
+    console = Console(width=None if sys.stdout.isatty() else 180)
+    signal.signal(signal.SIGTERM, end_in_order)
+    extent = _extent(asked)
+    pieces = asked.only or list(PIECES)
+    peers = [peer for peer in asked.peers.split(",") if peer in PEERS]
+    before = load_average()
+    results = Results(machine=describe_machine(), run={})
+    with tempfile.TemporaryDirectory(prefix="tool-agent-bench-") as folder, Generator(ROOT) as generator:
+        # PostgreSQL runs as an ordinary user and has to find its way in.
+        Path(folder).chmod(0o711)
+        _measure(results, Path(folder), generator, extent, pieces, peers, asked.targets)
+    plan = extent.plan
+    results.run = {
+        "taken": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        "rounds": f"{plan.rounds} of {_length(plan)} after {plan.warm_up_s:g} s of warm-up, in turns; medians of rounds",
+        "load average": f"{before} before, {load_average()} after",
+        "Temporal's settings": f"{server_settings()} (everywhere but in the row on its defaults, which keeps nothing on disk)",
+    }
+    if asked.quick:
+        results.remarks.append(f"A quick run: {extent.sizes.tools:,} tools, {extent.sizes.records:,} records, {extent.memory_calls} calls.")
+    results.verdicts = judge(results)
+    show(results, console)
+    name = asked.name or f"{datetime.now(UTC):%Y-%m-%d}{'-quick' if asked.quick else ''}"
+    for path in write(results, asked.results, name):
+        console.print(f"written: {path.name}", highlight=False)
+    return 0
+
+
+def _measure(
+    results: Results, folder: Path, generator: Generator, extent: Extent, pieces: Sequence[str], peers: Sequence[str], targets: str | None
+) -> None:
+    if {"calls", "cold"} & set(pieces):
+        with Stage(folder, peers if "calls" in pieces else ()) as stage:
+            if "calls" in pieces:
+                wanted = tuple(targets.split(",")) if targets else ("",)
+                chosen = [target for target in stage.targets if target.name.startswith(wanted)]
+                results.rows, results.rounds = measure(generator, chosen, extent.plan)
+            if "cold" in pieces:
+                results.singles += measure_cold_starts(stage.service, folder, extent.cold_starts)
+    if "scale" in pieces:
+        plan = replace(extent.plan, callers=(1,))
+        rows, rounds, singles = measure_scale(generator, folder, plan, extent.sizes)
+        results.rows += rows
+        results.rounds += rounds
+        results.singles += singles
+    if "memory" in pieces:
+        results.singles += measure_memory(generator, folder, extent.memory_calls, extent.rest_s)
+
+
+def _length(plan: Plan) -> str:
+    return f"{plan.seconds:g} s" if plan.calls is None else f"{plan.calls} calls"
+
+
+def _extent(asked: argparse.Namespace) -> Extent:
+    chosen = _QUICK if asked.quick else _FULL
+    callers = tuple(int(part) for part in asked.callers.split(",")) if asked.callers else chosen.plan.callers
+    plan = Plan(asked.rounds or chosen.plan.rounds, asked.seconds or chosen.plan.seconds, callers, chosen.plan.warm_up_s, asked.calls)
+    return Extent(plan, chosen.cold_starts, chosen.sizes, chosen.memory_calls, chosen.rest_s)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="one short round, smaller sizes")
+    parser.add_argument("--only", action="append", choices=PIECES, help="measure only this piece; may be given again")
+    parser.add_argument("--targets", metavar="A,B", help="of the calls only those whose names begin like this: ours.fast,bare")
+    parser.add_argument("--peers", default=",".join(PEERS), metavar="A,B", help=f"start only these peers, of {','.join(PEERS)}")
+    parser.add_argument("--callers", metavar="1,16", help="numbers of callers")
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--seconds", type=float, help="length of one measurement")
+    parser.add_argument("--calls", type=int, help="calls of one measurement, instead of its length")
+    parser.add_argument("--name", help="of the files of the results; default: the date")
+    parser.add_argument("--results", type=Path, default=ROOT / "bench/results", help="folder of the results")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,147 @@
+"""`python -m bench.chaos`: a thousand calls while processes are killed; ends with 1 when a promise was broken."""
+
+import argparse
+import asyncio
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.chaos.callers import Asked, Callers
+from bench.chaos.cast import Cast
+from bench.chaos.plan import KINDS, Kill, plan_calls, plan_kills
+from bench.chaos.truth import Fate, broken_promises, fates_of, running_workflows
+from bench.machine import load_average
+from bench.processes import end_in_order
+from bench.service import ROOT
+from workers.dev_server import read_config
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Returns 1 when a promise was broken, else 0."""
+    asked = _parser().parse_args(arguments)
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    signal.signal(signal.SIGTERM, end_in_order)
+    began, load = time.monotonic(), load_average()
+    with tempfile.TemporaryDirectory(prefix="tool-agent-chaos-") as name:
+        folder = Path(name)
+        # PostgreSQL runs as an ordinary user and has to find its way in.
+        folder.chmod(0o711)
+        with Cast(folder) as cast:
+            console.print(f"seed {asked.seed}, {asked.calls} calls, {cast.database}; everybody is up", highlight=False)
+            fates, faults = asyncio.run(_act(cast, asked, console))
+            cast.stop()
+            faults += [f"left over: {left}" for left in cast.leftovers()]
+    if folder.exists():
+        faults.append("left over: the folder of the run")
+    _show(console, fates, faults)
+    killed = ", ".join(f"{victim} {number}" for victim, number in cast.kills.items())
+    console.print(
+        f"killed {sum(cast.kills.values())} times: {killed}; seed {asked.seed}; {time.monotonic() - began:.0f} s", highlight=False
+    )
+    revived = ", ".join(f"{victim} {number}" for victim, number in cast.revivals.items() if number)
+    console.print(f"ended by themselves and were started again: {revived or 'none'}", highlight=False)
+    console.print(f"load average {load} before, {load_average()} after", highlight=False)
+    return 1 if faults else 0
+
+
+async def _act(cast: Cast, asked: argparse.Namespace, console: Console) -> tuple[list[Fate], list[str]]:
+    effects = cast.folder / "effects"
+    callers = Callers(cast.api_url, effects)
+    kills = asyncio.create_task(_kill(cast, plan_kills(asked.seed, asked.kills), asked.duration, console))
+    revivals = asyncio.create_task(_revive(cast))
+    try:
+        told = await callers.ask_all(plan_calls(asked.seed, asked.calls), asked.callers)
+        await _stop(kills)
+        cast.ready()
+        fates = await fates_of(told, callers, cast.api_url, effects)
+        running = await running_workflows(cast.temporal_address, read_config(ROOT / "temporal-dev.yaml").namespace)
+    finally:
+        await _stop(kills)
+        await _stop(revivals)
+    faults = [fault for fate in fates for fault in broken_promises(fate)]
+    return fates, [*faults, *(f"{workflow} still runs" for workflow in running)]
+
+
+async def _kill(cast: Cast, kills: Iterable[Kill], duration: float, console: Console) -> None:
+    """One after the other; whoever is dead is started again, also when this is cancelled."""
+    end = time.monotonic() + duration
+    for kill in kills:
+        await asyncio.sleep(kill.after_s)
+        if time.monotonic() > end:
+            return
+        console.print(f"kill -9 {kill.victim}", highlight=False)
+        cast.kill(kill.victim)
+        try:
+            await asyncio.sleep(kill.rest_s)
+        finally:
+            cast.start(kill.victim)
+
+
+async def _revive(cast: Cast) -> None:
+    while True:
+        await asyncio.sleep(1)
+        cast.revive()
+
+
+async def _stop(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait((task,))
+    if not task.cancelled() and (error := task.exception()):
+        raise error
+
+
+def _show(console: Console, fates: Sequence[Fate], faults: Sequence[str]) -> None:
+    outcomes = sorted({fate.outcome for fate in fates})
+    table = Table(title="Chaos: how the calls ended", title_justify="left")
+    for column in ("kind", "calls", "accepted", *outcomes, "asked", "effects", "most of one"):
+        table.add_column(column, justify="left" if column == "kind" else "right")
+    for kind in KINDS:
+        of_kind = [fate for fate in fates if fate.asked.call.kind == kind]
+        if of_kind:
+            table.add_row(kind, *_counts(of_kind, outcomes))
+    table.add_row("all", *_counts(fates, outcomes), style="bold")
+    console.print(table)
+    if faults:
+        console.print(f"BROKEN: {len(faults)}", style="red")
+        for fault in faults:
+            console.print(f"  {fault}", markup=False, highlight=False, soft_wrap=True)
+    else:
+        console.print("Every accepted call ended with one result; nothing that acts once acted twice; nothing is left over.")
+
+
+def _counts(fates: Sequence[Fate], outcomes: Sequence[str]) -> list[str]:
+    ended = Counter(fate.outcome for fate in fates)
+    asked: list[Asked] = [fate.asked for fate in fates]
+    effects = [fate.effects for fate in fates]
+    numbers = [
+        len(fates),
+        sum(one.accepted for one in asked),
+        *(ended[outcome] for outcome in outcomes),
+        sum(one.attempts for one in asked),
+        sum(effects),
+        max(effects),
+    ]
+    return [f"{number:,}" for number in numbers]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench.chaos", description=__doc__)
+    parser.add_argument("--seed", type=int, default=1, help="what is asked and who is killed follows from it")
+    parser.add_argument("--calls", type=int, default=1000)
+    parser.add_argument("--kills", type=int, default=60, help="at most so many")
+    parser.add_argument("--callers", type=int, default=12, help="who ask at once")
+    parser.add_argument("--duration", type=float, default=300.0, help="seconds after which nobody is killed any more")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

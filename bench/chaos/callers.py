@@ -1,0 +1,90 @@
+"""Callers who do not give up: they ask again under the same key until they know how it ended, or what to follow."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+from pydantic import JsonValue
+
+from bench.chaos.plan import KINDS, PlannedCall
+from toolagent.contracts.calls import ToolResult
+from toolagent.core.idempotency import call_id_for_key
+
+__all__ = ["Asked", "Callers"]
+
+_ASK_S = 30.0
+_PATIENCE_S = 120.0
+_PAUSE_S = 0.3
+_ACCEPTED = 202
+_AGAIN = {500, 503, 504}
+"""After these a caller asks again under the same key; when they are the call's end, it is told the same again."""
+
+
+@dataclass(slots=True)
+class Asked:
+    """What came of one planned call, as its callers saw it. `results` are all results they were told, equal ones once."""
+
+    call: PlannedCall
+    accepted: bool = False
+    attempts: int = 0
+    results: list[ToolResult] = field(default_factory=list[ToolResult])
+    last: str = ""
+
+    @property
+    def call_id(self) -> str:
+        return call_id_for_key(None, self.call.key)
+
+
+class Callers:
+    """So many ask at once, in the order of the plan."""
+
+    def __init__(self, api_url: str, effects: Path) -> None:
+        self._api_url, self._effects = api_url, effects
+
+    async def ask_all(self, calls: Sequence[PlannedCall], number: int) -> list[Asked]:
+        asked = [Asked(call) for call in calls]
+        waiting = iter(asked)
+        limits = httpx.Limits(max_connections=2 * number + 4, keepalive_expiry=2)
+        async with httpx.AsyncClient(base_url=self._api_url, timeout=_ASK_S, trust_env=False, limits=limits) as http:
+
+            async def caller() -> None:
+                for one in waiting:
+                    await asyncio.gather(*(self._ask(http, one) for _ in range(one.call.twins)))
+
+            await asyncio.gather(*(caller() for _ in range(number)))
+        return asked
+
+    def body(self, call: PlannedCall, *, waits: bool) -> dict[str, JsonValue]:
+        kind = KINDS[call.kind]
+        params: dict[str, JsonValue] = {"message": call.key}
+        if kind.acts:
+            params |= {"effects": str(self._effects), "seconds": kind.seconds}
+        return {"tool_id": kind.tool_id, "params": params, "mode": "sync" if waits else "async"}
+
+    async def _ask(self, http: httpx.AsyncClient, asked: Asked) -> None:
+        end = time.monotonic() + _PATIENCE_S
+        body, headers = self.body(asked.call, waits=asked.call.waits), {"Idempotency-Key": asked.call.key}
+        while time.monotonic() < end:
+            asked.attempts += 1
+            try:
+                answer = await http.post("/run_tool", json=body, headers=headers)
+            except httpx.TransportError as error:
+                asked.last = type(error).__name__
+            else:
+                asked.last = f"{answer.status_code} {answer.text[:200]}"
+                if _note(asked, answer):
+                    return
+            await asyncio.sleep(_PAUSE_S)
+
+
+def _note(asked: Asked, answer: httpx.Response) -> bool:
+    """Whether there is nothing more to ask."""
+    if answer.status_code in _AGAIN or not answer.headers["content-type"].startswith("application/json"):
+        return False
+    asked.accepted = True
+    if answer.status_code != _ACCEPTED and (result := ToolResult.model_validate_json(answer.content)) not in asked.results:
+        asked.results.append(result)
+    return True

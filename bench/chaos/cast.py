@@ -1,0 +1,162 @@
+"""Who plays: a database, Temporal, an API and two hosts, each in processes of its own that can be killed and started again."""
+
+import os
+import sys
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import httpx
+import psutil
+
+from bench.chaos.plan import Victim
+from bench.postgres import Postgres, postgres_binaries
+from bench.processes import Child, NotReadyError, until
+from bench.service import ROOT, make_catalog, python_path
+from engine.runtimes.ownership import Owner
+from engine.runtimes.ports import free_port, is_free
+from workers.dev_server import read_config, server_command, temporal_binary
+
+__all__ = ["Cast"]
+
+_UP_S = 120.0
+_GONE_S = 30.0
+_TOLD = 1500
+
+
+class Cast:
+    """All of it under `folder`. Everybody has been ready once when the block begins, and is gone when it ends."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.kills = dict.fromkeys(Victim, 0)
+        self.revivals = dict.fromkeys(Victim, 0)
+        self._resting: set[Victim] = set()
+        self._stack = ExitStack()
+        self._children: dict[Victim, Child] = {}
+
+    def __enter__(self) -> "Cast":
+        with ExitStack() as stack:
+            self._begin(stack)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @property
+    def temporal_address(self) -> str:
+        return f"127.0.0.1:{self.temporal_port}"
+
+    @property
+    def api_url(self) -> str:
+        return f"http://127.0.0.1:{self.api_port}"
+
+    def kill(self, victim: Victim) -> None:
+        """SIGKILL to this one process; counted. What it started is left to whoever has to see to it."""
+        self._resting.add(victim)
+        self._children[victim].kill()
+        self.kills[victim] += 1
+
+    def start(self, victim: Victim) -> None:
+        """Without waiting until it is ready."""
+        self._resting.discard(victim)
+        self._children[victim] = Child(self._command(victim), self.folder, victim.value, self._environment(victim))
+
+    def revive(self) -> None:
+        """Start again who ended by itself, as a service manager does: a host whose Temporal is away at its start says so and ends."""
+        for victim in Victim:
+            if victim not in self._resting and self._children[victim].has_ended:
+                self.revivals[victim] += 1
+                self.start(victim)
+
+    def ready(self) -> None:
+        """Wait until everybody is. Raises NotReadyError."""
+
+        def look() -> bool:
+            self.revive()
+            hosts = (self._children[Victim.WORKER_1], self._children[Victim.WORKER_2])
+            return not is_free(self.temporal_port) and all("ready" in host.output for host in hosts) and self._is_healthy()
+
+        if not until(look, _UP_S):
+            last = "\n".join(f"{victim}: {child.output[-_TOLD:]}" for victim, child in self._children.items())
+            raise NotReadyError(f"Not everybody was ready within {_UP_S:g} s.\n{last}")
+
+    def stop(self) -> None:
+        """In order, as an operator does. Not an error when it has been done before."""
+        for victim in (Victim.API, Victim.WORKER_1, Victim.WORKER_2, Victim.TEMPORAL):
+            if child := self._children.pop(victim, None):
+                child.stop()
+
+    def leftovers(self) -> list[str]:
+        """Processes, ports and folders of calls that are still there after `stop`."""
+        until(lambda: not self._processes(), _GONE_S)
+        left = [f"process {told}" for told in self._processes()]
+        left += [f"port {port}" for port in (self.api_port, self.temporal_port) if not is_free(port)]
+        return left + [f"folder {path.relative_to(self.folder)}" for path in self.folder.glob("worker-*/calls/*")]
+
+    def _begin(self, stack: ExitStack) -> None:
+        stack.callback(self.stop)
+        self.data = make_catalog(self.folder / "data")
+        self.temporal_port, self.api_port = free_port(), free_port()
+        binaries = postgres_binaries()
+        if binaries is None:
+            self.database, self._database_url = "SQLite", f"sqlite+aiosqlite:///{self.folder / 'shared.db'}"
+        else:
+            postgres = Postgres(binaries, self.folder / "postgres")
+            stack.callback(postgres.child.stop)
+            postgres.create("chaos")
+            self.database = "PostgreSQL"
+            self._database_url = postgres.url("chaos").replace("postgresql://", "postgresql+asyncpg://")
+        for victim in (Victim.TEMPORAL, Victim.WORKER_1, Victim.WORKER_2, Victim.API):
+            self.start(victim)
+            if victim is Victim.TEMPORAL:
+                self._children[victim].ready(lambda: not is_free(self.temporal_port), _UP_S)
+        self.ready()
+
+    def _command(self, victim: Victim) -> list[str]:
+        match victim:
+            case Victim.TEMPORAL:
+                folder = self.folder / "temporal"
+                folder.mkdir(exist_ok=True)
+                config = read_config(ROOT / "temporal-dev.yaml")
+                return server_command(temporal_binary(), config, folder, self.temporal_port, free_port())
+            case Victim.API:
+                return [sys.executable, "-m", "workers", "api"]
+            case Victim.WORKER_1 | Victim.WORKER_2:
+                return [sys.executable, "-m", "workers", "worker"]
+
+    def _environment(self, victim: Victim) -> dict[str, str]:
+        if victim is Victim.TEMPORAL:
+            return dict(read_config(ROOT / "temporal-dev.yaml").environment)
+        settings = {
+            "TEMPORAL_ADDRESS": self.temporal_address,
+            "DATABASE_URL": self._database_url,
+            "DATABASE_POOL_SIZE": "20",
+            "CONTENT_STORE": "database",
+            "STATE_DIR": str(self.folder / victim.value),
+            "DATA_DIR": str(self.data),
+            "TEMPORAL_CONFIG": str(ROOT / "temporal-dev.yaml"),
+            "FASTAPI_PORT": str(self.api_port),
+        }
+        return {"PYTHONPATH": python_path(), "COLUMNS": "300"} | {f"TOOL_AGENT_{name}": value for name, value in settings.items()}
+
+    def _is_healthy(self) -> bool:
+        with suppress(httpx.TransportError):
+            return httpx.get(f"{self.api_url}/health", trust_env=False, timeout=10).is_success
+        return False
+
+    def _processes(self) -> list[str]:
+        """Those that name our folder, or carry the mark of a host in it; not the database, which stays until the end."""
+        signs = [str(self.folder), *(Owner.state_of(self.folder / host) for host in (Victim.WORKER_1, Victim.WORKER_2))]
+        return [told for process in psutil.process_iter() if (told := _told(process, signs)) and "postgres" not in told]
+
+
+def _told(process: psutil.Process, signs: list[str]) -> str | None:
+    # One that has gone meanwhile, or is a zombie, is not there.
+    with suppress(psutil.Error, OSError):
+        if process.pid == os.getpid() or process.status() == psutil.STATUS_ZOMBIE:
+            return None
+        command = " ".join(process.cmdline())
+        known = [command, *process.environ().values()]
+        return f"{process.pid} {command[:200]}" if any(sign in text for sign in signs for text in known) else None
+    return None

@@ -1,0 +1,109 @@
+"""What is true afterwards: how each call ended by every account there is, and what it did."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+from temporalio.client import Client
+
+from bench.chaos.callers import Asked, Callers
+from bench.chaos.plan import KINDS
+from toolagent.contracts.calls import ToolResult
+from toolagent.contracts.http import Task
+
+__all__ = ["Fate", "broken_promises", "fates_of", "running_workflows"]
+
+_END_S = 300.0
+_SETTLE_S = 60.0
+_PAUSE_S = 0.5
+_AT_ONCE = 8
+_NOT_FOUND = 404
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """One call afterwards. `result` is the task's; `repeated` what the key answers now."""
+
+    asked: Asked
+    result: ToolResult | None
+    repeated: ToolResult | None
+    effects: int
+
+    @property
+    def outcome(self) -> str:
+        if self.result is None:
+            return "no result" if self.asked.accepted else "never taken"
+        return "success" if self.result.status == "success" else (self.result.error_type or "error")
+
+
+async def fates_of(asked: Sequence[Asked], callers: Callers, api_url: str, effects: Path) -> list[Fate]:
+    """Waits until every accepted call has ended, with a bound. Everything has to be up again."""
+    end = time.monotonic() + _END_S
+    slots = asyncio.Semaphore(_AT_ONCE)
+    async with httpx.AsyncClient(base_url=api_url, timeout=60, trust_env=False) as http:
+
+        async def end_of(one: Asked) -> tuple[Asked, ToolResult | None, ToolResult | None]:
+            async with slots:
+                result = await _ended(http, one, end)
+                return one, result, await _repeated(http, one, callers) if result else None
+
+        ends = await asyncio.gather(*map(end_of, asked))
+    # Only now: a call that has ended has no more effects, and repeating its key must not have had one.
+    done = await asyncio.to_thread(_count, effects)
+    return [Fate(one, result, repeated, done[one.call.key]) for one, result, repeated in ends]
+
+
+def _count(effects: Path) -> Counter[str]:
+    return Counter(effects.read_text("utf-8").splitlines() if effects.exists() else [])
+
+
+async def _ended(http: httpx.AsyncClient, asked: Asked, end: float) -> ToolResult | None:
+    while True:
+        answer = await http.get(f"/tasks/{asked.call_id}")
+        if answer.status_code == _NOT_FOUND:
+            return None
+        if answer.is_success and (task := Task.model_validate_json(answer.content)).result:
+            return task.result
+        if time.monotonic() > end:
+            return None
+        await asyncio.sleep(_PAUSE_S)
+
+
+async def _repeated(http: httpx.AsyncClient, asked: Asked, callers: Callers) -> ToolResult:
+    body = callers.body(asked.call, waits=True)
+    answer = await http.post("/run_tool", json=body, headers={"Idempotency-Key": asked.call.key})
+    return ToolResult.model_validate_json(answer.content)
+
+
+async def running_workflows(address: str, namespace: str) -> list[str]:
+    """Those that still run after a while; the list of Temporal lags a little behind."""
+    client = await Client.connect(address, namespace=namespace)
+    end = time.monotonic() + _SETTLE_S
+    while running := [one.id async for one in client.list_workflows("ExecutionStatus = 'Running'")]:
+        if time.monotonic() > end:
+            break
+        await asyncio.sleep(_PAUSE_S)
+    return running
+
+
+def broken_promises(fate: Fate) -> list[str]:
+    """What this call's fate says against us, each with the call's id."""
+    kind, asked = KINDS[fate.asked.call.kind], fate.asked
+    told = [*asked.results, *(result for result in (fate.result, fate.repeated) if result)]
+    success = fate.result is not None and fate.result.status == "success"
+    faults = {
+        "was accepted and has no result": asked.accepted and fate.result is None,
+        f"has {len(set(map(_essence, told)))} different results": len(set(map(_essence, told))) > 1,
+        f"had its effect {fate.effects} times": kind.once and fate.effects > 1,
+        "succeeded without an effect": kind.acts and success and not fate.effects,
+        "was never taken and had an effect": not asked.accepted and fate.result is None and fate.effects > 0,
+    }
+    return [f"{asked.call_id} ({kind.name}) {fault}" for fault, is_so in faults.items() if is_so]
+
+
+def _essence(result: ToolResult) -> str:
+    return result.model_dump_json()

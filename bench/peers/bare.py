@@ -1,0 +1,144 @@
+"""The bare thing: Temporal workflows behind minimal routes, worker and server in one process.
+
+`python -m bench.peers.bare PORT TEMPORAL_ADDRESS TOOL_URL`. It keeps no records, checks nothing and knows one tool.
+"""
+
+import asyncio
+import itertools
+import sys
+import uuid
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import httpx
+import uvicorn
+import uvloop
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+from temporalio import activity, workflow
+from temporalio.client import Client, WithStartWorkflowOperation
+from temporalio.common import WorkflowIDConflictPolicy
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+
+__all__: list[str] = []
+
+_QUEUE = "bare"
+_STEP = timedelta(seconds=30)
+_UPDATES_A_LIFE = 500
+"""A living workflow gets this many updates, then the next one is born: histories stay short, as continuing as new would keep them."""
+
+Body = dict[str, str]
+
+
+@activity.defn
+async def echo(body: Body) -> Body:
+    return body
+
+
+class HttpTool:
+    """The request every way of calling the tool makes."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._http = httpx.AsyncClient(limits=httpx.Limits(max_connections=100, keepalive_expiry=2), timeout=30, trust_env=False)
+
+    @activity.defn
+    async def call_http(self, body: Body) -> Body:
+        answer = await self._http.post(self._url, json=body)
+        answer.raise_for_status()
+        return answer.json()
+
+
+@workflow.defn
+class LocalEcho:
+    @workflow.run
+    async def run(self, body: Body) -> Body:
+        return await workflow.execute_local_activity(echo, body, start_to_close_timeout=_STEP)
+
+
+@workflow.defn
+class RegularEcho:
+    @workflow.run
+    async def run(self, body: Body) -> Body:
+        return await workflow.execute_activity(echo, body, start_to_close_timeout=_STEP)
+
+
+@workflow.defn
+class RegularHttp:
+    @workflow.run
+    async def run(self, body: Body) -> Body:
+        return await workflow.execute_activity_method(HttpTool.call_http, body, start_to_close_timeout=_STEP)
+
+
+@workflow.defn
+class Living:
+    @workflow.run
+    async def run(self) -> None:
+        await workflow.wait_condition(lambda: False)
+
+    @workflow.update
+    async def say(self, body: Body) -> Body:
+        return await workflow.execute_local_activity(echo, body, start_to_close_timeout=_STEP)
+
+
+Run = Callable[[Body], Awaitable[Body]]
+
+
+def _starting(client: Client, kind: Callable[..., Awaitable[Body]], *, eager: bool) -> Run:
+    async def run(body: Body) -> Body:
+        return await client.execute_workflow(kind, body, id=f"bare-{uuid.uuid4().hex}", task_queue=_QUEUE, request_eager_start=eager)
+
+    return run
+
+
+def _updating(client: Client) -> Run:
+    born, numbers = uuid.uuid4().hex, itertools.count()
+
+    async def run(body: Body) -> Body:
+        start = WithStartWorkflowOperation(
+            Living.run,
+            id=f"living-{born}-{next(numbers) // _UPDATES_A_LIFE}",
+            task_queue=_QUEUE,
+            id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+        )
+        return await client.execute_update_with_start_workflow(Living.say, body, start_workflow_operation=start)
+
+    return run
+
+
+def _route(path: str, run: Run) -> Route:
+    async def answer(request: Request) -> JSONResponse:
+        return JSONResponse(await run(await request.json()))
+
+    return Route(path, answer, methods=["POST"])
+
+
+async def _serve(port: int, address: str, tool_url: str) -> None:
+    client = await Client.connect(address)
+    tool = HttpTool(tool_url)
+    routes = [
+        _route("/local", _starting(client, LocalEcho.run, eager=True)),
+        # As the SDK does it when nobody asks for more: this is the row of defaults.
+        _route("/regular", _starting(client, RegularEcho.run, eager=False)),
+        _route("/http", _starting(client, RegularHttp.run, eager=True)),
+        _route("/update", _updating(client)),
+    ]
+    worker = Worker(
+        client,
+        task_queue=_QUEUE,
+        workflows=[LocalEcho, RegularEcho, RegularHttp, Living],
+        activities=[echo, tool.call_http],
+        workflow_runner=UnsandboxedWorkflowRunner(),
+        workflow_task_executor=ThreadPoolExecutor(2),
+    )
+    config = uvicorn.Config(Starlette(routes=routes), port=port, log_level="warning", access_log=False, server_header=False)
+    async with worker:
+        await uvicorn.Server(config).serve()
+
+
+if __name__ == "__main__":
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(int(sys.argv[1]), sys.argv[2], sys.argv[3]))

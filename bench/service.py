@@ -1,0 +1,122 @@
+"""Our service as users run it: `python -m workers up` on a state directory, a catalog of its own and free ports."""
+
+import json
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import httpx
+import psutil
+from pydantic import JsonValue
+
+from bench.processes import Child
+from toolagent.contracts.routes import ToolRoute
+
+__all__ = ["ACTING", "AGAIN", "HTTP_FREE", "ROOT", "SHIPPED", "OurService", "make_catalog", "python_path"]
+
+ROOT = Path(__file__).resolve().parents[1]
+ACTING = "bench_acting"
+AGAIN = "bench_again"
+HTTP_FREE = "bench_free"
+SHIPPED = "text_summarizer_api"
+_ADDRESS = re.compile(r"^(API|Temporal UI|Temporal) +(\S+)", re.MULTILINE)
+_START_S = 600.0
+_NO_CACHES = shutil.ignore_patterns("__pycache__", ".venv", ".pytest_cache")
+_SCHEMA: JsonValue = {"type": "object", "properties": {"message": {"type": "string"}}, "required": ["message"]}
+_TOOLS: dict[str, tuple[str, dict[str, JsonValue]]] = {
+    ACTING: ("/note", {"side_effect_scope": "local_state", "idempotent": False, "timeout_s": 30}),
+    AGAIN: ("/note", {"side_effect_scope": "local_state", "idempotent": True, "timeout_s": 30}),
+    HTTP_FREE: ("/say", {"side_effect_scope": "none", "timeout_s": 2}),
+}
+
+
+def make_catalog(folder: Path, more: int = 0) -> Path:
+    """The shipped catalog and the tools of the bench, and `more` entries that nobody calls. Returns the folder."""
+    shutil.copytree(ROOT / "data", folder, ignore=_NO_CACHES)
+    shutil.copytree(ROOT / "bench/tool", folder / "bench_tool", ignore=_NO_CACHES)
+    registry = json.loads((folder / "registry.json").read_text("utf-8"))
+    sources = json.loads((folder / "sources.json").read_text("utf-8"))
+    for tool_id, (path, manifest) in _TOOLS.items():
+        entry: dict[str, JsonValue] = {"tool_id": tool_id, "name": tool_id, "backend_runtime": "local", "input_schema": _SCHEMA}
+        registry["tools"].append(entry | manifest)
+        sources["sources"][tool_id] = [{"type": "local", "host_dir": "bench_tool", "endpoint_path": path}]
+    for number in range(more):
+        tool_id = f"filler_{number:05}"
+        registry["tools"].append(
+            {
+                "tool_id": tool_id,
+                "name": f"Filler {number}",
+                "description": f"The {number}th of many tools; converts, reads or writes something.",
+                "category": "filler",
+                "backend_runtime": "remote",
+                "tags": ["filler", f"tag-{number % 97}"],
+                "input_schema": _SCHEMA,
+            }
+        )
+        sources["sources"][tool_id] = [{"type": "remote", "base_url": f"http://tools.invalid/{number}"}]
+    (folder / "registry.json").write_text(json.dumps(registry), "utf-8")
+    (folder / "sources.json").write_text(json.dumps(sources), "utf-8")
+    return folder
+
+
+def python_path() -> str:
+    """This tree's own packages, whatever tree the environment was made for."""
+    return os.pathsep.join((str(ROOT), str(ROOT / "packages/toolagent/src")))
+
+
+class OurService:
+    """Started and found healthy by its constructor. `stop` is Ctrl-C."""
+
+    def __init__(self, folder: Path, data: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        settings = {"FASTAPI_PORT": "0", "TEMPORAL_PORT": "0", "TEMPORAL_UI_PORT": "0", "DATA_DIR": str(data)}
+        settings |= {"STATE_DIR": str(folder / "state"), "TEMPORAL_CONFIG": str(ROOT / "temporal-dev.yaml")}
+        more = {"PYTHONPATH": python_path(), "COLUMNS": "300"} | {f"TOOL_AGENT_{key}": value for key, value in settings.items()}
+        self.state = folder / "state"
+        self.child = Child([sys.executable, "-m", "workers", "up"], folder, "service", more)
+        try:
+            self.child.ready(lambda: "ready" in self.child.output, _START_S)
+        except RuntimeError:
+            self.child.stop()
+            raise
+        addresses = dict(_ADDRESS.findall(self.child.output))
+        self.url, self.temporal = addresses["API"], addresses["Temporal"]
+        self.http = httpx.Client(base_url=self.url, timeout=900, trust_env=False)
+
+    def stop(self) -> None:
+        self.http.close()
+        self.child.stop()
+
+    def call(self, tool_id: str, **params: JsonValue) -> JsonValue:
+        """The result of a call that has to succeed."""
+        answer = self.http.post("/run_tool", json={"tool_id": tool_id, "params": params})
+        answer.raise_for_status()
+        return answer.json()["result"]
+
+    def start_tool(self, tool_id: str) -> None:
+        self.http.post(f"/tools/{tool_id}/start").raise_for_status()
+
+    def stop_tool(self, tool_id: str) -> None:
+        self.http.post(f"/tools/{tool_id}/stop").raise_for_status()
+
+    def tool_process(self, tool_id: str) -> psutil.Process:
+        return psutil.Process(self._route(tool_id).pid)
+
+    def tool_url(self, tool_id: str) -> str:
+        return str(self._route(tool_id).endpoint)
+
+    def parts(self) -> dict[str, list[psutil.Process]]:
+        """The processes by what they are: `python` (the service), `temporal`, `tools` and the rest."""
+        parts: dict[str, list[psutil.Process]] = {"python": [], "temporal": [], "tools": []}
+        for process in self.child.tree():
+            command = " ".join(process.cmdline())
+            kind = "python" if process.pid == self.child.pid else "temporal" if "start-dev" in command else "tools"
+            parts[kind].append(process)
+        return parts
+
+    def _route(self, tool_id: str) -> ToolRoute:
+        answer = self.http.get(f"/tools/{tool_id}")
+        answer.raise_for_status()
+        return ToolRoute.model_validate(answer.json()["route"])

@@ -1,0 +1,168 @@
+"""Everything that is measured in turns, started together: our service, the tool, the peers."""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import psutil
+from pydantic import JsonValue
+
+from bench.environments import python_of
+from bench.postgres import Postgres, postgres_binaries
+from bench.processes import Child, bare_environment
+from bench.rounds import Target
+from bench.service import ACTING, HTTP_FREE, ROOT, OurService, make_catalog, python_path
+from engine.runtimes.ports import free_port, is_free
+from workers.dev_server import temporal_binary
+
+__all__ = ["PEERS", "Stage"]
+
+PEERS = ("bare", "default", "fastmcp", "dbos")
+_BODY = json.dumps({"message": "hello"})
+_MCP = {"Accept": "application/json, text/event-stream"}
+_MCP_CLIENT: dict[str, JsonValue] = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "bench", "version": "1"},
+}
+
+Parts = Mapping[str, Iterable[psutil.Process]]
+
+
+class Family:
+    """A process and its children as they are when somebody looks."""
+
+    def __init__(self, child: Child) -> None:
+        self._child = child
+
+    def __iter__(self) -> Iterator[psutil.Process]:
+        return iter(self._child.tree())
+
+
+class Stage:
+    """Starts what is asked for when the block begins; all of it is gone when it ends."""
+
+    def __init__(self, folder: Path, peers: Sequence[str]) -> None:
+        self._folder, self._peers = folder, peers
+        self._stack = ExitStack()
+        self.targets: list[Target] = []
+
+    def __enter__(self) -> "Stage":
+        with ExitStack() as stack:
+            self._start(stack)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def _start(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self.service = OurService(self._folder / "ours", make_catalog(self._folder / "data"))
+        stack.callback(self.service.stop)
+        for tool in (ACTING, HTTP_FREE):
+            self.service.start_tool(tool)
+        self._tool_url, self._tool = self.service.tool_url(HTTP_FREE) + "/say", [self.service.tool_process(HTTP_FREE)]
+        self._ceiling()
+        self._ours()
+        if "bare" in self._peers:
+            self._bare()
+        if "default" in self._peers:
+            self._default()
+        if "fastmcp" in self._peers:
+            self._fastmcp()
+        if "dbos" in self._peers:
+            self._dbos()
+
+    def _ceiling(self) -> None:
+        self._add("plain", "the tool itself, plain HTTP", self._tool_url, {"tool": self._tool})
+
+    def _ours(self) -> None:
+        parts = self.service.parts()
+        url, ours = f"{self.service.url}/run_tool", {"our Python": parts["python"], "Temporal": parts["temporal"]}
+        acting = [self.service.tool_process(ACTING)]
+        for name, label, tool_id, more in (
+            ("ours.fast", "ours: echo, the fast path", "echo", {}),
+            ("ours.free", "ours: HTTP tool without side effects", HTTP_FREE, {"tool": self._tool}),
+            ("ours.acting", "ours: HTTP tool with side effects, sent once", ACTING, {"tool": acting}),
+        ):
+            body = json.dumps({"tool_id": tool_id, "params": {"message": "hello"}})
+            self._add(name, label, url, {**ours, **more}, body=body, expect='"success"')
+
+    def _bare(self) -> None:
+        url, python = self._bare_process("bare", self.service.temporal)
+        parts = {"bare Python": python, "Temporal": self.service.parts()["temporal"]}
+        self._add("bare.local", "bare: eager workflow, one local activity", f"{url}/local", parts)
+        self._add("bare.http", "bare: workflow, regular activity, HTTP call", f"{url}/http", {**parts, "tool": self._tool})
+        self._add("bare.update", "bare: update on a living workflow, local activity", f"{url}/update", parts)
+
+    def _default(self) -> None:
+        """Temporal as it comes: nothing set, nothing kept."""
+        port = free_port()
+        command = [temporal_binary(), "server", "start-dev", "--ip", "127.0.0.1", "--port", str(port), "--headless", "--log-level", "warn"]
+        server = self._child("temporal-default", command, port)
+        url, python = self._bare_process("bare-default", f"127.0.0.1:{port}")
+        parts = {"bare Python": python, "Temporal": server.tree()}
+        self._add("bare.default", "bare: workflow, regular activity; the server's defaults", f"{url}/regular", parts)
+
+    def _bare_process(self, name: str, temporal: str) -> tuple[str, Sequence[psutil.Process]]:
+        port = free_port()
+        child = self._child(name, [sys.executable, "-m", "bench.peers.bare", str(port), temporal, self._tool_url], port)
+        return f"http://127.0.0.1:{port}", child.tree()
+
+    def _fastmcp(self) -> None:
+        port = free_port()
+        script = str(ROOT / "bench/peers/fastmcp_server.py")
+        child = self._child("fastmcp", [str(python_of("fastmcp")), script, str(port), self._tool_url], port)
+        parts = {"FastMCP": child.tree()}
+        url = f"http://127.0.0.1:{port}/mcp"
+        greeting = (_rpc("initialize", _MCP_CLIENT), json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+        for name, label, tool, more in (
+            ("fastmcp.echo", "FastMCP: echo", "echo", {}),
+            ("fastmcp.http", "FastMCP: the same HTTP call", "call_http", {"tool": self._tool}),
+        ):
+            body = _rpc("tools/call", {"name": tool, "arguments": {"message": "hello"}})
+            self._add(name, label, url, {**parts, **more}, body=body, expect='"isError":false', headers=_MCP, prelude=greeting)
+
+    def _dbos(self) -> None:
+        binaries = postgres_binaries()
+        parts: dict[str, Iterable[psutil.Process]] = {}
+        if binaries is None:
+            database, url = "SQLite", f"sqlite:///{self._folder / 'dbos.db'}"
+        else:
+            postgres = Postgres(binaries, self._folder / "postgres")
+            self._stack.callback(postgres.child.stop)
+            database, url = "PostgreSQL", postgres.url("bench")
+            parts["PostgreSQL"] = Family(postgres.child)
+        port = free_port()
+        child = self._child("dbos", [str(python_of("dbos")), str(ROOT / "bench/peers/dbos_server.py"), str(port), url], port)
+        parts["DBOS"] = child.tree()
+        self._add("dbos.echo", f"DBOS on {database}: workflow of one step", f"http://127.0.0.1:{port}/echo", parts)
+
+    def _child(self, name: str, command: Sequence[str], port: int) -> Child:
+        # What the peers keep in a home directory of theirs stays in our folder.
+        more = {"PYTHONPATH": python_path(), "HOME": str(self._folder), "PATH": bare_environment().get("PATH", "/usr/bin:/bin")}
+        child = Child(command, self._folder, name, more)
+        self._stack.callback(child.stop)
+        child.ready(lambda: not is_free(port))
+        return child
+
+    def _add(
+        self,
+        name: str,
+        label: str,
+        url: str,
+        parts: Parts,
+        *,
+        body: str = _BODY,
+        expect: str = '"message"',
+        headers: Mapping[str, str] | None = None,
+        prelude: tuple[str, ...] = (),
+    ) -> None:
+        self.targets.append(Target(name, label, url, body, parts, expect, headers or {}, prelude))
+
+
+def _rpc(method: str, params: dict[str, JsonValue]) -> str:
+    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})

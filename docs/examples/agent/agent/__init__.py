@@ -1,0 +1,1 @@
+"""An agent of somebody else's that uses Tool Agent's tools."""

@@ -1,0 +1,89 @@
+"""Outputs that are too large for a result: they are checked, kept as files, and a reference stands for them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+from pydantic_core import to_json
+
+from engine.store.files import FileStore
+from engine.validation.schemas import issues_of
+from toolagent.contracts.calls import ErrorType, ToolError, ValidationIssue
+from toolagent.contracts.manifest import JsonSchema
+from toolagent.contracts.references import ResultReference
+
+__all__ = ["FittedOutput", "LargeResults", "OutputRefused", "misfit"]
+
+_PREVIEW_CHARACTERS = 1000
+_PIECE = 1 << 20
+
+
+class OutputRefused(Exception):
+    """The tool ran, and what it answered is no result; `error` is the answer of the call."""
+
+    def __init__(self, error: ToolError, issues: tuple[ValidationIssue, ...] = ()) -> None:
+        super().__init__(error.message)
+        self.error = error
+        self.issues = issues
+
+
+@dataclass(frozen=True, slots=True)
+class FittedOutput:
+    """What goes into the result: the output, or a ResultReference to it."""
+
+    output: JsonValue
+    is_reference: bool = False
+
+
+class LargeResults:
+    """Sizes are in bytes of JSON: up to `inline_bytes` an output stays what it is, above `max_bytes` it is refused."""
+
+    def __init__(self, files: FileStore, *, inline_bytes: int, max_bytes: int) -> None:
+        self._files = files
+        self._inline_bytes = min(inline_bytes, max_bytes)
+        self._max_bytes = max_bytes
+
+    async def fit(self, call_id: str, schema: JsonSchema, output: JsonValue) -> FittedOutput:
+        """May be repeated: the same output of the same call is the same file.
+
+        Raises OutputRefused, ContentUnavailableError, StoreUnavailableError.
+        """
+        # What is written differs from what the tool sent: `1e15` grows fourfold, and `1e999` is no number that JSON has.
+        encoded = to_json(output, inf_nan_mode="null")
+        if len(encoded) <= self._inline_bytes:
+            return FittedOutput(output)
+        if len(encoded) > self._max_bytes:
+            raise OutputRefused(_too_large(len(encoded), self._max_bytes))
+        issues = await asyncio.to_thread(issues_of, schema, output) if schema else ()
+        if issues:
+            raise OutputRefused(misfit(issues), issues)
+        file = await self._files.put(_pieces(encoded), f"{call_id}.json", "application/json", max_bytes=self._max_bytes)
+        reference = ResultReference(
+            file=f"/files/{file.file_id}",
+            file_id=file.file_id,
+            media_type=file.media_type,
+            size=file.size,
+            sha256=file.sha256,
+            # A character may have been cut in two.
+            preview=encoded[: 4 * _PREVIEW_CHARACTERS].decode("utf-8", "ignore")[:_PREVIEW_CHARACTERS],
+        )
+        return FittedOutput(reference.model_dump(mode="json"), is_reference=True)
+
+
+def misfit(issues: tuple[ValidationIssue, ...]) -> ToolError:
+    """The error of a call whose output breaks its tool's output schema."""
+    listed = "; ".join(f"{issue.path}: {issue.message}" for issue in issues[:3])
+    message = f"The tool ran, but its output does not fit its output schema: {listed}"
+    return ToolError(type=ErrorType.OUTPUT_VALIDATION_ERROR, message=message, details={"outcome": "executed"})
+
+
+def _too_large(size: int, limit: int) -> ToolError:
+    message = f"The tool's answer is {size} bytes of JSON; at most {limit} are taken (TOOL_AGENT_MAX_RESULT_BYTES)."
+    details: JsonValue = {"size": size, "limit": limit, "outcome": "executed"}
+    return ToolError(type=ErrorType.OUTPUT_VALIDATION_ERROR, message=message, details=details)
+
+
+async def _pieces(encoded: bytes) -> AsyncIterator[bytes]:
+    for at in range(0, len(encoded), _PIECE):
+        yield encoded[at : at + _PIECE]

@@ -1,0 +1,123 @@
+"""Packing the folder of a local tool, so that its versions keep their code and any host can run them."""
+
+import asyncio
+import io
+import os
+import stat
+import tarfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Protocol
+
+from toolagent.contracts.records import StoredFile
+from toolagent.core.failures import FileTooLargeError
+
+__all__ = ["ArchiveStore", "NotPackedError", "ProjectArchives", "packed"]
+
+_LEFT_OUT = frozenset({".venv", "__pycache__", ".git", "node_modules", ".pytest_cache", ".ruff_cache", ".mypy_cache"})
+_MAX_BYTES = 32 * 1_048_576
+_MAX_FILES = 5_000
+_CHUNK = 1 << 20
+
+Stamp = tuple[tuple[str, int, int, int], ...]
+
+
+class NotPackedError(ValueError):
+    """The folder cannot be packed; the text says why and what to do."""
+
+
+class ArchiveStore(Protocol):
+    """`engine.store.files.FileStore` is one."""
+
+    async def put(self, chunks: AsyncIterator[bytes], name: str, media_type: str | None = None) -> StoredFile: ...
+    async def get(self, file_id: str) -> StoredFile | None: ...
+
+
+class ProjectArchives:
+    """Packs folders and remembers what they looked like: one that did not change is not packed again."""
+
+    def __init__(self, files: ArchiveStore) -> None:
+        self._files = files
+        self._known: dict[Path, tuple[Stamp, str]] = {}
+
+    async def content_of(self, folder: Path, name: str) -> str | None:
+        """The id of a folder's archive; None when there is no such folder. Raises NotPackedError."""
+        stamp = await asyncio.to_thread(_stamp_of, folder)
+        if stamp is None:
+            return None
+        known = self._known.get(folder)
+        if known is not None and known[0] == stamp and await self._files.get(known[1]) is not None:
+            return known[1]
+        content = await asyncio.to_thread(packed, folder)
+        try:
+            file = await self._files.put(_chunks(content), f"{name.replace(':', '_')}.tar", "application/x-tar")
+        except FileTooLargeError as error:
+            raise NotPackedError(f"The folder is too large to be kept: {error}") from error
+        self._known[folder] = (stamp, file.file_id)
+        return file.file_id
+
+    async def has(self, file_id: str) -> bool:
+        return await self._files.get(file_id) is not None
+
+
+def packed(folder: Path) -> bytes:
+    """A tar of the folder that is the same wherever and whenever it is made. Blocks. Raises NotPackedError."""
+    target = io.BytesIO()
+    try:
+        with tarfile.open(fileobj=target, mode="w", format=tarfile.PAX_FORMAT) as archive:
+            for path in _files_in(folder):
+                _add(archive, path, folder)
+    except OSError as error:
+        raise NotPackedError(f"The folder cannot be read ({error.strerror}).") from error
+    return target.getvalue()
+
+
+def _add(archive: tarfile.TarFile, path: Path, folder: Path) -> None:
+    if path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
+        raise NotPackedError(f"{path.relative_to(folder)} is a link that leads out of the folder. Put a copy there.")
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        return
+    member = tarfile.TarInfo(path.relative_to(folder).as_posix())
+    # A link inside becomes the file it leads to: then unpacking needs no links.
+    content = path.read_bytes()
+    member.size = len(content)
+    member.mode = 0o755 if status.st_mode & 0o100 else 0o644
+    archive.addfile(member, io.BytesIO(content))
+
+
+def _files_in(folder: Path) -> list[Path]:
+    found: list[Path] = []
+    size = 0
+    for path in _walk(folder):
+        found.append(path)
+        size += path.lstat().st_size
+        if size > _MAX_BYTES or len(found) > _MAX_FILES:
+            limit = f"{_MAX_BYTES // 1_048_576} MiB or {_MAX_FILES} files"
+            raise NotPackedError(f"The folder holds more than {limit}. Fetch what is large when the tool runs.")
+    return sorted(found, key=lambda path: path.relative_to(folder).as_posix())
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name not in _LEFT_OUT]
+        links = [name for name in folders if (Path(place) / name).is_symlink()]
+        if links:
+            raise NotPackedError(f"{links[0]} is a link to a folder. Put the folder itself there.")
+        yield from (Path(place) / name for name in names if not name.endswith(".pyc"))
+
+
+def _stamp_of(folder: Path) -> Stamp | None:
+    if not folder.is_dir():
+        return None
+    try:
+        files = _files_in(folder)
+        found = [(path.relative_to(folder).as_posix(), path.stat()) for path in files if path.exists()]
+    except OSError as error:
+        raise NotPackedError(f"The folder cannot be read ({error.strerror}).") from error
+    return tuple((name, status.st_mtime_ns, status.st_size, status.st_mode) for name, status in found)
+
+
+async def _chunks(content: bytes) -> AsyncIterator[bytes]:
+    for at in range(0, len(content), _CHUNK):
+        yield content[at : at + _CHUNK]

@@ -1,0 +1,66 @@
+"""The catalog as files, written from the database: what came from a file comes back as it was, but for what changed since."""
+
+import asyncio
+import json
+
+from pydantic import JsonValue, TypeAdapter
+
+from engine.registry.catalog import BUILTIN_ORIGIN
+from engine.registry.formats import FORMATS
+from engine.registry.formats.state import CatalogState, Document, KeptVersion
+from engine.store.catalog_entries import CatalogEntryTable, StoredVersion
+from engine.store.catalog_files import CatalogFileTable
+from engine.store.containers import ContainerTable
+from engine.store.database import Database
+from engine.store.groups import GroupTable
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.sources import ToolSource
+
+__all__ = ["CatalogExport"]
+
+_SOURCE: TypeAdapter[ToolSource] = TypeAdapter(ToolSource)
+
+
+class CatalogExport:
+    """Built-in tools are not in it: they come with the program."""
+
+    def __init__(self, database: Database) -> None:
+        self._entries = CatalogEntryTable(database)
+        self._groups = GroupTable(database)
+        self._containers = ContainerTable(database)
+        self._files = CatalogFileTable(database)
+
+    async def documents(self) -> dict[str, Document]:
+        """By file name. Raises StoreUnavailableError."""
+        stored = await self._entries.list_stored(BUILTIN_ORIGIN)
+        groups, containers = await self._groups.list_stored(), await self._containers.list_stored()
+        files = {one.file_name: await self._files.merged(one.file_name) for one in FORMATS}
+        state = CatalogState(
+            versions=await asyncio.to_thread(lambda: tuple(map(_kept, stored))),
+            groups=tuple((group, _parsed(raw)) for group, raw in groups),
+            containers=tuple((container, _parsed(raw)) for container, raw in containers),
+            files={name: file for name, file in files.items() if file is not None},
+        )
+        return await asyncio.to_thread(_dump, state)
+
+
+def _dump(state: CatalogState) -> dict[str, Document]:
+    dumped = {one.file_name: one.dump(state) for one in FORMATS}
+    return {name: document for name, document in dumped.items() if document is not None}
+
+
+def _kept(stored: StoredVersion) -> KeptVersion:
+    sources = tuple(_SOURCE.validate_json(text) for text, _ in stored.sources)
+    is_active = stored.version == stored.active_version
+    return KeptVersion(
+        entry=ToolEntry(manifest=ToolManifest.model_validate_json(stored.manifest), sources=sources),
+        raw=_parsed(stored.raw),
+        source_raws=tuple(_parsed(raw) for _, raw in stored.sources),
+        is_active=is_active,
+        pinned=not is_active or stored.from_file != stored.version,
+    )
+
+
+def _parsed(raw: str | None) -> JsonValue:
+    return json.loads(raw) if raw is not None else None

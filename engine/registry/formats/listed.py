@@ -1,0 +1,75 @@
+"""What files with one list of entries by id have in common: `groups.json`, `containers.json`."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, JsonValue, ValidationError
+
+from engine.registry.formats.document import Parsed, cleaned, faults_of, members, misspelled_fields, read_object
+from engine.registry.formats.overlay import overlaid, written
+from engine.registry.formats.state import Document, in_order
+from engine.registry.secret_vault import SecretVault
+from engine.store.catalog_files import CatalogFile
+from toolagent.contracts.records import CatalogFault
+
+__all__ = ["dump_list", "parse_list"]
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+
+def parse_list(path: Path, vault: SecretVault, key: str, id_field: str, model: type[ModelT]) -> Parsed[ModelT]:
+    """The entries of the file. The first of two entries with one id counts."""
+    document = read_object(path)
+    items = members(document, key, path.name) if isinstance(document, dict) else document
+    if isinstance(document, CatalogFault) or isinstance(items, CatalogFault):
+        return Parsed(faults=[fault for fault in (document, items) if isinstance(fault, CatalogFault)][:1], readable=False)
+    parsed = Parsed[ModelT]()
+    envelope = cleaned({**document, key: None}, "catalog", path.name, "$", vault)
+    parsed.faults += envelope.faults
+    parsed.envelope = envelope.item if isinstance(envelope.item, dict) else {}
+    for index, item in enumerate(items):
+        where = f"$.{key}[{index}]"
+        entry_id = item.get(id_field) if isinstance(item, dict) else None
+        if isinstance(entry_id, str) and entry_id in parsed.mentioned:
+            reason = f"There is already an entry {entry_id!a} in this file."
+            parsed.faults.append(CatalogFault(file=path.name, field=f"{where}.{id_field}", reason=reason))
+            continue
+        clean = cleaned(item, str(entry_id), path.name, where, vault)
+        parsed.faults += clean.faults
+        if isinstance(entry_id, str) and clean.item is not None:
+            parsed.mentioned[entry_id] = None
+        if not clean.refused:
+            _take(parsed, model, clean.item, str(entry_id), path.name, where)
+    return parsed
+
+
+def dump_list(
+    known: Iterable[tuple[str, ModelT, JsonValue]], file: CatalogFile | None, key: str, always: frozenset[str]
+) -> Document | None:
+    """The entries as the file had them, but for what changed."""
+    entries = {entry_id: (entry, raw) for entry_id, entry, raw in known}
+    if file is None and not entries:
+        return None
+    return {**(file.envelope if file else {}), key: [_written(entry, raw, always) for _, (entry, raw) in in_order(entries, file)]}
+
+
+def _take(parsed: Parsed[ModelT], model: type[ModelT], item: JsonValue, entry_id: str, file: str, where: str) -> None:
+    try:
+        entry = model.model_validate(item)
+    except ValidationError as error:
+        parsed.faults.extend(faults_of(error, file, where))
+        return
+    parsed.faults.extend(misspelled_fields(entry, item, file, where))
+    parsed.entries[entry_id] = entry
+    parsed.raws[entry_id] = item
+
+
+def _written(entry: BaseModel, raw: JsonValue, always: frozenset[str]) -> JsonValue:
+    if not isinstance(raw, dict):
+        return written(entry, always)
+    try:
+        before = type(entry).model_validate(raw)
+    except ValidationError:  # written by another release
+        return {**raw, **written(entry, always)}
+    return overlaid(raw, before, entry)

@@ -1,0 +1,72 @@
+"""Reading all catalog files of a data folder, without touching anything but the vault."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+from engine.registry.formats import containers_json, groups_json, registry_json, sources_json, versions_json
+from engine.registry.formats.document import Parsed
+from engine.registry.secret_vault import SecretVault
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.containers import ContainerInfo
+from toolagent.contracts.manifest import ToolGroup, ToolManifest
+from toolagent.contracts.records import CatalogFault
+from toolagent.contracts.sources import ToolSource
+
+__all__ = ["CatalogReading", "read_catalog"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogReading:
+    """Each file, parsed. One that cannot be read says so, and what it said before stays."""
+
+    tools: Parsed[ToolManifest]
+    sources: Parsed[tuple[ToolSource, ...]]
+    groups: Parsed[ToolGroup]
+    containers: Parsed[ContainerInfo]
+    versions: Parsed[ToolEntry]
+    present: frozenset[str]
+
+    def faults(self) -> list[CatalogFault]:
+        return [*self.tools.faults, *self.sources.faults, *self.groups.faults, *self.containers.faults, *self.versions.faults]
+
+
+def read_catalog(data_dir: Path, vault: SecretVault) -> CatalogReading:
+    """A missing `registry.json` is a fault and everything stays as it was; beside it, a missing file is an empty one. Blocks."""
+    # Whoever names the wrong folder does not mean to remove all tools and groups.
+    has_catalog = _is_there(data_dir / registry_json.FILE_NAME)
+
+    def read(name: str, parse: Callable[[Path, SecretVault], Parsed[T]]) -> Parsed[T]:
+        return parse(data_dir / name, vault) if _is_there(data_dir / name) else Parsed(readable=has_catalog)
+
+    tools = read(registry_json.FILE_NAME, registry_json.parse)
+    reading = CatalogReading(
+        tools=tools if has_catalog else _no_catalog(data_dir),
+        sources=read(sources_json.FILE_NAME, sources_json.parse),
+        groups=read(groups_json.FILE_NAME, groups_json.parse),
+        containers=read(containers_json.FILE_NAME, containers_json.parse),
+        versions=read(versions_json.FILE_NAME, versions_json.parse),
+        present=frozenset(),
+    )
+    names = (registry_json.FILE_NAME, sources_json.FILE_NAME, groups_json.FILE_NAME, containers_json.FILE_NAME, versions_json.FILE_NAME)
+    return replace(reading, present=frozenset(name for name in names if _is_there(data_dir / name)))
+
+
+def _is_there(path: Path) -> bool:
+    """Also when it may not be looked at: then reading says why."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _no_catalog(data_dir: Path) -> Parsed[ToolManifest]:
+    missing = "This file is" if data_dir.is_dir() else "The data folder is"
+    reason = f"{missing} not there: {str(data_dir.absolute())!r}. Set TOOL_AGENT_DATA_DIR; the tools known so far stay."
+    return Parsed(faults=[CatalogFault(file=registry_json.FILE_NAME, field="$", reason=reason)], readable=False)

@@ -1,0 +1,20 @@
+"""Where a literal key that stood in a catalog file is put, so that only its name goes on."""
+
+from typing import Protocol
+
+__all__ = ["SecretRefusedError", "SecretVault"]
+
+
+class SecretRefusedError(ValueError):
+    """The key cannot be kept; the text says why, without the key."""
+
+
+class SecretVault(Protocol):
+    """`workers.secrets.SecretSource` is one."""
+
+    def keep(self, name: str, value: str) -> str:
+        """Keep a value under this name, or one like it when that is taken by another value. Returns the name.
+
+        The same name and value give the same answer again. Raises SecretRefusedError.
+        """
+        ...

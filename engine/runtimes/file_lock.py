@@ -1,0 +1,28 @@
+"""One at a time, over all processes of this machine."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+__all__ = ["locked"]
+
+_LOOK_S = 0.05
+
+
+@asynccontextmanager
+async def locked(path: Path) -> AsyncGenerator[None, None]:
+    """Hold a file lock against other tasks and other processes, without a thread that waits."""
+    lock = FileLock(path, thread_local=False)
+    while True:
+        try:
+            lock.acquire(blocking=False)
+            break
+        except Timeout:
+            await asyncio.sleep(_LOOK_S)
+    try:
+        yield
+    finally:
+        lock.release()

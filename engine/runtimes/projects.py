@@ -1,0 +1,136 @@
+"""The projects of local tools, unpacked once from the archives they are kept in."""
+
+import asyncio
+import os
+import re
+import secrets
+import shutil
+import tarfile
+from collections.abc import Collection
+from pathlib import Path
+from typing import Protocol
+
+from engine.runtimes.failures import StartFailed
+from engine.runtimes.file_lock import locked
+from engine.runtimes.runtime import Progress
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.identifiers import FILE_ID_PATTERN
+from toolagent.core.failures import ContentMissingError, StoreUnavailableError
+
+__all__ = ["Archives", "Projects", "UnsafeArchiveError"]
+
+_PART = ".part"
+_MAX_BYTES = 256 * 1_048_576
+_MAX_MEMBERS = 20_000
+_READ_ONLY = 0o555
+_OWN_ALL = 0o700
+
+
+class UnsafeArchiveError(ValueError):
+    """The archive is damaged, or holds what must not be unpacked."""
+
+
+class Archives(Protocol):
+    """Where archives come from."""
+
+    async def fetch(self, content: str, folder: Path) -> Path:
+        """A copy of that archive, checked against its hash, in the folder. Raises ContentMissingError, StoreUnavailableError, OSError."""
+        ...
+
+
+class Projects:
+    """Projects under `folder`, each named by the id of its archive; what is there under its name is whole and is never changed."""
+
+    def __init__(self, folder: Path, archives: Archives) -> None:
+        self._folder, self._archives = folder, archives
+
+    async def folder_of(self, content: str, tool_id: str, progress: Progress) -> Path:
+        """Raises StartFailed: `dependency_error` when the archive is missing or damaged, `unavailable` when it cannot be had now."""
+        if not re.fullmatch(FILE_ID_PATTERN, content):
+            raise StartFailed(ErrorType.SECURITY_ERROR, f"{content!r} of the tool {tool_id!r} is no file id.", {"content": content})
+        target = self._folder / content
+        if await asyncio.to_thread(target.is_dir):
+            return target
+        progress(f"fetching the project of {tool_id}")
+        try:
+            await asyncio.to_thread(self._folder.mkdir, parents=True, exist_ok=True)
+            async with locked(self._folder / f"{content}.lock"):
+                if not await asyncio.to_thread(target.is_dir):
+                    await self._unpack(content, target)
+        except ContentMissingError as error:
+            raise _unusable(tool_id, content, "is not in the content store, or its bytes are not those that were put there") from error
+        except UnsafeArchiveError as error:
+            raise _unusable(tool_id, content, f"cannot be unpacked: {error}") from error
+        except (StoreUnavailableError, OSError) as error:
+            message = f"The project of {tool_id!r}, archive {content}, cannot be had now: {error}"
+            raise StartFailed(ErrorType.UNAVAILABLE, message, {"content": content}) from error
+        return target
+
+    async def sweep(self, wanted: Collection[str]) -> tuple[str, ...]:
+        """Remove what was left half unpacked, and the projects of all other archives than these. Only while none of them runs."""
+        return await asyncio.to_thread(self._sweep, frozenset(wanted))
+
+    async def _unpack(self, content: str, target: Path) -> None:
+        # Beside its place, so that a name is only ever seen with everything under it.
+        part = self._folder / f"{content}.{secrets.token_hex(4)}{_PART}"
+        try:
+            await asyncio.to_thread(part.mkdir)
+            archive = await self._archives.fetch(content, part)
+            await asyncio.to_thread(_extract, archive, part / "project")
+            await asyncio.to_thread((part / "project").rename, target)
+        finally:
+            await asyncio.to_thread(_remove, part)
+
+    def _sweep(self, wanted: frozenset[str]) -> tuple[str, ...]:
+        if not self._folder.is_dir():
+            return ()
+        gone = [path for path in self._folder.iterdir() if path.stem not in wanted]  # a part has no id for a stem
+        for path in gone:
+            if path.is_dir():
+                _remove(path)
+            else:
+                path.unlink(missing_ok=True)
+        return tuple(sorted(path.name for path in gone))
+
+
+def _unusable(tool_id: str, content: str, why: str) -> StartFailed:
+    message = f"The archive {content} of the tool {tool_id!r} {why}. Import the tool again from a data folder that has it."
+    return StartFailed(ErrorType.DEPENDENCY_ERROR, message, {"content": content})
+
+
+def _extract(archive: Path, target: Path) -> None:
+    """Raises UnsafeArchiveError."""
+    target.mkdir()
+    try:
+        with tarfile.open(archive, "r:") as tar:
+            _insist_on_bounds(tar)
+            tar.extractall(target, filter="data")
+    except tarfile.TarError as error:
+        raise UnsafeArchiveError(str(error)) from error
+    _make_read_only(target)
+
+
+def _insist_on_bounds(tar: tarfile.TarFile) -> None:
+    size = 0
+    for number, member in enumerate(tar, 1):
+        size += member.size
+        if number > _MAX_MEMBERS or size > _MAX_BYTES:
+            raise UnsafeArchiveError(f"it holds more than {_MAX_MEMBERS} files or {_MAX_BYTES} bytes")
+        if not (member.isreg() or member.isdir()):
+            raise UnsafeArchiveError(f"{member.name!r} is neither a file nor a folder")
+
+
+def _make_read_only(folder: Path) -> None:
+    """All calls of all versions with this archive share it. The folder itself is still to be moved."""
+    for inside, folders, files in os.walk(folder):
+        for name in files:
+            path = Path(inside, name)
+            path.chmod(path.stat().st_mode & _READ_ONLY)
+        for name in folders:
+            Path(inside, name).chmod(_READ_ONLY)
+
+
+def _remove(folder: Path) -> None:
+    for inside, _, _ in os.walk(folder):
+        Path(inside).chmod(_OWN_ALL)
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,235 @@
+"""Bringing many catalog entries into the tables of tools at once, without undoing what was decided since their last import."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from pydantic import JsonValue
+from sqlalchemy import Row, func, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from engine.store.clock import now, timestamp
+from engine.store.database import Database
+from engine.store.tables import events, sources, tool_versions, tools
+from engine.store.upserts import insert_new, upsert_all
+from engine.store.version_rows import NewVersion, tool_event, write_versions
+from toolagent.contracts.manifest import ToolManifest, ToolStatus
+from toolagent.contracts.records import EventType
+
+__all__ = ["CatalogEntry", "CatalogEntryTable", "StoredVersion"]
+
+_AT_ONCE = 500
+"""Entries a transaction: SQLite has one writer, and calls are waiting for it."""
+
+_IMPORT_LOCK = 0x746F6F6C
+"""PostgreSQL's name for it: hosts that start together write one after the other, never into each other's rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogEntry:
+    """A version as a file has it; `mark` changes when anything about it changed."""
+
+    version: NewVersion
+    mark: str
+
+    @property
+    def imported(self) -> str:
+        return f"{self.mark}@{self.version.entry.manifest.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVersion:
+    """A version as it is in the tables: JSON text. `from_file`: the version that its catalog file has of this tool."""
+
+    tool_id: str
+    version: str
+    active_version: str
+    from_file: str | None
+    manifest: str
+    raw: str | None
+    sources: tuple[tuple[str, str | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    active_version: str
+    category: str
+    imported: str | None
+    removed: bool
+    versions: dict[str, tuple[str, str | None]]
+
+
+class CatalogEntryTable:
+    """Reads and writes tools as their files see them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def bring_in(self, entries: Sequence[CatalogEntry], origin: str) -> None:
+        """Write the entries that changed since they were last imported, and make new versions the active ones.
+
+        A removed tool stays away until its entry has another version. A change that leaves the version as it was leaves alone which
+        one is active, and whether it may be called, unless the file says something new about that.
+        """
+        for some in _batches(entries):
+            async with self._database.write() as connection:
+                await _alone(connection)
+                known = await _known(connection, [entry.version.entry.manifest.tool_id for entry in some])
+                await _write(connection, [(entry, known.get(entry.version.entry.manifest.tool_id)) for entry in some], origin)
+
+    async def bring_in_versions(self, entries: Sequence[CatalogEntry]) -> None:
+        """Write versions beside the active ones, where the file says something new of them."""
+        for some in _batches(entries):
+            async with self._database.write() as connection:
+                await _alone(connection)
+                known = await _known(connection, [entry.version.entry.manifest.tool_id for entry in some])
+                said_of = await _raws_of_sources(connection, list(known))
+                new = [entry.version for entry in some if _is_news(entry.version, known, said_of)]
+                await write_versions(connection, new)
+                said: list[dict[str, object]] = []
+                for one in new:
+                    manifest = one.entry.manifest
+                    said.append(tool_event(manifest.tool_id, EventType.TOOL_UPDATED, {"version": manifest.version, "active": False}))
+                await insert_new(connection, events, said)
+
+    async def content_of(self) -> dict[tuple[str, str, str], str]:
+        """The archives of local sources by tool, version and folder."""
+        query = select(sources.c.tool_id, sources.c.version, sources.c.source).where(sources.c.source.like('%"content":"%'))
+        async with self._database.read() as connection:
+            rows = (await connection.execute(query)).all()
+        found = [(tool_id, version, cast("dict[str, str]", json.loads(text))) for tool_id, version, text in rows]
+        return {(tool_id, version, source["host_dir"]): source["content"] for tool_id, version, source in found if source.get("content")}
+
+    async def list_stored(self, without_origin: str) -> tuple[StoredVersion, ...]:
+        """Every version of every tool that is there, by id."""
+        columns = (tools.c.tool_id, tools.c.active_version, tools.c.imported, tool_versions.c.version, tool_versions.c.manifest)
+        query = (
+            select(*columns, tool_versions.c.raw)
+            .join(tool_versions, tool_versions.c.tool_id == tools.c.tool_id)
+            .where(tools.c.removed_at.is_(None), tools.c.origin != without_origin)
+            .order_by(tools.c.tool_id, tool_versions.c.created_at, tool_versions.c.version)
+        )
+        by_position = select(sources).order_by(sources.c.tool_id, sources.c.version, sources.c.position)
+        async with self._database.read() as connection:
+            rows = (await connection.execute(query)).all()
+            places = (await connection.execute(by_position)).mappings().all()
+        found: dict[tuple[str, str], list[tuple[str, str | None]]] = {}
+        for place in places:
+            found.setdefault((place["tool_id"], place["version"]), []).append((place["source"], place["raw"]))
+        return tuple(
+            StoredVersion(tool_id, version, active, _version_in(imported), manifest, raw, tuple(found.get((tool_id, version), ())))
+            for tool_id, active, imported, version, manifest, raw in rows
+        )
+
+
+def _batches(entries: Sequence[CatalogEntry]) -> Iterator[Sequence[CatalogEntry]]:
+    for at in range(0, len(entries), _AT_ONCE):
+        yield entries[at : at + _AT_ONCE]
+
+
+async def _alone(connection: AsyncConnection) -> None:
+    if connection.dialect.name == "postgresql":
+        await connection.execute(select(func.pg_advisory_xact_lock(_IMPORT_LOCK)))
+
+
+async def _known(connection: AsyncConnection, tool_ids: Sequence[str]) -> dict[str, _Known]:
+    columns = (tools.c.tool_id, tools.c.active_version, tools.c.category, tools.c.imported, tools.c.removed_at)
+    rows = (await connection.execute(select(*columns).where(tools.c.tool_id.in_(tool_ids)))).all()
+    found = {row[0]: _Known(row[1], row[2], row[3], row[4] is not None, {}) for row in rows}
+    written = select(tool_versions.c.tool_id, tool_versions.c.version, tool_versions.c.manifest, tool_versions.c.raw)
+    versions: Sequence[Row[str, str, str, str | None]] = (
+        await connection.execute(written.where(tool_versions.c.tool_id.in_(tool_ids)))
+    ).all()
+    for tool_id, version, manifest, raw in versions:
+        if tool_id in found:
+            found[tool_id].versions[version] = (manifest, raw)
+    return found
+
+
+async def _write(connection: AsyncConnection, pairs: Sequence[tuple[CatalogEntry, _Known | None]], origin: str) -> None:
+    changed = [(entry, known) for entry, known in pairs if not _is_settled(entry, known)]
+    moment = timestamp(now())
+    rows: list[dict[str, object]] = []
+    said: list[dict[str, object]] = []
+    for entry, known in changed:
+        manifest = entry.version.entry.manifest
+        stays = known is not None and _same_version(entry, known)
+        rows.append(
+            {
+                "tool_id": manifest.tool_id,
+                "active_version": known.active_version if known and stays else manifest.version,
+                "category": known.category if known and stays and known.active_version != manifest.version else manifest.category,
+                "origin": origin,
+                "imported": entry.imported,
+                "removed_at": None,
+                "updated_at": moment,
+            }
+        )
+        if not _is_first_mark(entry, known):
+            kind = EventType.TOOL_ADDED if known is None or known.removed else EventType.TOOL_UPDATED
+            said.append(tool_event(manifest.tool_id, kind, {"version": manifest.version, "origin": origin}))
+    await upsert_all(connection, tools, rows)
+    await write_versions(connection, [_with_kept_status(entry, known) for entry, known in changed])
+    await insert_new(connection, events, said)
+
+
+def _is_settled(entry: CatalogEntry, known: _Known | None) -> bool:
+    if known is None:
+        return False
+    if known.removed:
+        return known.active_version == entry.version.entry.manifest.version
+    return known.imported == entry.imported
+
+
+def _same_version(entry: CatalogEntry, known: _Known) -> bool:
+    """Whether the file had this version already when it was last imported."""
+    return not known.removed and _version_in(known.imported) == entry.version.entry.manifest.version
+
+
+def _is_first_mark(entry: CatalogEntry, known: _Known | None) -> bool:
+    """A tool from before there were marks, which the file describes as it is."""
+    if known is None or known.removed or known.imported is not None:
+        return False
+    manifest, _ = known.versions.get(entry.version.entry.manifest.version, ("", None))
+    return manifest == entry.version.entry.manifest.model_dump_json(by_alias=True)
+
+
+def _with_kept_status(entry: CatalogEntry, known: _Known | None) -> NewVersion:
+    """Somebody's decision about a version outlives a change of its entry in which the status is what it was."""
+    version = entry.version
+    manifest = version.entry.manifest
+    if known is None or not _same_version(entry, known) or manifest.version not in known.versions:
+        return version
+    text, raw = known.versions[manifest.version]
+    if raw is None or _status_in(raw) != _status_in(version.raw):
+        return version
+    kept = manifest.model_copy(update={"status": ToolManifest.model_validate_json(text).status})
+    return replace(version, entry=version.entry.model_copy(update={"manifest": kept}))
+
+
+async def _raws_of_sources(connection: AsyncConnection, tool_ids: Sequence[str]) -> dict[tuple[str, str], tuple[str | None, ...]]:
+    query = select(sources.c.tool_id, sources.c.version, sources.c.raw).where(sources.c.tool_id.in_(tool_ids))
+    found: dict[tuple[str, str], tuple[str | None, ...]] = {}
+    for tool_id, version, raw in (await connection.execute(query.order_by(sources.c.position))).all():
+        found[tool_id, version] = (*found.get((tool_id, version), ()), raw)
+    return found
+
+
+def _is_news(version: NewVersion, tools_there: dict[str, _Known], said_of: dict[tuple[str, str], tuple[str | None, ...]]) -> bool:
+    """A version whose tool is not there has nothing to stand beside."""
+    manifest = version.entry.manifest
+    known = tools_there.get(manifest.tool_id)
+    if known is None or known.removed:
+        return False
+    stored = known.versions.get(manifest.version)
+    return stored is None or stored[1] != version.raw or said_of.get((manifest.tool_id, manifest.version), ()) != version.source_raws
+
+
+def _status_in(raw: str | None) -> JsonValue:
+    document: JsonValue = json.loads(raw) if raw else None
+    return document.get("status", ToolStatus.ACTIVE.value) if isinstance(document, dict) else None
+
+
+def _version_in(imported: str | None) -> str | None:
+    return imported.partition("@")[2] if imported else None

@@ -1,0 +1,51 @@
+"""The table `catalog_files`: what the files of each host's data folder held beside their entries, and the order of these."""
+
+import json
+from dataclasses import dataclass, field
+from typing import cast
+
+from pydantic import JsonValue
+from sqlalchemy import select
+
+from engine.store.database import Database
+from engine.store.tables import catalog_files
+from engine.store.upserts import upsert
+
+__all__ = ["CatalogFile", "CatalogFileTable"]
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogFile:
+    """`envelope` is the document without its entries, `entry_ids` are these, in the file's order."""
+
+    envelope: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    entry_ids: tuple[str, ...] = ()
+
+
+class CatalogFileTable:
+    """`catalog` says whose data folder a file lies in: hosts on one database may have different ones."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def save(self, catalog: str, file: str, content: CatalogFile) -> None:
+        row = {"catalog": catalog, "file": file, "envelope": json.dumps(content.envelope), "entry_ids": json.dumps(content.entry_ids)}
+        async with self._database.write() as connection:
+            await upsert(connection, catalog_files, row)
+
+    async def of_file(self, file: str) -> dict[str, CatalogFile]:
+        """By catalog, those that have this file."""
+        query = select(catalog_files.c.catalog, catalog_files.c.envelope, catalog_files.c.entry_ids).where(catalog_files.c.file == file)
+        async with self._database.read() as connection:
+            rows = (await connection.execute(query.order_by(catalog_files.c.catalog))).all()
+        return {catalog: CatalogFile(json.loads(envelope), tuple(cast("list[str]", json.loads(ids)))) for catalog, envelope, ids in rows}
+
+    async def merged(self, file: str) -> CatalogFile | None:
+        """What all catalogs together say of a file, the first one before others; None when none has it."""
+        found = (await self.of_file(file)).values()
+        if not found:
+            return None
+        envelope: dict[str, JsonValue] = {}
+        for one in found:
+            envelope = envelope or one.envelope
+        return CatalogFile(envelope, tuple(dict.fromkeys(entry for one in found for entry in one.entry_ids)))

@@ -1,0 +1,45 @@
+"""The table `containers`: the containers of tools."""
+
+from collections.abc import Collection, Sequence
+
+from sqlalchemy import bindparam, delete, select
+
+from engine.store.database import Database
+from engine.store.tables import containers
+from engine.store.upserts import upsert_all
+from toolagent.contracts.containers import ContainerInfo
+
+__all__ = ["ContainerTable"]
+
+_ONE = delete(containers).where(containers.c.container_id == bindparam("of_container"))
+
+
+class ContainerTable:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def list_all(self) -> tuple[ContainerInfo, ...]:
+        return tuple(container for container, _ in await self.list_stored())
+
+    async def list_stored(self) -> tuple[tuple[ContainerInfo, str | None], ...]:
+        """Each with its entry in the file, as JSON text, if it came from one."""
+        async with self._database.read() as connection:
+            rows = (await connection.execute(select(containers.c.document, containers.c.raw).order_by(containers.c.container_id))).all()
+        return tuple((ContainerInfo.model_validate_json(document), raw) for document, raw in rows)
+
+    async def bring_in(self, new: Sequence[tuple[ContainerInfo, str]], gone: Collection[str]) -> None:
+        """Write these, each with its entry in the file, and forget those."""
+        rows = [
+            {
+                "container_id": container.container_id,
+                "tool_id": container.tool_id,
+                "status": container.status.value,
+                "document": container.model_dump_json(),
+                "raw": raw,
+            }
+            for container, raw in new
+        ]
+        async with self._database.write() as connection:
+            if gone:
+                await connection.execute(_ONE, [{"of_container": container_id} for container_id in gone])
+            await upsert_all(connection, containers, rows)

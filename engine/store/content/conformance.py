@@ -1,0 +1,115 @@
+"""What every store of bytes has to keep, shown by doing it: run over the registry of stores by a test."""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from engine.store.content.incoming import incoming
+from engine.store.content.store import ContentStore
+from toolagent.core.failures import ContentMissingError
+
+__all__ = ["CHECKS", "ContentFailure", "check_content_store"]
+
+# Over the chunks and parts of every backend, and no multiple of them.
+_LARGE = bytes(range(256)) * 70_001
+_ABSENT = hashlib.sha256(b"nobody put this").hexdigest()
+
+
+class ContentFailure(AssertionError):
+    """A store does not keep what the protocol says."""
+
+
+async def check_content_store(store: ContentStore, folder: Path) -> None:
+    """Try everything the protocol promises; `folder` is for what comes in. Raises ContentFailure with the name of the check."""
+    for name, check in CHECKS.items():
+        try:
+            await check(store, folder)
+        except AssertionError as error:
+            raise ContentFailure(f"{name}: {error}") from error
+
+
+async def _gives_back_what_was_put(store: ContentStore, folder: Path) -> None:
+    for content in (b"", b"x", b"small", _LARGE):
+        sha256 = await _put(store, folder, content)
+        _insist(await store.size(sha256) == len(content), "the size is another")
+        _insist(await _read(store, sha256) == content, "the bytes are others")
+
+
+async def _reads_any_range(store: ContentStore, folder: Path) -> None:
+    sha256, size = await _put(store, folder, _LARGE), len(_LARGE)
+    for start, length in ((0, 1), (0, 0), (size - 1, 1), (size - 1, 100), (size, 10), (524_287, 2), (1_000_000, 9_000_000), (5, None)):
+        expected = _LARGE[start:] if length is None else _LARGE[start : start + length]
+        _insist(await _read(store, sha256, start, length) == expected, f"the range of {length} from {start} is another")
+
+
+async def _is_left_by_a_reader_at_any_time(store: ContentStore, folder: Path) -> None:
+    sha256 = await _put(store, folder, _LARGE)
+    reader = store.read(sha256)
+    _insist(_LARGE.startswith(await anext(reader)), "the first piece is another")
+    await reader.aclose()
+
+
+async def _keeps_equal_bytes_once(store: ContentStore, folder: Path) -> None:
+    await asyncio.gather(*(_put(store, folder, b"equal") for _ in range(5)))
+    sha256 = hashlib.sha256(b"equal").hexdigest()
+    _insist([entry.sha256 async for entry in store.entries()].count(sha256) == 1, "it is listed more than once")
+    _insist(await _read(store, sha256) == b"equal", "the bytes are others")
+
+
+async def _lists_with_the_time(store: ContentStore, folder: Path) -> None:
+    sha256 = await _put(store, folder, b"listed")
+    entry = {entry.sha256: entry async for entry in store.entries()}[sha256]
+    _insist(abs(datetime.now(UTC) - entry.stored_at) < timedelta(hours=2), f"the time is {entry.stored_at}")
+
+
+async def _forgets_what_is_deleted(store: ContentStore, folder: Path) -> None:
+    sha256 = await _put(store, folder, b"deleted")
+    await store.delete(sha256)
+    await store.delete(sha256)
+    _insist(await store.size(sha256) is None, "it is still there")
+    _insist(sha256 not in [entry.sha256 async for entry in store.entries()], "it is still listed")
+    await _put(store, folder, b"deleted")
+    _insist(await _read(store, sha256) == b"deleted", "it cannot be put again")
+
+
+async def _says_that_it_has_not_got_it(store: ContentStore, folder: Path) -> None:  # noqa: ARG001 - one form for all checks
+    _insist(await store.size(_ABSENT) is None, "it has a size")
+    await store.delete(_ABSENT)
+    try:
+        await _read(store, _ABSENT)
+    except ContentMissingError:
+        return
+    raise ContentFailure("reading what is not there raises nothing")
+
+
+CHECKS: Mapping[str, Callable[[ContentStore, Path], Awaitable[None]]] = {
+    "gives back what was put": _gives_back_what_was_put,
+    "reads any range": _reads_any_range,
+    "is left by a reader at any time": _is_left_by_a_reader_at_any_time,
+    "keeps equal bytes once": _keeps_equal_bytes_once,
+    "lists with the time": _lists_with_the_time,
+    "forgets what is deleted": _forgets_what_is_deleted,
+    "says that it has not got it": _says_that_it_has_not_got_it,
+}
+
+
+async def _put(store: ContentStore, folder: Path, content: bytes) -> str:
+    async with incoming(folder, _pieces(content), len(content)) as arrived:
+        await store.put(arrived)
+        return arrived.sha256
+
+
+async def _read(store: ContentStore, sha256: str, start: int = 0, length: int | None = None) -> bytes:
+    return b"".join([chunk async for chunk in store.read(sha256, start, length)])
+
+
+async def _pieces(content: bytes) -> AsyncIterator[bytes]:
+    for at in range(0, len(content), 1 << 20):
+        yield content[at : at + (1 << 20)]
+
+
+def _insist(holds: bool, words: str) -> None:
+    if not holds:
+        raise ContentFailure(words)

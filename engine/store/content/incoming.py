@@ -1,0 +1,80 @@
+"""Bytes on their way in: gathered in a file of this machine, so that their hash is known before they are stored."""
+
+import asyncio
+import hashlib
+import os
+import tempfile
+import time
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from engine.store.content.faults import named_disk_faults
+from toolagent.core.failures import FileTooLargeError
+
+__all__ = ["STALE_S", "Incoming", "incoming", "remove_stale"]
+
+STALE_S = 3600.0
+"""Nobody writes to a file on its way in who has not done so for this long."""
+
+_PREFIX = ".incoming-"
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """`path` is read by whoever stores it, and stays. `size` is in bytes."""
+
+    path: Path
+    sha256: str
+    size: int
+
+
+@asynccontextmanager
+async def incoming(folder: Path, chunks: AsyncIterator[bytes], max_bytes: int) -> AsyncGenerator[Incoming]:
+    """The bytes of the stream while the block lasts. Raises FileTooLargeError, StoreFullError, ContentUnavailableError."""
+    with named_disk_faults(folder):
+        await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
+        descriptor, name = await asyncio.to_thread(tempfile.mkstemp, dir=folder, prefix=_PREFIX)
+    path = Path(name)
+    try:
+        yield await _gather(descriptor, path, chunks, max_bytes)
+    finally:
+        await asyncio.to_thread(path.unlink, missing_ok=True)
+
+
+async def _gather(descriptor: int, path: Path, chunks: AsyncIterator[bytes], max_bytes: int) -> Incoming:
+    digest, size = hashlib.sha256(), 0
+    # Unbuffered: what does not fit any more is to fail where it is written, not when the file is closed.
+    with os.fdopen(descriptor, "wb", buffering=0) as target:
+        async for chunk in chunks:
+            size += len(chunk)
+            if size > max_bytes:
+                raise FileTooLargeError(max_bytes)
+            digest.update(chunk)
+            with named_disk_faults(path.parent):
+                await asyncio.to_thread(_write, target, chunk)
+        with named_disk_faults(path.parent):
+            await asyncio.to_thread(os.fsync, target.fileno())
+    return Incoming(path, digest.hexdigest(), size)
+
+
+def _write(target: BinaryIO, chunk: bytes) -> None:
+    """A raw file may take less than it is given."""
+    rest = memoryview(chunk)
+    while rest:
+        rest = rest[target.write(rest) :]
+
+
+def remove_stale(folder: Path, older_than_s: float = STALE_S) -> int:
+    """Remove what processes that died left on its way in; how many files. Blocks."""
+    removed = 0
+    for path in folder.glob(f"{_PREFIX}*"):
+        try:
+            if path.stat().st_mtime < time.time() - older_than_s:
+                path.unlink()
+                removed += 1
+        except FileNotFoundError:  # it has just come in
+            continue
+    return removed

@@ -1,0 +1,45 @@
+"""What every store of bytes has to be able to do."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from engine.store.content.incoming import Incoming
+
+__all__ = ["ContentEntry", "ContentStore"]
+
+
+@dataclass(frozen=True, slots=True)
+class ContentEntry:
+    """Bytes that are there. `stored_at` is by the clock of whoever stores them."""
+
+    sha256: str
+    stored_at: datetime
+
+
+class ContentStore(Protocol):
+    """Bytes under their SHA-256 in hex: all of them or none, never changed.
+
+    Everything raises ContentUnavailableError (StoreUnavailableError when it is the database that is away).
+    """
+
+    async def put(self, content: Incoming) -> None:
+        """Keep the bytes; nothing else happens when they are there. Raises StoreFullError, and then nothing is left of them."""
+        ...
+
+    def read(self, sha256: str, start: int = 0, length: int | None = None) -> AsyncGenerator[bytes]:
+        """A range piece by piece, to the end without a length. Raises ContentMissingError. To be closed with `aclose`."""
+        ...
+
+    async def size(self, sha256: str) -> int | None:
+        """In bytes; None when they are not there."""
+        ...
+
+    async def delete(self, sha256: str) -> None:
+        """Not an error when they are not there."""
+        ...
+
+    def entries(self) -> AsyncGenerator[ContentEntry]:
+        """All that is there, in no order; what comes or goes meanwhile may be missed."""
+        ...

@@ -1,0 +1,84 @@
+"""The table `content_removals`: which bytes are being removed now, so that they are not lost to whoever puts them in meanwhile.
+
+Who stores writes its row in `files` first and looks here next; who removes writes here first and looks for a row next. Whatever the order,
+one of them sees the other: either the bytes are left alone, or whoever stores waits and looks whether they are still there.
+"""
+
+import asyncio
+import secrets
+import time
+
+from sqlalchemy import delete, select
+
+from engine.store.content.store import ContentStore
+from engine.store.database import Database
+from engine.store.tables import content_removals, files
+from engine.store.upserts import insert_for
+from toolagent.core.failures import ContentUnavailableError
+
+__all__ = ["ContentRemovals"]
+
+_REMOVE_S = 30.0
+_PAUSE_S = 0.1
+
+
+class ContentRemovals:
+    """`patience_s`: whoever removes has ended or died after so many seconds; more than a removal may take."""
+
+    def __init__(self, database: Database, patience_s: float = 2 * _REMOVE_S) -> None:
+        self._database = database
+        self._patience_s = patience_s
+
+    async def remove(self, content: ContentStore, sha256: str) -> bool:
+        """Remove the bytes, if no file has them. False when one has, or somebody else is at it.
+
+        Raises ContentUnavailableError, StoreUnavailableError: it is not known then what happened, and the mark stays until it is outlasted.
+        """
+        token = secrets.token_hex(16)
+        if not await self._begin(sha256, token):
+            return False
+        try:
+            async with asyncio.timeout(_REMOVE_S):
+                is_free = not await self._is_named(sha256)
+                if is_free:
+                    await content.delete(sha256)
+        except TimeoutError as error:
+            raise ContentUnavailableError(f"Removing a file took longer than {_REMOVE_S:g} s.") from error
+        await self._end(sha256, token)
+        return is_free
+
+    async def outlast(self, sha256: str) -> None:
+        """Returns when nobody is removing these bytes (any more)."""
+        token, patience_until = await self._token(sha256), time.monotonic() + self._patience_s
+        while token is not None:
+            if time.monotonic() >= patience_until:
+                await self._end(sha256, token)
+            else:
+                await asyncio.sleep(_PAUSE_S)
+            now = await self._token(sha256)
+            if now != token:
+                token, patience_until = now, time.monotonic() + self._patience_s
+
+    async def unfinished(self) -> tuple[str, ...]:
+        """The hashes of what is being removed, by sweeps that run or have died."""
+        async with self._database.read() as connection:
+            return tuple((await connection.execute(select(content_removals.c.sha256))).scalars())
+
+    async def _begin(self, sha256: str, token: str) -> bool:
+        async with self._database.write() as connection:
+            statement = insert_for(connection, content_removals).values(sha256=sha256, token=token)
+            return (await connection.execute(statement.on_conflict_do_nothing())).rowcount == 1
+
+    async def _end(self, sha256: str, token: str) -> None:
+        mine = (content_removals.c.sha256 == sha256, content_removals.c.token == token)
+        async with self._database.write() as connection:
+            await connection.execute(delete(content_removals).where(*mine))
+
+    async def _token(self, sha256: str) -> str | None:
+        async with self._database.read() as connection:
+            statement = select(content_removals.c.token).where(content_removals.c.sha256 == sha256)
+            return (await connection.execute(statement)).scalar_one_or_none()
+
+    async def _is_named(self, sha256: str) -> bool:
+        async with self._database.read() as connection:
+            return (await connection.execute(select(files.c.file_id).where(files.c.sha256 == sha256).limit(1))).first() is not None

@@ -1,0 +1,89 @@
+"""Removing files that nothing needs any more. Several hosts may sweep at once.
+
+A file that nobody used for the retention and nothing refers to loses its row, and then its bytes, where no other file has the same.
+A running call's files were used when it was admitted, less than the retention ago: that is why this has a minimum.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from sqlalchemy import ColumnElement, delete, exists, select
+
+from engine.store.clock import now, timestamp
+from engine.store.content.incoming import remove_stale
+from engine.store.content.store import ContentStore
+from engine.store.content_removals import ContentRemovals
+from engine.store.database import Database
+from engine.store.tables import file_references, files
+
+__all__ = ["Swept", "sweep_files"]
+
+_PAGE = 500
+_UNNAMED_AGE = timedelta(hours=2)
+"""Bytes come in a moment before the row that names them; clocks may be an hour apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """How much was removed: files, the bytes of files, and what never came in as a whole."""
+
+    files: int = 0
+    contents: int = 0
+    incoming: int = 0
+
+
+async def sweep_files(
+    database: Database, content: ContentStore, spool: Path, retention: timedelta, removals: ContentRemovals | None = None
+) -> Swept:
+    """Remove what is older than the retention. `spool` is where this host gathers what comes in.
+
+    May be stopped or die at any point: the next sweep goes on. Raises ContentUnavailableError, StoreUnavailableError.
+    """
+    removals = removals or ContentRemovals(database)
+    # What a sweep that died had begun is found again below, once its marks are gone.
+    await asyncio.gather(*(removals.outlast(sha256) for sha256 in (await removals.unfinished())[:_PAGE]))
+    removed, contents = 0, 0
+    async for page in _expired(database, timestamp(now() - retention)):
+        removed += len(page)
+        contents += sum([await removals.remove(content, sha256) for sha256 in dict.fromkeys(page)])
+    async for sha256 in _unnamed(database, content):
+        contents += await removals.remove(content, sha256)
+    return Swept(removed, contents, await asyncio.to_thread(remove_stale, spool))
+
+
+async def _expired(database: Database, before: str) -> AsyncIterator[Sequence[str]]:
+    """Remove the rows page by page, and yield the hashes of their bytes. A call that uses one at this moment wins, or finds it gone."""
+    unused: tuple[ColumnElement[bool], ...] = (files.c.used_at < before, ~exists().where(file_references.c.file_id == files.c.file_id))
+    while True:
+        page = select(files.c.file_id).where(*unused).order_by(files.c.used_at).limit(_PAGE)
+        async with database.read() as connection:
+            chosen = (await connection.execute(page)).scalars().all()
+        if not chosen:
+            return
+        async with database.write() as connection:
+            statement = delete(files).where(files.c.file_id.in_(chosen), *unused).returning(files.c.sha256)
+            gone = (await connection.execute(statement)).scalars().all()
+        yield gone
+
+
+async def _unnamed(database: Database, content: ContentStore) -> AsyncIterator[str]:
+    """Bytes that have been there for a while and belong to no file: left by who died between storing them and naming them."""
+    before, page = now() - _UNNAMED_AGE, list[str]()
+    async for entry in content.entries():
+        if entry.stored_at < before:
+            page.append(entry.sha256)
+        if len(page) == _PAGE:
+            for sha256 in await _without_file(database, page):
+                yield sha256
+            page = []
+    for sha256 in await _without_file(database, page):
+        yield sha256
+
+
+async def _without_file(database: Database, hashes: Sequence[str]) -> list[str]:
+    async with database.read() as connection:
+        named = (await connection.execute(select(files.c.sha256).where(files.c.sha256.in_(hashes)))).scalars().all()
+    return sorted(set(hashes).difference(named))

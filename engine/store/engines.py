@@ -1,0 +1,176 @@
+"""How connections to either database are made, kept and looked at before they are used."""
+
+import re
+import sqlite3
+import time
+from collections.abc import Sequence
+from typing import Any, cast
+
+import asyncpg
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import URL, ExceptionContext, make_url
+from sqlalchemy.engine.interfaces import DBAPIConnection, Dialect
+from sqlalchemy.exc import ArgumentError, DisconnectionError
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.pool import ConnectionPoolEntry, NullPool
+
+from engine.store.outages import is_out_of_step, outage_of
+
+__all__ = ["WRITES", "UnknownUrlError", "make_engine", "make_migration_engine"]
+
+_SQLITE, _POSTGRES = "sqlite+aiosqlite", "postgresql+asyncpg"
+WRITES = "tool_agent_writes"
+"""The execution option of a transaction that will write."""
+
+_BUSY_TIMEOUT_MS = 10_000
+_CONNECT_S = 5.0
+_ANSWER_MS = 20_000
+_AILING_S = 5.0
+"""How much longer we wait for a server that is too ill to end a statement by itself."""
+
+_MIGRATION_LOCK_MS = 600_000
+"""How long a host waits while another one migrates."""
+
+_SESSION = {
+    "application_name": "tool-agent",
+    # The locks of a host that vanished in the middle of a transaction must not outlive it for long.
+    "idle_in_transaction_session_timeout": "60s",
+    # Our statements are short; compiling them would cost more than it saves.
+    "jit": "off",
+}
+_QUIET_S = 15.0
+"""A connection that was not used for this long is asked whether it still works: a firewall may have forgotten it."""
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+"""PostgreSQL has no NUL, and UTF-8 has no lone surrogates."""
+
+_USED_AT = "tool_agent_used_at"
+_QUERY = frozenset(
+    {"host", "port", "ssl", "target_session_attrs", "passfile", "service", "servicefile", "krbsrvname", "prepared_statement_cache_size"}
+)
+"""What asyncpg takes as text after the `?` of a URL."""
+
+
+class UnknownUrlError(ArgumentError):
+    """The message names what is wrong without repeating the URL."""
+
+
+def make_engine(url: str, pool_size: int, pool_wait_s: float) -> AsyncEngine:
+    """At most `pool_size` connections, each used by one transaction; another one waits `pool_wait_s` seconds for one.
+
+    Raises ArgumentError when the URL is of no use, ModuleNotFoundError.
+    """
+    parsed = _parsed(url)
+    pool = {"pool_size": pool_size, "max_overflow": 0, "pool_timeout": pool_wait_s, "pool_use_lifo": True}
+    if parsed.drivername == _POSTGRES:
+        return _postgres_engine(parsed, _ANSWER_MS, _BUSY_TIMEOUT_MS, **pool)
+    engine = create_async_engine(parsed, hide_parameters=True, **pool)
+    _listen(engine.sync_engine)
+    return engine
+
+
+def make_migration_engine(url: str) -> Engine | AsyncEngine:
+    """For a migration, whose statements may take as long as they need. Raises as `make_engine`.
+
+    SQLite needs no second thread here, and the driver's would outlive the event loop when the file cannot be opened.
+    """
+    parsed = _parsed(url)
+    if parsed.drivername == _POSTGRES:
+        return _postgres_engine(parsed, 0, _MIGRATION_LOCK_MS, poolclass=NullPool)
+    engine = create_engine(parsed.set(drivername="sqlite"), hide_parameters=True, poolclass=NullPool)
+    _listen(engine)
+    return engine
+
+
+def _parsed(url: str) -> URL:
+    parsed = make_url(url)
+    if parsed.drivername not in {_SQLITE, _POSTGRES}:
+        raise UnknownUrlError(f"its driver is {parsed.drivername!r}")
+    if unknown := sorted(parsed.query.keys() - _QUERY) if parsed.drivername == _POSTGRES else []:
+        raise UnknownUrlError(f"asyncpg takes no {', '.join(unknown)} (TLS is `?ssl=require`)")
+    return parsed
+
+
+def _postgres_engine(url: URL, answer_ms: int, lock_ms: int, **pool: Any) -> AsyncEngine:
+    connecting = {
+        "timeout": _CONNECT_S,
+        "command_timeout": answer_ms / 1000 + _AILING_S if answer_ms else None,
+        "server_settings": {**_SESSION, "statement_timeout": f"{answer_ms}ms", "lock_timeout": f"{lock_ms}ms"},
+    }
+    # Single reads need no transaction: BEGIN and ROLLBACK would be two more round trips each.
+    engine = create_async_engine(url, hide_parameters=True, isolation_level="AUTOCOMMIT", connect_args=connecting, **pool)
+    _listen(engine.sync_engine)
+    return engine
+
+
+def _listen(engine: Engine) -> None:
+    event.listen(engine, "handle_error", _put_outage)
+    event.listen(engine, "before_cursor_execute", _make_storable, retval=True)
+    if engine.dialect.name == "postgresql":
+        event.listen(engine, "checkout", _insist_on_life)
+        event.listen(engine, "checkin", _note_use)
+    else:
+        event.listen(engine, "do_connect", _open_sqlite)
+        event.listen(engine, "connect", _configure_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+
+
+def _put_outage(context: ExceptionContext) -> Exception | None:
+    """In place of whatever driver and pool say."""
+    outage = outage_of(context.sqlalchemy_exception or context.original_exception)
+    if is_out_of_step(context.original_exception):
+        context.is_disconnect = True
+        context.invalidate_pool_on_disconnect = False
+    return outage
+
+
+def _insist_on_life(connection: DBAPIConnection, record: ConnectionPoolEntry, _proxy: object) -> None:
+    """Without a round trip where possible: a server that stops or ends a connection says so, and the driver has heard it by now."""
+    driver = cast("asyncpg.Connection", record.driver_connection)
+    if driver.is_closed():
+        raise DisconnectionError
+    if time.monotonic() - record.info.get(_USED_AT, time.monotonic()) > _QUIET_S:
+        _ping(connection)
+
+
+def _ping(connection: DBAPIConnection) -> None:
+    try:
+        connection.ping()
+    except (connection.dbapi.Error, OSError) as error:
+        raise DisconnectionError from error
+
+
+def _note_use(_connection: DBAPIConnection | None, record: ConnectionPoolEntry) -> None:
+    record.info[_USED_AT] = time.monotonic()
+
+
+def _make_storable(
+    _connection: Connection, _cursor: object, statement: str, parameters: object, _context: object, executemany: bool
+) -> tuple[str, object]:
+    """Replace what no text in a database can hold, alike on both: a strange character must not keep a call from being recorded."""
+    if executemany:
+        return statement, [_storable(row) for row in cast("Sequence[Sequence[object]]", parameters)]
+    return statement, _storable(cast("Sequence[object]", parameters))
+
+
+def _storable(row: Sequence[object]) -> tuple[object, ...]:
+    return tuple(_UNSTORABLE.sub("\ufffd", value) if isinstance(value, str) and not value.isprintable() else value for value in row)
+
+
+def _open_sqlite(_dialect: Dialect, _record: ConnectionPoolEntry, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+    """Look whether it can be opened: where not, the driver leaves a thread that may outlive its event loop, and then complains."""
+    sqlite3.connect(*args, **options).close()
+
+
+def _configure_sqlite(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
+    connection.isolation_level = None  # the driver must not say BEGIN: we do
+    cursor = connection.cursor()
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={_BUSY_TIMEOUT_MS}", "foreign_keys=ON"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    # Without BEGIN each statement stands alone, which is what single reads want: one round trip fewer to the driver's thread.
+    if connection.get_execution_options().get(WRITES):
+        connection.exec_driver_sql("BEGIN IMMEDIATE")

@@ -1,0 +1,40 @@
+"""The table `file_references`: which calls and versions name a file, so that it is not swept."""
+
+import re
+
+from sqlalchemy import delete, literal, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from engine.store.tables import file_references, files
+from engine.store.upserts import insert_for
+
+__all__ = ["hold_files", "holder_of_call", "holder_of_version", "named_files", "release_files"]
+
+_FILE_ID = re.compile(r"(?<![0-9A-Za-z_])file_[0-9a-f]{32}(?![0-9A-Za-z_])")
+_AT_ONCE = 500
+
+
+def holder_of_call(call_id: str) -> str:
+    return f"call:{call_id}"
+
+
+def holder_of_version(tool_id: str, version: str) -> str:
+    return f"version:{tool_id}@{version}"
+
+
+def named_files(*documents: str | None) -> tuple[str, ...]:
+    """Every file id in these JSON texts, wherever it stands: a file too many is kept rather than one too few."""
+    found = (match for document in documents if document and "file_" in document for match in _FILE_ID.findall(document))
+    return tuple(dict.fromkeys(found))
+
+
+async def hold_files(connection: AsyncConnection, holder: str, file_ids: tuple[str, ...]) -> None:
+    """Keep those of these files that there are, in the caller's transaction. Nothing happens without any; may be repeated."""
+    for at in range(0, len(file_ids), _AT_ONCE):
+        known = select(files.c.file_id, literal(holder)).where(files.c.file_id.in_(file_ids[at : at + _AT_ONCE]))
+        await connection.execute(insert_for(connection, file_references).from_select(["file_id", "holder"], known).on_conflict_do_nothing())
+
+
+async def release_files(connection: AsyncConnection, holder: str) -> None:
+    """The holder is gone; what nobody else holds is swept when its time comes."""
+    await connection.execute(delete(file_references).where(file_references.c.holder == holder))

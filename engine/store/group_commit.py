@@ -1,0 +1,67 @@
+"""Many small writes in few transactions: what arrives while one is under way goes together into the next."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, TypeVar
+
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from engine.store.database import Database
+
+__all__ = ["GroupCommit"]
+
+T = TypeVar("T")
+
+
+class GroupCommit(Generic[T]):
+    """`apply` writes several items on a connection; it must be harmless to apply one again.
+
+    A transaction costs a sync to the disk whatever it holds, and SQLite runs one at a time: under load this is what calls wait for.
+    """
+
+    def __init__(self, database: Database, apply: Callable[[AsyncConnection, Sequence[T]], Awaitable[None]], most: int = 64) -> None:
+        self._database, self._apply, self._most = database, apply, most
+        self._waiting: list[tuple[T, asyncio.Future[None]]] = []
+        self._worker: asyncio.Task[None] | None = None
+
+    async def write(self, item: T) -> None:
+        """Returns when the item is committed. Raises StoreUnavailableError, or what the database says of this very item."""
+        done = asyncio.get_running_loop().create_future()
+        self._waiting.append((item, done))
+        if self._worker is None or self._worker.done():
+            self._worker = asyncio.create_task(self._work(), name="group commit")
+        await done
+
+    async def _work(self) -> None:
+        while self._waiting:
+            taken, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
+            await self._commit(taken)
+
+    async def _commit(self, taken: list[tuple[T, asyncio.Future[None]]]) -> None:
+        try:
+            async with self._database.write() as connection:
+                await self._apply(connection, [item for item, _ in taken])
+        except DBAPIError as error:
+            if len(taken) == 1:
+                _tell(taken[0][1], error)
+                return
+            # One of them cannot be written: the others must not suffer for it.
+            for one in taken:
+                await self._commit([one])
+        except Exception as error:  # noqa: BLE001 - whoever waits for the write is told, whatever it was
+            for _, done in taken:
+                _tell(done, error)
+        else:
+            for _, done in taken:
+                _tell(done, None)
+
+
+def _tell(done: asyncio.Future[None], error: Exception | None) -> None:
+    """Nobody may be waiting any more."""
+    if done.done():
+        return
+    if error is None:
+        done.set_result(None)
+    else:
+        done.set_exception(error)

@@ -1,0 +1,118 @@
+"""The table `hosts`: which machines run tools, and which of them are alive.
+
+All times are the database's own, so that hosts whose clocks differ agree on who is alive.
+"""
+
+import json
+from dataclasses import dataclass
+from datetime import timedelta
+
+from sqlalchemy import ColumnElement, RowMapping, String, and_, delete, exists, func, literal, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from engine.store.database import Database
+from engine.store.tables import hosts, routes
+from engine.store.upserts import insert_for
+from toolagent.contracts.hosts import Host
+
+__all__ = ["HostClaim", "HostTable", "HostTakenError", "database_time"]
+
+_FORGOTTEN = timedelta(days=1)
+"""How long a dead host is still shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostClaim:
+    """Who wants to be a host: `instance` is this life of the process, `origin` the machine and state directory it lives on."""
+
+    host: str
+    instance: str
+    origin: str
+    buckets: dict[str, int]
+
+
+class HostTakenError(Exception):
+    """Another host has this id and is alive, or has taken it over; `holder` is what is known of it."""
+
+    def __init__(self, holder: Host) -> None:
+        super().__init__(f"The host id {holder.host!r} belongs to {holder.origin}.")
+        self.holder = holder
+
+
+class HostTable:
+    """A host that was not heard of for `lease_s` seconds is dead. All methods raise StoreUnavailableError."""
+
+    def __init__(self, database: Database, lease_s: float) -> None:
+        self._database = database
+        self._lease = timedelta(seconds=lease_s)
+
+    async def claim(self, claim: HostClaim) -> None:
+        """Become that host: one that is new, dead, or lived in the same place and must be dead, since we hold its state directory.
+
+        Raises HostTakenError when it is alive elsewhere.
+        """
+        row = {"host": claim.host, "instance": claim.instance, "origin": claim.origin, "buckets": json.dumps(claim.buckets)}
+        async with self._database.write() as connection:
+            now, dead = database_time(connection), database_time(connection, -self._lease)
+            insert = insert_for(connection, hosts).values(**row, started_at=now, seen_at=now)
+            changed = {name: insert.excluded[name] for name in ("instance", "origin", "buckets", "started_at", "seen_at")}
+            free = or_(hosts.c.origin == claim.origin, hosts.c.seen_at < dead)
+            statement = insert.on_conflict_do_update(index_elements=["host"], set_=changed, where=free).returning(hosts.c.host)
+            if (await connection.execute(statement)).one_or_none() is None:
+                raise HostTakenError(await self._holder(connection, claim.host))
+            await self._forget_dead(connection)
+
+    async def beat(self, claim: HostClaim) -> None:
+        """Say that it is alive. Raises HostTakenError when another instance has become this host."""
+        mine = and_(hosts.c.host == claim.host, hosts.c.instance == claim.instance)
+        async with self._database.write() as connection:
+            if (await connection.execute(update(hosts).where(mine).values(seen_at=database_time(connection)))).rowcount:
+                return
+            if (await connection.execute(select(hosts.c.host).where(hosts.c.host == claim.host))).one_or_none() is not None:
+                raise HostTakenError(await self._holder(connection, claim.host))
+        # Somebody removed the row: nobody else is this host, so it is ours.
+        await self.claim(claim)
+
+    async def release(self, claim: HostClaim) -> None:
+        """Be a host no longer; nothing when another instance is. Its tools have ended, so their routes go too."""
+        mine = and_(hosts.c.host == claim.host, hosts.c.instance == claim.instance)
+        async with self._database.write() as connection:
+            if (await connection.execute(delete(hosts).where(mine))).rowcount:
+                await connection.execute(delete(routes).where(routes.c.host == claim.host))
+
+    async def list_all(self) -> tuple[Host, ...]:
+        """By id; the dead ones too, for a day."""
+        async with self._database.read() as connection:
+            rows = (await connection.execute(self._select(connection).order_by(hosts.c.host))).mappings().all()
+        return tuple(map(_host, rows))
+
+    async def list_alive(self) -> tuple[str, ...]:
+        """The ids of the hosts that are alive."""
+        async with self._database.read() as connection:
+            alive = hosts.c.seen_at >= database_time(connection, -self._lease)
+            return tuple((await connection.execute(select(hosts.c.host).where(alive).order_by(hosts.c.host))).scalars())
+
+    def _select(self, connection: AsyncConnection):
+        alive = hosts.c.seen_at >= database_time(connection, -self._lease)
+        return select(hosts, alive.label("is_alive"))
+
+    async def _holder(self, connection: AsyncConnection, host: str) -> Host:
+        return _host((await connection.execute(self._select(connection).where(hosts.c.host == host))).mappings().one())
+
+    async def _forget_dead(self, connection: AsyncConnection) -> None:
+        old = hosts.c.seen_at < database_time(connection, -_FORGOTTEN)
+        await connection.execute(delete(routes).where(exists().where(hosts.c.host == routes.c.host, old)))
+        await connection.execute(delete(hosts).where(old))
+
+
+def database_time(connection: AsyncConnection, shift: timedelta = timedelta()) -> ColumnElement[str]:
+    """The time by the clock of the database, as `engine.store.clock.timestamp` writes it (SQLite knows milliseconds only)."""
+    seconds = shift.total_seconds()
+    if connection.dialect.name == "postgresql":
+        moment = func.timezone("UTC", func.clock_timestamp() + func.make_interval(0, 0, 0, 0, 0, 0, seconds))
+        return func.to_char(moment, 'YYYY-MM-DD"T"HH24:MI:SS.US', type_=String) + literal("+00:00")
+    return func.strftime("%Y-%m-%dT%H:%M:%f", "now", f"{seconds:+.3f} seconds", type_=String) + literal("000+00:00")
+
+
+def _host(row: RowMapping) -> Host:
+    return Host.model_validate({**row, "buckets": json.loads(row["buckets"])})

@@ -1,0 +1,81 @@
+"""Writing versions of tools with their sources, in the transaction of whoever decides about them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+from sqlalchemy import bindparam, delete, insert, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from engine.store.clock import now, timestamp
+from engine.store.events import event_row
+from engine.store.file_references import hold_files, holder_of_version, named_files
+from engine.store.tables import events, file_references, sources, tool_versions
+from engine.store.upserts import insert_new, upsert_all
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.records import Event, EventType
+
+__all__ = ["NewVersion", "say", "tool_event", "write_versions"]
+
+_OF_VERSION = delete(sources).where(sources.c.tool_id == bindparam("of_tool"), sources.c.version == bindparam("of_version"))
+_OF_HOLDER = delete(file_references).where(file_references.c.holder == bindparam("of_holder"))
+
+
+@dataclass(frozen=True, slots=True)
+class NewVersion:
+    """A version, and where it comes from a file, its entries there as JSON text: `source_raws` one for each source, or none at all."""
+
+    entry: ToolEntry
+    raw: str | None = None
+    source_raws: tuple[str, ...] = ()
+
+
+async def write_versions(connection: AsyncConnection, new: Sequence[NewVersion]) -> None:
+    """Write the versions as they are now, with their sources and the files these name. What a file said stays where nothing is given."""
+    moment = timestamp(now())
+    rows: dict[bool, list[dict[str, object]]] = {True: [], False: []}
+    for version in new:
+        manifest = version.entry.manifest
+        row: dict[str, object] = {"tool_id": manifest.tool_id, "version": manifest.version, "created_at": moment}
+        row["manifest"] = manifest.model_dump_json(by_alias=True)
+        rows[version.raw is not None].append(row | ({} if version.raw is None else {"raw": version.raw}))
+    for some in rows.values():
+        await upsert_all(connection, tool_versions, some, once=("created_at",))
+    await _write_sources(connection, new)
+
+
+async def _write_sources(connection: AsyncConnection, new: Sequence[NewVersion]) -> None:
+    rows = [row for version in new for row in await _source_rows(connection, version)]
+    keys = [(version.entry.manifest.tool_id, version.entry.manifest.version) for version in new]
+    if keys:
+        await connection.execute(_OF_VERSION, [{"of_tool": tool_id, "of_version": version} for tool_id, version in keys])
+        await connection.execute(_OF_HOLDER, [{"of_holder": holder_of_version(tool_id, version)} for tool_id, version in keys])
+    if rows:
+        await connection.execute(insert(sources), rows)
+    for row in rows:
+        if files := named_files(str(row["source"])):
+            await hold_files(connection, holder_of_version(str(row["tool_id"]), str(row["version"])), files)
+
+
+async def _source_rows(connection: AsyncConnection, version: NewVersion) -> list[dict[str, object]]:
+    manifest = version.entry.manifest
+    texts = [source.model_dump_json() for source in version.entry.sources]
+    raws: Sequence[str | None] = version.source_raws
+    if len(raws) != len(texts):
+        said = select(sources.c.source, sources.c.raw).where(sources.c.tool_id == manifest.tool_id, sources.c.version == manifest.version)
+        known = {text: raw for text, raw in (await connection.execute(said)).all()}
+        raws = [known.get(text) for text in texts]
+    return [
+        {"tool_id": manifest.tool_id, "version": manifest.version, "position": position, "source": text, "raw": raw}
+        for position, (text, raw) in enumerate(zip(texts, raws, strict=True))
+    ]
+
+
+async def say(connection: AsyncConnection, tool_id: str, kind: EventType, details: dict[str, JsonValue]) -> None:
+    """In the transaction of what happened: there is no event without it, and nothing happens without its event."""
+    await insert_new(connection, events, [tool_event(tool_id, kind, details)])
+
+
+def tool_event(tool_id: str, kind: EventType, details: dict[str, JsonValue]) -> dict[str, object]:
+    at = now()
+    return event_row(Event(event_id=f"{tool_id}:{kind.value}:{timestamp(at)}", event_type=kind, tool_id=tool_id, at=at, details=details))

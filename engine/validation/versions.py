@@ -1,0 +1,52 @@
+"""Versions and the ranges that calls may name, by the rules of npm (`^ ~ >= <`, `||`, `x`)."""
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+import semantic_version
+
+__all__ = ["NoSuchVersion", "NotARangeError", "best_of", "is_exact", "newest_first"]
+
+_EXACT = re.compile(r"\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
+
+
+class NotARangeError(ValueError):
+    """The text is neither a version nor a range."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoSuchVersion:
+    """The tool is there, a version that fits is not. `versions` are those there are, the newest first; `callable` may be called."""
+
+    versions: tuple[str, ...]
+    callable: tuple[str, ...]
+    active: str
+
+
+def is_exact(wanted: str) -> bool:
+    return _EXACT.fullmatch(wanted) is not None
+
+
+def best_of(wanted: str, versions: Collection[str]) -> str | None:
+    """The highest version in a range; pre-releases only where the range names one of the same version. Raises NotARangeError."""
+    try:
+        spec = semantic_version.NpmSpec(wanted.strip())
+    except ValueError as error:
+        raise NotARangeError(f"{wanted!r} is neither a version (1.2.3) nor a range (^1.2, ~1.2.3, >=1.2 <2).") from error
+    fitting = [(parsed, version) for version in versions if (parsed := _parsed(version)) is not None and spec.match(parsed)]
+    return max(fitting)[1] if fitting else None
+
+
+def newest_first(versions: Iterable[str]) -> tuple[str, ...]:
+    """What SemVer cannot order stands at the end."""
+    parsed = {version: _parsed(version) for version in versions}
+    ordered = sorted((one, version) for version, one in parsed.items() if one)
+    return (*(version for _, version in reversed(ordered)), *sorted(version for version, one in parsed.items() if one is None))
+
+
+def _parsed(version: str) -> semantic_version.Version | None:
+    try:
+        return semantic_version.Version(version)
+    except ValueError:  # leading zeros: can be pinned exactly, but not compared
+        return None

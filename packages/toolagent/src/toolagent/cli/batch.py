@@ -1,0 +1,97 @@
+"""The command that makes many calls."""
+
+import sys
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Annotated
+
+import typer
+from pydantic import JsonValue, TypeAdapter, ValidationError
+
+from toolagent.cli.failures import ExitCode, reported
+from toolagent.cli.files import read_text
+from toolagent.cli.follow import follow
+from toolagent.cli.options import ApiKey, AsJson, Url, connected
+from toolagent.cli.parameters import ParameterError
+from toolagent.cli.render import show_batch, show_contract, show_failure, show_note
+from toolagent.client.http import DEFAULT_URL, Refused, ToolAgentHttp
+from toolagent.contracts.batches import BatchedCall, BatchEnd, BatchResult, ToolBatch
+from toolagent.contracts.calls import CallMode, ToolResult
+from toolagent.contracts.http import Problem, TaskAccepted
+from toolagent.contracts.tasks import TaskState, TaskView
+from toolagent.core.batches import counted, lost, never_made
+
+__all__ = ["add_commands"]
+
+_DOCUMENT: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
+
+
+def add_commands(app: typer.Typer) -> None:
+    app.command()(batch)
+
+
+def batch(
+    source: Annotated[
+        str,
+        typer.Argument(metavar="FILE|-", show_default=False, help="A JSON list of calls, or the body of POST /run_tools; `-` is stdin."),
+    ],
+    ordered: Annotated[bool, typer.Option("--ordered", help="One after the other.")] = False,
+    stop_on_error: Annotated[bool, typer.Option("--stop-on-error", help="Begin no further call after a failure.")] = False,
+    key: Annotated[str | None, typer.Option(metavar="KEY", help="Idempotency key of the whole batch.")] = None,
+    detach: Annotated[bool, typer.Option("--async", help="Print the task id and do not wait.")] = False,
+    json_output: AsJson = False,
+    url: Url = DEFAULT_URL,
+    api_key: ApiKey = None,
+) -> None:
+    """Make many calls and list how they ended. Ctrl-C cancels the batch. Exit code 1 when a call failed.
+
+    `toolagent batch calls.json --stop-on-error`
+
+    `echo '[{"tool_id": "echo", "params": {"message": "hi"}}]' | toolagent batch - --json`
+    """
+    with reported(), connected(url, api_key) as service:
+        asked = _read(source, {"ordered": ordered, "stop_on_error": stop_on_error, "idempotency_key": key})
+        answer = service.run_batch(asked)
+        if isinstance(answer, TaskAccepted) and detach:
+            show_contract(answer)
+            show_note(f"Follow it: toolagent task {answer.task_id} --follow")
+            return
+        ended = answer if isinstance(answer, BatchResult) else _results(service, follow(service, answer.task_id))
+        if json_output:
+            show_contract(ended)
+        else:
+            show_batch(ended)
+        if ended.failed:
+            show_failure(f"{ended.failed} of {ended.total} calls failed.")
+            raise typer.Exit(ExitCode.FAILED)
+
+
+def _read(source: str, options: dict[str, JsonValue]) -> ToolBatch:
+    """Raises ParameterError for what is no JSON, ValidationError for what is no batch."""
+    text = sys.stdin.read() if source == "-" else read_text(source)
+    try:
+        document = _DOCUMENT.validate_json(text)
+    except ValidationError as error:
+        raise ParameterError(f"{source!r} is not JSON: {error.errors()[0]['msg']}.") from error
+    body: dict[str, JsonValue] = document if isinstance(document, dict) else {"calls": document}
+    given = {name: value for name, value in options.items() if value}
+    return ToolBatch.model_validate({**body, **given, "mode": CallMode.ASYNC})
+
+
+def _results(service: ToolAgentHttp, task: TaskView) -> BatchResult:
+    """The results of a batch that has ended, from the tasks of its calls. Raises Refused when it was broken off."""
+    if task.result is not None and task.result.error is not None:
+        error = task.result.error
+        raise Refused(Problem(type=error.type, title=error.type, status=HTTPStatus.BAD_GATEWAY, detail=error.message))
+    end = BatchEnd(batch_id=task.task_id, calls=task.calls, cancelled=task.status is TaskState.CANCELLED)
+    at = task.ended_at or datetime.now(UTC)
+    return counted(end, tuple(never_made(call, at) or _result(service, call, at) for call in task.calls))
+
+
+def _result(service: ToolAgentHttp, call: BatchedCall, at: datetime) -> ToolResult:
+    try:
+        return service.task(call.call_id).result or lost(call, at)
+    except Refused as refused:
+        if refused.problem.status != HTTPStatus.NOT_FOUND:
+            raise
+        return lost(call, at)

@@ -1,0 +1,127 @@
+"""The commands about versions, hosts, files and the catalog as a whole."""
+
+import json
+from pathlib import Path, PurePosixPath
+from typing import Annotated
+
+import typer
+from pydantic import JsonValue
+
+from toolagent.cli.failures import reported
+from toolagent.cli.files import output_file, output_folder
+from toolagent.cli.options import ApiKey, AsJson, Tool, Url, connected, tool_id_of
+from toolagent.cli.parameters import ParameterError
+from toolagent.cli.render import show_contract, show_hosts, show_note, show_versions
+from toolagent.client.http import DEFAULT_URL
+
+__all__ = ["add_commands"]
+
+Version = Annotated[str, typer.Argument(help="An exact version, such as `1.2.0`.", show_default=False)]
+
+_files = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help="Files that tools take and give.")
+
+
+def add_commands(app: typer.Typer) -> None:
+    app.command()(versions)
+    app.command()(activate)
+    app.command()(deactivate)
+    app.command()(hosts)
+    app.command()(export)
+    _files.command("get")(get_file)
+    app.add_typer(_files, name="file")
+
+
+def versions(tool: Tool, json_output: AsJson = False, url: Url = DEFAULT_URL, api_key: ApiKey = None) -> None:
+    """List the versions of a tool; the active one is what calls get that name none.
+
+    `toolagent versions image_stitcher`
+    """
+    with reported(), connected(url, api_key) as service:
+        found = service.versions(tool_id_of(tool))
+        if json_output:
+            show_contract(found)
+        else:
+            show_versions(found)
+
+
+def activate(tool: Tool, version: Version, json_output: AsJson = False, url: Url = DEFAULT_URL, api_key: ApiKey = None) -> None:
+    """Have calls that name no version get this one.
+
+    `toolagent activate image_stitcher 1.2.0`
+    """
+    with reported(), connected(url, api_key) as service:
+        changed = service.activate(tool_id_of(tool), version)
+        if json_output:
+            show_contract(changed)
+        else:
+            show_versions(changed)
+
+
+def deactivate(tool: Tool, version: Version, json_output: AsJson = False, url: Url = DEFAULT_URL, api_key: ApiKey = None) -> None:
+    """Have no new call get this version; running calls finish on it.
+
+    `toolagent deactivate image_stitcher 1.1.0`
+    """
+    with reported(), connected(url, api_key) as service:
+        changed = service.deactivate(tool_id_of(tool), version)
+        if json_output:
+            show_contract(changed)
+        else:
+            show_versions(changed)
+
+
+def hosts(json_output: AsJson = False, url: Url = DEFAULT_URL, api_key: ApiKey = None) -> None:
+    """List the machines that run tools.
+
+    `toolagent hosts`
+    """
+    with reported(), connected(url, api_key) as service:
+        found = service.hosts()
+        if json_output:
+            show_contract(found)
+        else:
+            show_hosts(found.hosts)
+
+
+def export(
+    folder: Annotated[Path, typer.Argument(help="Where the catalog files are written; existing ones are replaced.")] = Path("catalog"),
+    url: Url = DEFAULT_URL,
+    api_key: ApiKey = None,
+) -> None:
+    """Write the catalog as files, in the forms in which it is read.
+
+    `toolagent export backup`
+    """
+    with reported(), connected(url, api_key) as service:
+        documents = service.catalog()
+        target = output_folder(folder)
+        for name, document in documents.items():
+            show_note(f"saved {_written(target, name, document)}")
+
+
+def get_file(
+    file_id: Annotated[str, typer.Argument(metavar="ID", help="Such as `file_…`, or the path `/files/file_…`.", show_default=False)],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file; else under its own name here.")
+    ] = None,
+    url: Url = DEFAULT_URL,
+    api_key: ApiKey = None,
+) -> None:
+    """Save a stored file or a large result. With -o, what was broken off before is gone on with.
+
+    `toolagent file get file_0123456789abcdef0123456789abcdef -o result.json`
+    """
+    with reported(), connected(url, api_key) as service:
+        name = file_id.removeprefix("/files/")
+        saved = service.save(name, output_file(output)) if output else service.download(name, Path())
+        show_note(f"saved {saved}")
+
+
+def _written(folder: Path, name: str, document: JsonValue) -> Path:
+    if PurePosixPath(name).name != name or name.startswith("."):
+        raise ParameterError(f"The service names a file {name!r} that would not lie in the folder.")
+    target = folder / name
+    part = target.with_name(f".{name}.part")
+    part.write_text(json.dumps(document, ensure_ascii=False, indent=2) + "\n", "utf-8")
+    part.replace(target)
+    return target

@@ -1,0 +1,164 @@
+"""Our workflows as child workflows of somebody else's: typed stubs, and a call with everything set that should be.
+
+Give your Temporal client `ToolAgentPlugin`: it brings the data converter that reads and writes these types. Without it, start
+`"InvokeTool"` by name with plain JSON and `result_type=dict`.
+"""
+
+import asyncio
+from typing import TypedDict
+
+from temporalio import workflow
+from temporalio.common import Priority, SearchAttributePair, TypedSearchAttributes, WorkflowIDReusePolicy
+from temporalio.exceptions import ApplicationError, CancelledError, ChildWorkflowError, WorkflowAlreadyStartedError
+
+from toolagent.client import names
+from toolagent.contracts.batches import BatchEnd, ToolBatch
+from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
+from toolagent.core.idempotency import call_id_for_key, fingerprint
+from toolagent.core.results import failed
+
+__all__ = [
+    "ALREADY_MADE",
+    "STUBS",
+    "ChildCalls",
+    "ChildOptions",
+    "InvokeTool",
+    "RunTools",
+    "call_options",
+    "call_tool",
+    "made",
+    "search_attributes_of",
+]
+
+ALREADY_MADE = "already_made"
+"""`details.reason` of a `rejected` call whose id another workflow holds; `details.call_id` finds its result."""
+
+_RESERVED = "bodiless_stub"
+
+
+# Whatever goes wrong here is a worker that registered a stub: it fails the workflow, where another would be tried for ever.
+@workflow.defn(name=names.INVOKE_TOOL, failure_exception_types=[Exception])
+class InvokeTool:
+    """One call. For `execute_child_workflow(InvokeTool.run, ToolCall(…), task_queue=TASK_QUEUE, …)`; not to be registered."""
+
+    @workflow.run
+    async def run(self, _call: ToolCall) -> ToolResult:
+        raise _registered(names.INVOKE_TOOL)
+
+
+@workflow.defn(name=names.RUN_TOOLS, failure_exception_types=[Exception])
+class RunTools:
+    """A batch; answers ids and states, the results are those of the calls. Not to be registered."""
+
+    @workflow.run
+    async def run(self, _batch: ToolBatch) -> BatchEnd:
+        raise _registered(names.RUN_TOOLS)
+
+
+STUBS: tuple[type, ...] = (InvokeTool, RunTools)
+
+
+class ChildOptions(TypedDict):
+    """How a call is started as a child workflow."""
+
+    id: str
+    task_queue: str
+    id_reuse_policy: WorkflowIDReusePolicy
+    parent_close_policy: workflow.ParentClosePolicy
+    cancellation_type: workflow.ChildWorkflowCancellationType
+    memo: dict[str, str]
+    search_attributes: TypedSearchAttributes
+    static_summary: str
+    priority: Priority
+
+
+def call_options(
+    call: ToolCall,
+    call_id: str,
+    reuse: WorkflowIDReusePolicy = WorkflowIDReusePolicy.REJECT_DUPLICATE,
+    *,
+    task_queue: str = names.TASK_QUEUE,
+) -> ChildOptions:
+    """A call that is in flight when its parent ends is asked to end, and settled; terminating would leave it without a record."""
+    return {
+        "id": call_id,
+        "task_queue": task_queue,
+        "id_reuse_policy": reuse,
+        "parent_close_policy": workflow.ParentClosePolicy.REQUEST_CANCEL,
+        # Whether the tool stopped is known only when the child has ended.
+        "cancellation_type": workflow.ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
+        "memo": {names.FINGERPRINT: fingerprint(call)},
+        "search_attributes": search_attributes_of(call),
+        "static_summary": call.tool_id,
+        "priority": Priority(priority_key=call.priority),
+    }
+
+
+async def call_tool(call: ToolCall, *, call_id: str | None = None, task_queue: str = names.TASK_QUEUE) -> ToolResult:
+    """Make a call from within a workflow and wait for its result; what went wrong with it is in the result, not raised.
+
+    The id follows from the idempotency key where there is one, else it is `call_id` (of the form `call-…`) or a new one. A key is
+    needed only to share a call with others: this workflow's own history already keeps it from being made twice. When another
+    workflow holds the id, the result is `rejected` with `details.reason` `already_made`. Raises asyncio.CancelledError, once the
+    call has ended, when this workflow is cancelled.
+    """
+    if call.idempotency_key is not None:
+        call_id = call_id_for_key(call.caller.caller_id, call.idempotency_key)
+    call_id = call_id or f"call-{workflow.uuid4().hex}"
+    task = asyncio.current_task()
+    asked_before = task.cancelling() if task else 0
+    try:
+        result = await made(call, call_id, task_queue=task_queue)
+    except WorkflowAlreadyStartedError:
+        message = f"Call {call_id} was made by another workflow; its result is under that id."
+        error = ToolError(type=ErrorType.REJECTED, message=message, details={"reason": ALREADY_MADE, "call_id": call_id})
+        return failed(call_id, call.tool_id, error, workflow.now())
+    if task and task.cancelling() > asked_before:
+        # The call ended in its own good order; the wish that we end must not be lost over it.
+        raise asyncio.CancelledError
+    return result
+
+
+async def made(
+    call: ToolCall,
+    call_id: str,
+    reuse: WorkflowIDReusePolicy = WorkflowIDReusePolicy.REJECT_DUPLICATE,
+    *,
+    task_queue: str = names.TASK_QUEUE,
+) -> ToolResult:
+    """The result of a call made under this very id, also when it was cancelled. Raises WorkflowAlreadyStartedError."""
+    options = call_options(call, call_id, reuse, task_queue=task_queue)
+    try:
+        handle = await workflow.start_child_workflow(InvokeTool.run, call, **options)
+        return await handle
+    except ChildWorkflowError as error:
+        return failed(call_id, call.tool_id, _error_of(error), workflow.now())
+
+
+class ChildCalls:
+    """Calls as child workflows of the workflow that uses this: what a `ToolSubAgent` inside a workflow works over."""
+
+    def __init__(self, task_queue: str = names.TASK_QUEUE) -> None:
+        self._task_queue = task_queue
+
+    async def run(self, call: ToolCall) -> ToolResult:
+        """As `call_tool`."""
+        return await call_tool(call, task_queue=self._task_queue)
+
+
+def _registered(name: str) -> ApplicationError:
+    message = f"A worker registered the stub of {name}, which has no body. Register your own workflows only, on a task queue of your own."
+    return ApplicationError(message, type=_RESERVED, non_retryable=True)
+
+
+def _error_of(error: ChildWorkflowError) -> ToolError:
+    if isinstance(error.cause, CancelledError):
+        return ToolError(type=ErrorType.CANCELLED, message="The call was cancelled.")
+    message = f"The call was ended from outside before it was settled: {error.cause}."
+    return ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details={"outcome": "unknown"})
+
+
+def search_attributes_of(call: ToolCall) -> TypedSearchAttributes:
+    """What a call is found by."""
+    caller = [SearchAttributePair(names.CALLER, call.caller.caller_id)] if call.caller.caller_id else []
+    return TypedSearchAttributes([SearchAttributePair(names.TOOL_ID, call.tool_id), SearchAttributePair(names.TASK_TYPE, "call"), *caller])

@@ -1,0 +1,102 @@
+"""What the service answers, read into contracts, and what can go wrong with it."""
+
+from typing import TypeVar
+
+import httpx
+from pydantic import ValidationError
+
+from toolagent.contracts.calls import ToolResult
+from toolagent.contracts.contract import Contract
+from toolagent.contracts.http import Problem
+
+__all__ = [
+    "Refused",
+    "ServiceError",
+    "UnexpectedAnswer",
+    "Unreachable",
+    "WrongContent",
+    "is_problem",
+    "parsed",
+    "problem_of",
+    "require_success",
+]
+
+ContractT = TypeVar("ContractT", bound=Contract)
+
+
+class ServiceError(Exception):
+    """The service did not do what it was asked.
+
+    ServiceError
+    ├── Unreachable        nothing answered, or the connection broke
+    ├── Refused            the service said no, and why (body, route, authentication)
+    ├── UnexpectedAnswer   an answer that is not of this protocol
+    └── WrongContent       a file that is not what was promised
+    """
+
+
+class Unreachable(ServiceError):
+    """Nothing answered at `url`. `sent` says whether the request may have arrived all the same."""
+
+    def __init__(self, url: str, reason: str, *, sent: bool) -> None:
+        broke = "The connection broke before the answer came from" if sent else "Nothing answers at"
+        super().__init__(f"{broke} {url} ({reason}).")
+        self.url = url
+        self.sent = sent
+
+
+class Refused(ServiceError):
+    """The service refused the request; `problem` says why."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.detail or problem.title or f"The service answered {problem.status}.")
+        self.problem = problem
+
+
+class UnexpectedAnswer(ServiceError):
+    """Something answered, but not as Tool Agent does."""
+
+    def __init__(self, answer: httpx.Response) -> None:
+        kind = answer.headers.get("content-type", "no content type")
+        super().__init__(
+            f"{answer.request.method} {answer.request.url} was answered {answer.status_code} ({kind}), which is not understood."
+        )
+        self.status_code = answer.status_code
+
+
+class WrongContent(ServiceError):
+    """What came is not what the reference promised, in size or hash, or is no JSON; ask again."""
+
+
+def is_problem(answer: httpx.Response) -> bool:
+    return answer.headers.get("content-type", "").startswith("application/problem+json")
+
+
+def problem_of(answer: httpx.Response) -> Problem:
+    try:
+        return Problem.model_validate_json(answer.content)
+    except ValidationError as error:
+        raise UnexpectedAnswer(answer) from error
+
+
+def require_success(answer: httpx.Response) -> None:
+    if answer.is_success:
+        return
+    if is_problem(answer):
+        raise Refused(problem_of(answer))
+    try:
+        result = ToolResult.model_validate_json(answer.content)
+    except ValidationError as error:
+        raise UnexpectedAnswer(answer) from error
+    kind, detail = (result.error.type.value, result.error.message) if result.error else ("error", "")
+    details = result.error.details if result.error else None
+    raise Refused(Problem(type=kind, title=kind, status=answer.status_code, detail=detail, details=details))
+
+
+def parsed(contract: type[ContractT], answer: httpx.Response, also: tuple[int, ...] = ()) -> ContractT:
+    if answer.status_code not in also or is_problem(answer):
+        require_success(answer)
+    try:
+        return contract.model_validate_json(answer.content)
+    except ValidationError as error:
+        raise UnexpectedAnswer(answer) from error

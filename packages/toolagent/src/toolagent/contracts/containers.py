@@ -1,0 +1,37 @@
+"""The containers of tools (seed 001 §1.5)."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from toolagent.contracts.contract import Contract
+from toolagent.contracts.identifiers import ToolId
+
+__all__ = ["ContainerInfo", "ContainerStatus"]
+
+
+class ContainerStatus(StrEnum):
+    """Whether a container is there (seed 001 §1.1)."""
+
+    RUNNING = "running"
+    DESTROYED = "destroyed"
+
+
+class ContainerInfo(Contract):
+    """One container of a tool. `port_mapping`: from its ports to the machine's; `volumes`: from the machine's folders to its own."""
+
+    container_id: Annotated[str, Field(min_length=1, max_length=128)]
+    tool_id: ToolId
+    image: str
+    port_mapping: dict[str, Annotated[int, Field(ge=0, le=65535)]] = {}
+    volumes: dict[str, str] = {}
+    mem_limit: str | None = None
+    nano_cpus: Annotated[int | None, Field(ge=0, description="Billionths of a core.")] = None
+    use_gpu: bool = False
+    gpu_count: Annotated[int, Field(ge=-1, description="-1: all of them.")] = -1
+    status: ContainerStatus = ContainerStatus.RUNNING
+    created_at: datetime | None = None
+    last_accessed: datetime | None = None
+    destroyed_at: datetime | None = None

@@ -1,0 +1,31 @@
+"""Which host takes a tool that lives on one."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+__all__ = ["HostLoad", "best_host"]
+
+
+@dataclass(frozen=True, slots=True)
+class HostLoad:
+    """The number of tools that are up on a host, and whether the one in question is among them."""
+
+    host: str
+    tools: int = 0
+    has_it: bool = False
+
+
+def best_host(alive: Collection[str], loads: Iterable[HostLoad], own: str | None, avoid: str | None = None) -> str | None:
+    """One that has the tool up, `own` before others; else the one with the fewest tools up. None when none is alive.
+
+    Among equals `own` comes first, then the first by name. `avoid` is taken only when there is no other.
+    """
+    candidates = {*alive} - {avoid} or {*alive}
+    known = {load.host: load for load in loads}
+    chosen = [known.get(host, HostLoad(host)) for host in candidates]
+
+    def order(load: HostLoad) -> tuple[bool, bool, int, bool, str]:
+        elsewhere = load.host != own
+        return not load.has_it, load.has_it and elsewhere, load.tools, elsewhere, load.host
+
+    return min(chosen, key=order).host if chosen else None

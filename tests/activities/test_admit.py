@@ -1,0 +1,128 @@
+"""A fast call is made and settled where it is admitted; what cannot be made there becomes an ordinary one."""
+
+import asyncio
+import dataclasses
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from temporalio.testing import ActivityEnvironment
+
+from activities.admit import Admit
+from activities.call_tool import CallTool
+from engine.calls.admission import Admissions, CallLimits
+from engine.calls.file_parameters import FileParameters
+from engine.calls.large_results import LargeResults
+from engine.calls.placements import Placements
+from engine.calls.settled import SettledCalls
+from engine.calls.settlement import Settlements
+from engine.registry.registry import ToolRegistry
+from engine.runtimes.http_exchange import HttpExchange
+from engine.runtimes.remote import RemoteRuntime
+from engine.runtimes.supervisor import Supervisor
+from engine.store.calls import CallTable
+from engine.store.content.folder import FolderContent
+from engine.store.database import Database
+from engine.store.files import FileStore
+from engine.store.hosts import HostTable
+from engine.store.routes import RouteTable
+from engine.store.tools import ToolTable
+from toolagent.contracts.calls import ToolCall
+from toolagent.contracts.manifest import SideEffectScope, ToolManifest
+from toolagent.contracts.sources import RemoteSource
+from toolagent.contracts.steps import Admission, AdmitRequest, Admitted, Answered
+
+ANSWER = b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 11\r\nconnection: close\r\n\r\n{"ok":true}'
+CALL_ID = "call-00000001"
+
+
+@dataclass
+class Tool:
+    """A raw HTTP server that answers, or drops the connection."""
+
+    drops: bool = False
+    requests: int = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        self.requests += 1
+        if not self.drops:
+            writer.write(ANSWER)
+        writer.close()
+
+
+@dataclass
+class Desk:
+    tool: Tool
+    calls: CallTable
+    settled: SettledCalls
+    admit: Callable[[], Awaitable[Admission]]
+
+
+@pytest_asyncio.fixture
+async def desk(database: Database, tmp_path: Path) -> AsyncGenerator[Desk]:
+    """Admit a call of a quick, harmless remote tool."""
+    registry, calls, settled = ToolRegistry(ToolTable(database), RouteTable(database)), CallTable(database), SettledCalls()
+    http, tool = HttpExchange(), Tool()
+    supervisor = Supervisor({"remote": RemoteRuntime(http, lambda _name: None)}, RouteTable(database), "h1")
+    files = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "content", 1000)
+    parameters = FileParameters(files, tmp_path)
+    limits = CallLimits(("remote",), 2000, 60.0, 600.0)
+    activity = Admit(
+        Admissions(
+            registry, calls, parameters, Placements("h1", ("default",), HostTable(database, 10), RouteTable(database)), settled, limits
+        ),
+        supervisor,
+        CallTool(
+            registry,
+            supervisor,
+            calls,
+            parameters,
+            LargeResults(files, inline_bytes=50, max_bytes=100),
+            folder=tmp_path / "calls",
+            host="h1",
+        ),
+        Settlements(registry, calls, settled),
+    )
+
+    async def admit() -> Admission:
+        env = ActivityEnvironment()
+        env.info = dataclasses.replace(env.info, is_local=True)
+        request = AdmitRequest(call=ToolCall(tool_id="t", params={"a": 1}), call_id=CALL_ID, workflow_id=CALL_ID, run_id="r")
+        return await env.run(activity.admit, request)
+
+    server = await asyncio.start_server(tool.serve, "127.0.0.1", 0)
+    async with server:
+        manifest = ToolManifest(tool_id="t", name="T", side_effect_scope=SideEffectScope.NONE, timeout_s=1)
+        await registry.register(manifest, (RemoteSource(remote_url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"),))
+        yield Desk(tool, calls, settled, admit)
+    await supervisor.close()
+    await http.aclose()
+
+
+@pytest.mark.promise("fast-path")
+async def test_a_fast_call_is_made_and_settled_where_it_is_admitted(desk: Desk) -> None:
+    with desk.settled.expected(CALL_ID) as settled:
+        admission = await desk.admit()
+        assert isinstance(admission, Answered)
+        assert admission.result.result == {"ok": True}
+        assert settled.result() == admission.result
+    record = await desk.calls.get(CALL_ID)
+    assert record is not None
+    assert record.result == admission.result
+
+
+async def test_admitting_again_after_a_crash_gives_the_recorded_result_and_asks_nobody(desk: Desk) -> None:
+    first = await desk.admit()
+    assert await desk.admit() == first
+    assert desk.tool.requests == 1
+
+
+async def test_a_fast_call_whose_connection_is_lost_becomes_an_ordinary_one(desk: Desk) -> None:
+    desk.tool.drops = True
+    admission = await desk.admit()
+    assert isinstance(admission, Admitted)
+    assert (admission.plan.fast, admission.plan.repeatable) == (False, True)
+    assert await desk.calls.get(CALL_ID) is None

@@ -1,0 +1,36 @@
+"""The measurements run: a few calls, ours and a peer's, on the real thing."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.processes import bare_environment
+from bench.results import Results
+from bench.service import ROOT, python_path
+from tests.system.leftovers import processes_of
+
+pytestmark = pytest.mark.timeout(180)
+
+
+def test_a_few_calls_are_measured_and_judged_and_nothing_is_left(tmp_path: Path) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    few = ["--only", "calls", "--peers", "bare", "--targets", "ours.fast,bare.local", "--callers", "1", "--calls", "5", "--rounds", "1"]
+    done = subprocess.run(
+        [sys.executable, "-m", "bench", "--quick", *few, "--results", str(tmp_path), "--name", "few"],
+        cwd=tmp_path,
+        env=bare_environment() | {"PYTHONPATH": python_path(), "TMPDIR": str(temporary)},
+        capture_output=True,
+        text=True,
+        timeout=170,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    results = Results.model_validate_json((tmp_path / "few.json").read_text("utf-8"))
+    assert {(row.target, row.callers) for row in results.rows} == {("ours.fast", 1), ("bare.local", 1)}
+    assert sum(verdict.met is not None for verdict in results.verdicts) == 1
+    assert str(ROOT) not in (tmp_path / "few.md").read_text("utf-8")
+    assert [*temporary.iterdir()] == []
+    assert processes_of(temporary) == {}

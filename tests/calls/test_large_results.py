@@ -1,0 +1,69 @@
+"""Outputs that become references."""
+
+import json
+from pathlib import Path
+
+import pytest
+from pydantic import JsonValue
+
+from engine.calls.large_results import LargeResults, OutputRefused
+from engine.store.content.folder import FolderContent
+from engine.store.database import Database
+from engine.store.files import FileStore
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.references import ResultReference
+
+
+@pytest.fixture
+def files(database: Database, tmp_path: Path) -> FileStore:
+    """Takes files of at most ten bytes: results have a bound of their own."""
+    return FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "content", 10)
+
+
+@pytest.fixture
+def results(files: FileStore) -> LargeResults:
+    return LargeResults(files, inline_bytes=2000, max_bytes=10_000)
+
+
+async def test_a_small_output_stays_what_it_is(results: LargeResults) -> None:
+    fitted = await results.fit("call-1", {}, "x" * 1998)
+    assert (fitted.output, fitted.is_reference) == ("x" * 1998, False)
+
+
+async def test_a_large_output_becomes_a_reference_to_its_json(results: LargeResults, files: FileStore) -> None:
+    output: JsonValue = {"text": "é图" * 500, "number": 1.5}
+    fitted = await results.fit("call-1", {}, output)
+    reference = ResultReference.model_validate(fitted.output)
+    file = await files.get(reference.file_id)
+    assert fitted.is_reference
+    assert file is not None
+    assert (file.name, reference.file, reference.size) == ("call-1.json", f"/files/{file.file_id}", file.size)
+    encoded = b"".join([piece async for piece in files.read(file)])
+    assert json.loads(encoded) == output
+    assert reference.preview == encoded.decode()[:1000]
+
+
+async def test_the_same_output_of_the_same_call_is_the_same_reference(results: LargeResults) -> None:
+    first, again, other = [await results.fit(call_id, {}, "x" * 3000) for call_id in ("call-1", "call-1", "call-2")]
+    assert first == again != other
+
+
+async def test_too_large_an_output_is_refused_with_size_and_limit(results: LargeResults) -> None:
+    with pytest.raises(OutputRefused) as refused:
+        await results.fit("call-1", {}, "x" * 10_000)
+    assert refused.value.error.type is ErrorType.OUTPUT_VALIDATION_ERROR
+    assert refused.value.error.details == {"size": 10_002, "limit": 10_000, "outcome": "executed"}
+
+
+async def test_a_large_output_is_checked_before_it_is_kept(results: LargeResults, tmp_path: Path) -> None:
+    with pytest.raises(OutputRefused) as refused:
+        await results.fit("call-1", {"type": "object"}, "x" * 3000)
+    assert [issue.keyword for issue in refused.value.issues] == ["type"]
+    assert not (tmp_path / "content").exists()
+
+
+async def test_what_is_kept_is_json_whatever_the_numbers(results: LargeResults, files: FileStore) -> None:
+    fitted = await results.fit("call-1", {}, [float("inf"), "x" * 3000])
+    file = await files.get(ResultReference.model_validate(fitted.output).file_id)
+    assert file is not None
+    assert json.loads(b"".join([piece async for piece in files.read(file)]))[0] is None

@@ -1,0 +1,93 @@
+"""Batches, versions, hosts, the export and large files, on a real server."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import Result
+
+from toolagent.client.http import ToolAgentHttp, WrongContent
+from toolagent.contracts.calls import ToolResult
+from toolagent.contracts.references import ResultReference
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Service
+
+Invoke = Callable[..., Result]
+FILE_ID = f"file_{'a' * 32}"
+
+
+def test_a_batch_lists_how_its_calls_ended_and_a_failed_one_is_exit_code_1(toolagent: Invoke, service: "Service", tmp_path: Path) -> None:
+    calls = [{"tool_id": "echo", "params": {"text": "a"}}, {"tool_id": "breaker"}]
+    (tmp_path / "calls.json").write_text(json.dumps(calls), "utf-8")
+    result = toolagent("batch", str(tmp_path / "calls.json"), "--ordered", "--key", "k")
+    assert result.exit_code == 1
+    lines = result.stdout.splitlines()
+    assert lines[1].split()[:2] == ["echo", "success"]
+    assert "execution_error" in lines[2]
+    assert service.batches == [{"calls": calls, "ordered": True, "idempotency_key": "k", "mode": "async"}]
+    assert "1 of 2 calls failed" in result.stderr
+
+
+def test_a_batch_gives_its_results_as_json(toolagent: Invoke, tmp_path: Path) -> None:
+    (tmp_path / "calls.json").write_text('{"calls": [{"tool_id": "echo", "params": {"text": "a"}}]}', "utf-8")
+    result = toolagent("batch", str(tmp_path / "calls.json"), "--json")
+    ended = json.loads(result.stdout)
+    assert (result.exit_code, ended["succeeded"], ended["results"][0]["result"]) == (0, 1, {"text": "a"})
+
+
+@pytest.mark.parametrize("text", ["", "not json", "[]", '{"calls": 1}', '[{"tool": "echo"}]'])
+def test_a_file_that_is_no_batch_is_wrong_usage_and_nothing_is_sent(
+    toolagent: Invoke, service: "Service", tmp_path: Path, text: str
+) -> None:
+    (tmp_path / "calls.json").write_text(text, "utf-8")
+    assert toolagent("batch", str(tmp_path / "calls.json")).exit_code == 2
+    assert service.batches == []
+
+
+def test_versions_are_listed_and_changed(toolagent: Invoke) -> None:
+    listed = toolagent("versions", "echo")
+    assert [line.split()[:3] for line in listed.stdout.splitlines()[1:]][1] == ["1.1.0", "active", "yes"]
+    changed = json.loads(toolagent("activate", "echo", "1.0.0", "--json").stdout)
+    assert changed["active_version"] == "1.0.0"
+
+
+def test_hosts_are_listed_with_those_that_are_gone(toolagent: Invoke) -> None:
+    lines = toolagent("hosts").stdout.splitlines()
+    assert [line.split()[:2] for line in lines[1:]] == [["host-1", "running"], ["host-2", "gone"]]
+
+
+def test_the_catalog_is_written_as_files(toolagent: Invoke, tmp_path: Path) -> None:
+    assert toolagent("export", str(tmp_path / "out")).exit_code == 0
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["groups.json", "registry.json"]
+    assert json.loads((tmp_path / "out/registry.json").read_text("utf-8")) == {"version": "2.0", "tools": []}
+
+
+def test_a_file_that_broke_off_is_gone_on_with_by_ranges(toolagent: Invoke, service: "Service", tmp_path: Path) -> None:
+    content = bytes(range(256)) * 4000
+    service.files[FILE_ID] = ("big.bin", content)
+    service.breaks_after = 400_000
+    target = tmp_path / "whole.bin"
+    result = toolagent("file", "get", FILE_ID, "-o", str(target))
+    assert (result.exit_code, target.read_bytes() == content) == (0, True), result.stderr
+    assert service.ranges[0] == ""
+    assert all(asked.startswith("bytes=") for asked in service.ranges[1:])
+    assert len(service.ranges) > 1
+    assert [path.name for path in tmp_path.iterdir()] == ["whole.bin"]
+
+
+def test_a_large_result_is_fetched_whole_and_checked(service: "Service") -> None:
+    content = json.dumps({"text": "x" * 1000}).encode()
+    service.files[FILE_ID] = ("", content)
+    digest = hashlib.sha256(content).hexdigest()
+    reference = ResultReference(file=f"/files/{FILE_ID}", file_id=FILE_ID, size=len(content), sha256=digest, preview="{")
+    result = ToolResult(status="success", result=reference.model_dump(mode="json"), is_reference=True)
+    with ToolAgentHttp(service.url) as http:
+        assert http.whole_result(result) == {"text": "x" * 1000}
+        assert http.whole_result(ToolResult(status="success", result=1)) == 1
+        service.files[FILE_ID] = ("", content.replace(b"x", b"y", 1))
+        with pytest.raises(WrongContent):
+            http.whole_result(result)

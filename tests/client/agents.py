@@ -1,0 +1,43 @@
+"""Workflows of somebody else, which call our tools as children."""
+
+import asyncio
+
+from temporalio import workflow
+
+from toolagent.client.child import ChildCalls, call_tool
+from toolagent.client.sub_agent import ExecutionSummary, ToolSubAgent
+from toolagent.contracts.calls import ToolCall, ToolResult
+
+__all__ = ["Asking", "Delegating"]
+
+
+@workflow.defn
+class Asking:
+    """One call; says in a query whether it was told to end."""
+
+    def __init__(self) -> None:
+        self._was_cancelled = False
+
+    @workflow.run
+    async def run(self, call: ToolCall) -> ToolResult:
+        try:
+            return await call_tool(call)
+        except asyncio.CancelledError:
+            self._was_cancelled = True
+            raise
+
+    @workflow.query
+    def was_cancelled(self) -> bool:
+        return self._was_cancelled
+
+
+@workflow.defn
+class Delegating:
+    """A sub-agent inside a workflow."""
+
+    @workflow.run
+    async def run(self, numbers: list[int]) -> ExecutionSummary:
+        told: list[str] = []
+        sub_agent = ToolSubAgent.for_workflow("sub", ChildCalls(), "wf", "node", lambda result: told.append(result.call_id))
+        await sub_agent.execute_batch([("echo", {"number": number}) for number in numbers])
+        return {**sub_agent.get_execution_summary(), "told": len(told)}

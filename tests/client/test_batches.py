@@ -1,0 +1,226 @@
+"""Batches on a real Temporal server: the real workflows, with scripted steps behind them."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import pytest
+from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.worker import Worker
+
+from activities.look_at_call import LookAtCall
+from tests.workflows.steps import Steps
+from toolagent.client import names
+from toolagent.client.failures import BrokenOffError, CallRefusedError
+from toolagent.client.temporal import ToolAgentClient
+from toolagent.contracts.batches import BatchedState, BatchEnd, ToolBatch
+from toolagent.contracts.calls import Caller, ErrorType, ToolCall, ToolError
+from toolagent.contracts.steps import CallOutcome, CallRequest, Finished
+from toolagent.contracts.tasks import TaskState, TaskView
+from toolagent.core.batches import SKIPPED
+from toolagent.core.idempotency import call_id_for_key
+from toolagent.core.results import IDEMPOTENCY_CONFLICT, reason_of
+from workflows.invoke_tool import InvokeTool
+from workflows.run_tools import LANES, RunTools
+
+BOUND_S = 30
+
+
+def call(number: int, **more: object) -> ToolCall:
+    return ToolCall.model_validate({"tool_id": "echo", "params": {"number": number}, **more})
+
+
+def batch(*calls: ToolCall, **more: object) -> ToolBatch:
+    return ToolBatch.model_validate({"calls": calls, **more})
+
+
+@asynccontextmanager
+async def served(temporal: Client, steps: Steps) -> AsyncGenerator[ToolAgentClient]:
+    client = ToolAgentClient(temporal, patience_s=5)
+    activities = [steps.admit, steps.place, steps.settle, steps.call_tool, LookAtCall(client).look_at_call]
+    async with (
+        Worker(temporal, task_queue=names.TASK_QUEUE, workflows=[InvokeTool, RunTools], activities=activities),
+        Worker(temporal, task_queue=steps.queue, activities=[steps.call_tool]),
+    ):
+        yield client
+
+
+class Scripted:
+    """Calls with number 0 fail; the others wait for `release`. `most` is how many were ever under way together."""
+
+    def __init__(self) -> None:
+        self.release = asyncio.Event()
+        self.begun: list[object] = []
+        self.changed = asyncio.Condition()
+        self.now = self.most = 0
+
+    async def __call__(self, request: CallRequest) -> CallOutcome:
+        number = request.plan.params["number"]
+        async with self.changed:
+            self.begun.append(number)
+            self.now += 1
+            self.most = max(self.most, self.now)
+            self.changed.notify_all()
+        if number != 0:
+            await self.release.wait()
+        self.now -= 1
+        if number == 0:
+            return Finished(error=ToolError(type=ErrorType.EXECUTION_ERROR, message="zero"))
+        return Finished(output=number)
+
+    async def until(self, count: int) -> None:
+        async with asyncio.timeout(BOUND_S), self.changed:
+            await self.changed.wait_for(lambda: len(self.begun) >= count)
+
+
+async def task_when(client: ToolAgentClient, batch_id: str, progress: str) -> TaskView:
+    async with asyncio.timeout(BOUND_S):
+        while True:
+            view = await client.batch(batch_id).task()
+            if view is not None and view.progress == progress:
+                return view
+            await asyncio.sleep(0.05)
+
+
+async def until_known(client: ToolAgentClient, call_id: str) -> None:
+    async with asyncio.timeout(BOUND_S):
+        while True:
+            if await client.task(call_id) is not None:
+                return
+            await asyncio.sleep(0.05)
+
+
+async def test_the_results_come_in_order_and_a_failure_stops_nobody(temporal: Client) -> None:
+    script = Scripted()
+    script.release.set()
+    async with served(temporal, Steps(queue="batch-a", behaviour=script)) as client:
+        result = await client.run_batch(batch(call(3), call(0), call(2)))
+    assert [one.result for one in result.results] == [3, None, 2]
+    assert [one.error_type for one in result.results] == [None, ErrorType.EXECUTION_ERROR, None]
+    assert (result.total, result.succeeded, result.failed, result.cancelled) == (3, 2, 1, False)
+
+
+async def test_parallel_calls_are_bounded(temporal: Client) -> None:
+    script = Scripted()
+    async with served(temporal, Steps(queue="batch-b", behaviour=script)) as client:
+        handle = await client.start_batch(batch(*(call(number) for number in range(1, LANES + 5))))
+        await script.until(LANES)
+        view = await handle.task()
+        script.release.set()
+        result = await handle.result()
+    assert view is not None
+    assert sum(one.state is BatchedState.RUNNING for one in view.calls) == LANES
+    assert sum(one.state is BatchedState.WAITING for one in view.calls) == 4
+    assert script.most == LANES
+    assert result.succeeded == LANES + 4
+
+
+async def test_an_ordered_batch_that_stops_on_an_error_begins_nothing_after_it(temporal: Client) -> None:
+    script = Scripted()
+    script.release.set()
+    async with served(temporal, Steps(queue="batch-c", behaviour=script)) as client:
+        result = await client.run_batch(batch(call(1), call(0), call(2), ordered=True, stop_on_error=True))
+    assert script.begun == [1, 0]
+    assert [one.error_type for one in result.results] == [None, ErrorType.EXECUTION_ERROR, ErrorType.CANCELLED]
+    assert reason_of(result.results[2]) == SKIPPED
+
+
+async def test_the_same_key_twice_is_one_call_with_two_equal_results_and_another_call_under_it_is_refused(temporal: Client) -> None:
+    script = Scripted()
+    script.release.set()
+    asked = batch(call(1, idempotency_key="one"), call(1, idempotency_key="one"), call(2, idempotency_key="one"))
+    async with served(temporal, Steps(queue="batch-d", behaviour=script)) as client:
+        result = await client.run_batch(asked)
+    assert script.begun == [1]
+    assert result.results[0] == result.results[1]
+    assert (result.results[2].error_type, reason_of(result.results[2])) == (ErrorType.REJECTED, IDEMPOTENCY_CONFLICT)
+
+
+async def test_a_call_that_somebody_else_makes_under_the_same_key_is_waited_for_and_shared(temporal: Client) -> None:
+    script = Scripted()
+    mine = call(7, idempotency_key="shared", caller=Caller(caller_id="us"))
+    async with served(temporal, Steps(queue="batch-e", behaviour=script)) as client:
+        alone = await client.start(mine)
+        await script.until(1)
+        other = mine.model_copy(update={"params": {"number": 8}})
+        handle = await client.start_batch(batch(mine, other, ordered=False))
+        conflicting = await client.run_batch(batch(other))
+        script.release.set()
+        result = await handle.result()
+    assert alone.call_id == call_id_for_key("us", "shared")
+    assert script.begun == [7]
+    assert result.results[0].result == 7
+    assert [reason_of(one) for one in (result.results[1], conflicting.results[0])] == [IDEMPOTENCY_CONFLICT] * 2
+
+
+async def test_one_key_is_one_batch_and_another_batch_under_it_is_refused(temporal: Client) -> None:
+    script = Scripted()
+    script.release.set()
+    asked = batch(call(1), idempotency_key="batch-key")
+    async with served(temporal, Steps(queue="batch-f", behaviour=script)) as client:
+        first, second = await client.run_batch(asked), await client.run_batch(asked)
+        with pytest.raises(CallRefusedError) as refusal:
+            await client.run_batch(asked.model_copy(update={"ordered": True}))
+    assert first == second
+    assert script.begun == [1]
+    assert reason_of(refusal.value.result) == IDEMPOTENCY_CONFLICT
+
+
+async def test_a_cancelled_batch_ends_its_running_calls_and_skips_the_others(temporal: Client) -> None:
+    script = Scripted()
+    # Nobody serves the queue, so the calls wait and can be cancelled at once.
+    client = ToolAgentClient(temporal, patience_s=5)
+    steps = Steps(queue="nobody-serves-batches", behaviour=script)
+    activities = [steps.admit, steps.place, steps.settle, LookAtCall(client).look_at_call]
+    async with Worker(temporal, task_queue=names.TASK_QUEUE, workflows=[InvokeTool, RunTools], activities=activities):
+        handle = await client.start_batch(batch(call(1), call(2), ordered=True))
+        first = (await task_when(client, handle.batch_id, "0 of 2")).calls[0]
+        await until_known(client, first.call_id)
+        assert await handle.cancel()
+        result = await handle.result()
+        view = await handle.task()
+        child = await temporal.get_workflow_handle(first.call_id).describe()
+    assert result.cancelled
+    assert [one.error_type for one in result.results] == [ErrorType.CANCELLED] * 2
+    assert [reason_of(one) for one in result.results] == [None, SKIPPED]
+    assert child.status is WorkflowExecutionStatus.COMPLETED, "it ended in order, and was settled"
+    assert view is not None
+    assert (view.status, view.progress) == (TaskState.CANCELLED, "2 of 2")
+
+
+async def test_a_terminated_batch_says_so_and_its_calls_are_asked_to_end(temporal: Client) -> None:
+    script = Scripted()
+    async with served(temporal, Steps(queue="batch-g", behaviour=script)) as client:
+        handle = await client.start_batch(batch(call(1)))
+        await script.until(1)
+        await temporal.get_workflow_handle(handle.batch_id).terminate()
+        with pytest.raises(BrokenOffError):
+            await handle.result()
+        script.release.set()
+        view = await handle.task()
+        assert view is not None
+        ended = await client.result(view.calls[0].call_id)
+    assert view.status is TaskState.FAILED
+    assert ended.status in {"success", "error"}
+
+
+async def test_input_that_is_no_batch_is_answered_and_does_not_hang(temporal: Client) -> None:
+    async with served(temporal, Steps(queue="batch-h")):
+        end = await temporal.execute_workflow(
+            names.RUN_TOOLS, {"calls": []}, id="batch-malformed1", task_queue=names.TASK_QUEUE, result_type=BatchEnd
+        )
+    assert end.error is not None
+    assert end.error.type is ErrorType.VALIDATION_ERROR
+
+
+async def test_a_hundred_results_of_a_quarter_of_a_megabyte_fit(temporal: Client) -> None:
+    text = "x" * 250_000
+
+    async def large(request: CallRequest) -> CallOutcome:
+        return Finished(output=text)
+
+    async with served(temporal, Steps(queue="batch-i", behaviour=large)) as client:
+        async with asyncio.timeout(100):
+            result = await client.run_batch(batch(*(call(number) for number in range(100))))
+    assert result.succeeded == 100
+    assert all(one.result == text for one in result.results)

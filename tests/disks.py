@@ -1,0 +1,41 @@
+"""Disks that are soon full."""
+
+import os
+import resource
+import shutil
+import subprocess
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+__all__ = ["file_size_limit", "tiny_disk"]
+
+
+@contextmanager
+def tiny_disk(folder: Path, size: str) -> Generator[Path]:
+    """A disk of so many bytes (`256k`, `4m`), in `folder`. Skips the test where none can be mounted."""
+    folder.mkdir()
+    mount, unmount = shutil.which("mount"), shutil.which("umount")
+    if os.geteuid() != 0 or mount is None or unmount is None:
+        pytest.skip("only root mounts a disk")
+    mounted = subprocess.run([mount, "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], capture_output=True, check=False)
+    if mounted.returncode != 0:
+        pytest.skip(f"no disk can be mounted here: {mounted.stderr.decode()}")
+    try:
+        yield folder
+    finally:
+        # Lazily: a process that is being ended may still look at a file there.
+        subprocess.run([unmount, "-l", folder], check=True)
+
+
+@contextmanager
+def file_size_limit(size: int) -> Generator[None]:
+    """No file of this process may grow beyond so many bytes: what an ordinary user's quota does."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -1,0 +1,73 @@
+"""`python -m tests.docs.generated` writes anew what the pages take from the code: the settings and the command line."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import cast
+
+from pydantic_core import PydanticUndefined, to_json
+
+from tests.docs.pages import DOCS, ROOT
+from workers.settings import Settings
+
+__all__ = ["GENERATED", "renewed"]
+
+
+def settings() -> str:
+    rows = [
+        f"| `TOOL_AGENT_{name.upper()}` | {_default(field.default)} | {field.description} |"
+        for name, field in Settings.model_fields.items()
+    ]
+    return "\n".join(["| setting | default | what it does |", "|---|---|---|", *rows])
+
+
+def command_line() -> str:
+    """As the program's own library describes it, one level down."""
+    command = [sys.executable, "-m", "typer", "toolagent.cli.app", "utils", "docs", "--name", "toolagent"]
+    said = subprocess.run(command, check=True, capture_output=True, text=True, env={"COLUMNS": "120", "PYTHONPATH": str(ROOT)}).stdout
+    # A summary that was cut short says nothing that is not said below.
+    texts = re.sub(r"\*\*Commands\*\*:\n\n(\* [^\n]*\n)+\n", "", said).replace("```console\n$ ", "```text\n")
+    return texts.split("\n", 2)[2].strip()
+
+
+def _default(value: object) -> str:
+    match value:
+        case None:
+            return "unset"
+        case "" | ():
+            return "empty"
+        case tuple():
+            return f"`{', '.join(map(str, cast('tuple[object, ...]', value)))}`"
+        case dict():
+            return f"`{to_json(value).decode()}`"
+        case bool():
+            return f"`{str(value).lower()}`"
+        case _ if value is PydanticUndefined:
+            raise ValueError("A setting has no default.")
+        case _:
+            return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
+
+
+GENERATED: Mapping[str, tuple[Path, Callable[[], str]]] = {
+    "settings": (DOCS / "settings.md", settings),
+    "command line": (DOCS / "cli.md", command_line),
+}
+"""What stands between `<!-- generated: NAME -->` and `<!-- end -->`."""
+
+
+def renewed(name: str) -> str:
+    """The page as it should be. Raises ValueError when it has no place for it."""
+    page, make = GENERATED[name]
+    before, mark, rest = page.read_text("utf-8").partition(f"<!-- generated: {name} -->\n")
+    _, end, after = rest.partition("\n<!-- end -->")
+    if not mark or not end:
+        raise ValueError(f"{page.name} has no <!-- generated: {name} --> … <!-- end -->.")
+    return f"{before}{mark}\n{make()}\n{end}{after}"
+
+
+if __name__ == "__main__":
+    for name, (page, _) in GENERATED.items():
+        page.write_text(renewed(name), "utf-8")
+        sys.stdout.write(f"Written: {page.relative_to(ROOT)}\n")

@@ -1,0 +1,135 @@
+"""Everything that must be in the documentation, from where it is registered. Nothing is listed here that is listed elsewhere."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from http import HTTPStatus
+from types import SimpleNamespace
+from typing import cast, get_args
+
+from pydantic import BaseModel
+from temporalio import activity, workflow
+
+from api.app import create_app
+from api.errors import STATUS
+from api.ports import Doors, Limits
+from api.problems import ProblemKind
+from engine.registry.formats import FORMATS
+from engine.runtimes import RUNTIMES
+from engine.runtimes.builtin import builtin_tools
+from engine.runtimes.builtin.options import BuiltinOptions
+from engine.store.content import CONTENT_STORES
+from tests.docs.pages import ROOT
+from toolagent.client import names, stubs
+from toolagent.contracts.batches import BatchedState
+from toolagent.contracts.calls import ErrorType, ToolResult
+from toolagent.contracts.records import EventType
+from toolagent.contracts.references import ResultReference
+from toolagent.contracts.routes import RunState
+from toolagent.contracts.sources import ToolSource
+from toolagent.contracts.tasks import TaskState
+from workers.temporal_workers import WORKFLOWS
+
+__all__ = ["REGISTERED"]
+
+Rows = Mapping[str, str]
+"""What is registered, with what must stand in the second column; empty: anything."""
+
+
+def routes() -> Rows:
+    """Of the real application, with nothing behind it."""
+    doors = SimpleNamespace(limits=Limits(), api_key=None, allowed_hosts=())
+    paths = create_app(cast("Doors", doors)).openapi()["paths"]
+    return {f"{method.upper()} {path}": "" for path, methods in cast("dict[str, dict[str, object]]", paths).items() for method in methods}
+
+
+def error_types() -> Rows:
+    return {kind.value: str(HTTPStatus(STATUS[kind]).value) for kind in ErrorType}
+
+
+def problems() -> Rows:
+    return {kind.value: str(HTTPStatus(STATUS[kind]).value) for kind in ProblemKind}
+
+
+def source_types() -> Rows:
+    """A type without a runtime is described all the same."""
+    union = get_args(ToolSource)[0]
+    return {kind.model_fields["type"].default: "" for kind in cast("tuple[type[BaseModel], ...]", get_args(union))}
+
+
+def runtimes() -> Rows:
+    return dict.fromkeys(RUNTIMES, "")
+
+
+def built_in_tools() -> Rows:
+    return dict.fromkeys(builtin_tools(BuiltinOptions()), "")
+
+
+def content_stores() -> Rows:
+    return dict.fromkeys(CONTENT_STORES, "")
+
+
+def catalog_formats() -> Rows:
+    return {form.file_name: "" for form in FORMATS}
+
+
+def workflows() -> Rows:
+    """What a caller may start, by the name on Temporal."""
+    found = [workflow._Definition.from_class(kind) for kind in WORKFLOWS]
+    return {str(definition.name): "" for definition in found if definition}
+
+
+def activities() -> Rows:
+    found = [
+        activity._Definition.from_callable(getattr(stubs, name))  # pyright: ignore[reportPrivateUsage] - nothing else says it
+        for name in stubs.__all__
+    ]
+    return {str(definition.name): "" for definition in found if definition}
+
+
+def search_attributes() -> Rows:
+    return {key.name: "" for key in names.SEARCH_ATTRIBUTES}
+
+
+def worker_commands() -> Rows:
+    """As the program itself says them."""
+    said = subprocess.run([sys.executable, "-m", "workers", "--help"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return {f"python -m workers {name}": "" for name in re.findall(r"^  ([a-z][a-z-]*) ", said, re.MULTILINE)}
+
+
+def make_targets() -> Rows:
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    return {f"make {name}": "" for name in re.findall(r"^([a-z-]+):.*## ", makefile, re.MULTILINE)}
+
+
+def fields_of(model: type[BaseModel]) -> Callable[[], Rows]:
+    return lambda: dict.fromkeys(model.model_fields, "")
+
+
+def values_of(kind: type[StrEnum]) -> Callable[[], Rows]:
+    return lambda: dict.fromkeys(kind, "")
+
+
+REGISTERED: Mapping[str, Callable[[], Rows]] = {
+    "route": routes,
+    "error type": error_types,
+    "problem": problems,
+    "field of ToolResult": fields_of(ToolResult),
+    "field of ResultReference": fields_of(ResultReference),
+    "task status": values_of(TaskState),
+    "state of a batched call": values_of(BatchedState),
+    "state of a tool": values_of(RunState),
+    "event type": values_of(EventType),
+    "source type": source_types,
+    "runtime": runtimes,
+    "built-in tool": built_in_tools,
+    "catalog file": catalog_formats,
+    "content store": content_stores,
+    "workflow": workflows,
+    "activity": activities,
+    "search attribute": search_attributes,
+    "worker command": worker_commands,
+    "make target": make_targets,
+}

@@ -1,0 +1,139 @@
+"""The stores of bytes: what all keep, and how each says that it is full or away."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Generator
+from pathlib import Path
+
+import pytest
+
+from engine.store.content import CONTENT_STORES
+from engine.store.content.conformance import CHECKS, ContentFailure, check_content_store
+from engine.store.content.folder import FolderContent
+from engine.store.content.incoming import Incoming, incoming, remove_stale
+from engine.store.content.parts import ContentParts, S3Place, UnusableContentStoreError
+from engine.store.content.s3 import S3Content
+from engine.store.database import Database
+from tests.disks import tiny_disk
+from tests.s3 import S3Server, s3_server
+from toolagent.core.failures import ContentUnavailableError, StoreFullError, StoreUnavailableError
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Generator[S3Server]:
+    with s3_server(tmp_path_factory.mktemp("s3")) as server:
+        yield server
+
+
+def parts_of(tmp_path: Path, database: Database, place: S3Place) -> ContentParts:
+    secrets = {"S3_ACCESS_KEY_ID": place.access_key_id, "S3_SECRET_ACCESS_KEY": place.secret_access_key}
+    return ContentParts(tmp_path / "content", database, secrets.get, place.bucket, place.prefix, place.endpoint, place.region)
+
+
+async def one(content: bytes) -> AsyncIterator[bytes]:
+    yield content
+
+
+@pytest.mark.parametrize("kind", CONTENT_STORES)
+async def test_every_store_keeps_what_is_promised(kind: str, tmp_path: Path, database: Database, s3: S3Server) -> None:
+    parts = parts_of(tmp_path, database, s3.make_bucket("conformance"))
+    await check_content_store(CONTENT_STORES[kind](parts), tmp_path / "content")
+    assert not list((tmp_path / "content").glob(".incoming-*"))
+
+
+class Forgetful(FolderContent):
+    """A store that does not forget what is deleted."""
+
+    async def delete(self, sha256: str) -> None:
+        pass
+
+
+async def test_the_suite_finds_a_store_that_keeps_what_was_deleted(tmp_path: Path) -> None:
+    with pytest.raises(ContentFailure, match=next(name for name in CHECKS if "forgets" in name)):
+        await check_content_store(Forgetful(tmp_path), tmp_path)
+
+
+async def test_two_services_share_a_bucket_by_prefixes(tmp_path: Path, s3: S3Server) -> None:
+    place = s3.make_bucket("shared")
+    one_of_them = S3Content(place)
+    other = S3Content(S3Place("shared", "a", "b", prefix="tool-agent/other", endpoint=place.endpoint))
+    async with incoming(tmp_path, one(b"x"), 1) as content:
+        await one_of_them.put(content)
+        assert await one_of_them.size(content.sha256) == 1
+        assert await other.size(content.sha256) is None
+    assert [entry async for entry in other.entries()] == []
+
+
+async def test_a_server_that_has_died_is_named_as_the_cause(tmp_path: Path) -> None:
+    with s3_server(tmp_path) as server:
+        store = S3Content(server.make_bucket("mortal"))
+        async with incoming(tmp_path / "in", one(b"x"), 1) as content:
+            await store.put(content)
+            server.kill()
+            with pytest.raises(ContentUnavailableError, match="mortal"):
+                await store.put(content)
+        with pytest.raises(ContentUnavailableError):
+            _ = [chunk async for chunk in store.read(content.sha256)]
+
+
+async def test_a_bucket_that_does_not_exist_is_named(tmp_path: Path, s3: S3Server) -> None:
+    store = S3Content(S3Place("nowhere", "a", "b", endpoint=s3.endpoint))
+    async with incoming(tmp_path, one(b"x"), 1) as content:
+        with pytest.raises(ContentUnavailableError, match="TOOL_AGENT_S3_BUCKET"):
+            await store.put(content)
+
+
+@pytest.mark.parametrize(
+    ("bucket", "secrets", "named"),
+    [
+        (None, {}, "TOOL_AGENT_S3_BUCKET"),
+        ("b", {}, "TOOL_AGENT_SECRET_S3_ACCESS_KEY_ID"),
+        ("b", {"S3_ACCESS_KEY_ID": "x"}, "TOOL_AGENT_SECRET_S3_SECRET_ACCESS_KEY"),
+    ],
+)
+def test_what_is_missing_for_s3_is_named(
+    tmp_path: Path, database: Database, bucket: str | None, secrets: dict[str, str], named: str
+) -> None:
+    with pytest.raises(UnusableContentStoreError, match=named):
+        CONTENT_STORES["s3"](ContentParts(tmp_path, database, secrets.get, bucket))
+
+
+def test_the_keys_are_not_in_what_is_printed() -> None:
+    assert "hidden" not in repr(S3Place("b", "hidden-id", "hidden-key"))
+
+
+async def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(ContentUnavailableError, match="file/content"):
+        async with incoming(tmp_path / "file" / "content", one(b"x"), 1):
+            raise AssertionError("it came in")
+
+
+async def test_a_database_that_is_away_is_named(tmp_path: Path) -> None:
+    away = Database(f"sqlite+aiosqlite:///{tmp_path}/no/such/folder.db")
+    store = CONTENT_STORES["database"](ContentParts(tmp_path, away, dict[str, str]().get))
+    with pytest.raises(StoreUnavailableError):
+        await store.put(Incoming(tmp_path / "x", "0" * 64, 1))
+    await away.close()
+
+
+def test_only_what_nobody_writes_to_any_more_is_removed_on_its_way_in(tmp_path: Path) -> None:
+    (tmp_path / ".incoming-old").write_bytes(b"")
+    assert remove_stale(tmp_path) == 0
+    assert remove_stale(tmp_path, older_than_s=-1) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_full_database_is_named_and_keeps_nothing_of_the_file(empty_database: Path, tmp_path: Path) -> None:
+    with tiny_disk(tmp_path / "tiny", "4m") as disk:
+        await asyncio.to_thread(shutil.copyfile, empty_database, disk / "full.db")
+        database = Database(f"sqlite+aiosqlite:///{disk / 'full.db'}")
+        store = CONTENT_STORES["database"](ContentParts(tmp_path, database, dict[str, str]().get))
+        async with incoming(tmp_path / "in", one(b"x" * 8_000_000), 8_000_000) as content:
+            with pytest.raises(StoreFullError):
+                await store.put(content)
+        assert await store.size(content.sha256) is None
+        async with incoming(tmp_path / "in", one(b"small"), 100) as content:
+            await store.put(content)
+        assert await store.size(content.sha256) == 5
+        await database.close()

@@ -1,0 +1,145 @@
+"""Processes of several kinds that meet at one Temporal and one database: `python -m workers worker | api`, each on its own state."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import httpx
+from pydantic import JsonValue
+
+from tests.system.leftovers import processes_of
+from tests.system.service_process import child_environment
+from tests.system.waiting import wait_until
+from toolagent.contracts.hosts import Host, HostListing
+from toolagent.contracts.tasks import TaskView
+
+__all__ = ["Cluster", "Member", "running_cluster"]
+
+_START_S = 120.0
+_STOP_S = 60.0
+_SAID = re.compile(r"^(API|host) +(\S+)", re.MULTILINE)
+
+
+class Member:
+    """One process of the cluster; its output is in `folder/output.log`. `settings` are named without their prefix."""
+
+    def __init__(self, kind: str, folder: Path, data: Path, settings: dict[str, str]) -> None:
+        self.kind, self.folder, self.state = kind, folder, folder / "state"
+        self.environment = child_environment(self.state, data, settings)
+        self._child: subprocess.Popen[bytes] | None = None
+
+    @property
+    def output(self) -> str:
+        return (self.folder / "output.log").read_text("utf-8")
+
+    @property
+    def host(self) -> str:
+        return dict(_SAID.findall(self.output))["host"]
+
+    @property
+    def url(self) -> str:
+        return dict(_SAID.findall(self.output))["API"]
+
+    def start(self) -> None:
+        """Start it without waiting; `wait_until_ready` does that."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / "output.log").open("wb") as log:
+            self._child = subprocess.Popen(
+                [sys.executable, "-m", "workers", self.kind],
+                cwd=self.folder,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def wait_until_ready(self) -> None:
+        def is_ready() -> bool:
+            assert self._running.poll() is None, self.output
+            return "ready (" in self.output
+
+        wait_until(is_ready, f"{self.folder.name} says that it is ready", _START_S)
+
+    def wait(self) -> int:
+        """Wait until it has ended by itself. Its exit code."""
+        return self._running.wait(_START_S)
+
+    def kill(self) -> None:
+        """SIGKILL to the process alone."""
+        self._running.kill()
+        self._running.wait(_STOP_S)
+
+    def end(self) -> None:
+        """However it is, afterwards it is gone, and so is everything it started."""
+        if self._child is None:
+            return
+        self._child.terminate()
+        try:
+            self._child.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        wait_until(lambda: not processes_of(self.state), f"no process of {self.state} is left", 30.0)
+
+    @property
+    def _running(self) -> subprocess.Popen[bytes]:
+        assert self._child is not None, "It was not started."
+        return self._child
+
+
+class Cluster:
+    """Members by name. All share `settings`."""
+
+    def __init__(self, folder: Path, settings: dict[str, str]) -> None:
+        self._folder, self._settings = folder, settings
+        self._ends = ExitStack()
+        self._http: httpx.Client | None = None
+
+    def member(self, kind: str, name: str, data: Path | None = None, **settings: str) -> Member:
+        """Not started yet. Without `data` it has no data folder."""
+        member = Member(kind, self._folder / name, data or self._folder / "no data folder", {**self._settings, **settings})
+        self._ends.callback(member.end)
+        return member
+
+    def enter(self, api: Member) -> None:
+        """Use this front door, which is ready."""
+        self._http = self._ends.enter_context(httpx.Client(base_url=api.url, timeout=120, trust_env=False))
+        wait_until(lambda: self.http.get("/health").is_success, "the front door sees a host", 60.0)
+
+    @property
+    def http(self) -> httpx.Client:
+        assert self._http is not None, "No front door."
+        return self._http
+
+    def hosts(self) -> dict[str, Host]:
+        return {host.host: host for host in HostListing.model_validate_json(self.http.get("/hosts").content).hosts}
+
+    def begin(self, tool_id: str, params: dict[str, JsonValue]) -> str:
+        answer = self.http.post("/run_tool", json={"tool_id": tool_id, "params": params, "mode": "async"})
+        assert answer.status_code == httpx.codes.ACCEPTED, answer.text
+        return answer.json()["task_id"]
+
+    def task(self, call_id: str) -> TaskView:
+        answer = self.http.get(f"/tasks/{call_id}")
+        assert answer.is_success, answer.text
+        return TaskView.model_validate_json(answer.content)
+
+    def ended_task(self, call_id: str, bound_s: float = 120.0) -> TaskView:
+        return wait_until(lambda: task if (task := self.task(call_id)).result else None, f"{call_id} has ended", bound_s)
+
+    def close(self) -> None:
+        """End all members, also when one of them does not end as it should."""
+        self._ends.close()
+
+
+@contextmanager
+def running_cluster(folder: Path, **settings: str) -> Generator[Cluster]:
+    """Ends all of its members."""
+    cluster = Cluster(folder, settings)
+    try:
+        yield cluster
+    finally:
+        cluster.close()

@@ -1,0 +1,39 @@
+"""What `make chaos` does, in small: worker, API and Temporal are killed under load and every promise is kept."""
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from bench.processes import bare_environment
+from bench.service import python_path
+from tests.system.leftovers import processes_of
+
+pytestmark = pytest.mark.timeout(400)
+
+
+@pytest.fixture
+def temporary() -> Generator[Path]:
+    """Not below pytest's own, which PostgreSQL's user cannot enter."""
+    with tempfile.TemporaryDirectory(prefix="tool-agent-test-") as name:
+        Path(name).chmod(0o711)
+        yield Path(name)
+
+
+def test_calls_under_kill_9_end_with_one_result_each_and_leave_nothing(temporary: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.chaos", "--calls", "60", "--kills", "3", "--seed", "2"],
+        cwd=temporary,
+        env=bare_environment() | {"PYTHONPATH": python_path(), "TMPDIR": str(temporary)},
+        capture_output=True,
+        text=True,
+        timeout=390,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "killed 3 times" in done.stdout
+    assert [*temporary.iterdir()] == []
+    assert processes_of(temporary) == {}

@@ -1,0 +1,172 @@
+"""Two hosts and a front door on PostgreSQL, each with a state directory of its own; the second host has no data folder."""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.postgres import PostgresServer, postgres_database
+from tests.system.cluster import Cluster, Member, running_cluster
+from tests.system.effects import count_of, wait_for_effect
+from tests.system.leftovers import processes_of
+from tests.system.waiting import wait_until
+from toolagent.contracts.calls import ErrorType, ToolResult
+from toolagent.contracts.tasks import TaskView
+
+pytestmark = pytest.mark.timeout(400)
+
+_CALLS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """A cluster whose members are ready."""
+
+    cluster: Cluster
+    hosts: dict[str, Member]
+
+
+@pytest.fixture(scope="module")
+def house(postgres: PostgresServer, temporal_address: str, catalog: Path, tmp_path_factory: pytest.TempPathFactory) -> Generator[House]:
+    folder = tmp_path_factory.mktemp("hosts")
+    settings = {"TEMPORAL_ADDRESS": temporal_address, "CONTENT_STORE": "database", "HOST_HEARTBEAT_S": "1", "HOST_LEASE_S": "5"}
+    with postgres_database(postgres) as url, running_cluster(folder, DATABASE_URL=url, **settings) as cluster:
+        members = [cluster.member("worker", "one", catalog), cluster.member("worker", "two"), cluster.member("api", "door")]
+        for member in members:
+            member.start()
+        for member in members:
+            member.wait_until_ready()
+        *hosts, door = members
+        cluster.enter(door)
+        yield House(cluster, {member.host: member for member in hosts})
+
+
+def _result(task: TaskView) -> ToolResult:
+    assert task.result is not None
+    return task.result
+
+
+def _host_of(task: TaskView) -> str:
+    host = _result(task).metadata["host"]
+    assert isinstance(host, str), task
+    return host
+
+
+def test_both_hosts_run_tools_and_the_one_without_a_data_folder_has_them_from_the_content_store(house: House, tmp_path: Path) -> None:
+    cluster = house.cluster
+    tasks = [cluster.ended_task(cluster.begin(tool_id, {"effects": str(tmp_path / tool_id)})) for tool_id in ("once", "again", "crowded")]
+    assert [_result(task).error for task in tasks] == [None] * 3
+    assert {_host_of(task) for task in tasks} == house.hosts.keys()
+    assert [(host.host, host.is_alive) for host in cluster.hosts().values()] == [(host, True) for host in sorted(house.hosts)]
+
+
+def test_when_a_host_is_killed_under_load_every_call_ends_once_and_its_tools_come_up_elsewhere(house: House, tmp_path: Path) -> None:
+    cluster, effects, go_on = house.cluster, tmp_path / "effects", tmp_path / "go on"
+    acting = {"effects": str(effects), "until": str(go_on)}
+    calls = {
+        f"{tool}-{number}": cluster.begin(tool, {**acting, "line": f"{tool}-{number}"})
+        for tool in ("once", "again")
+        for number in range(_CALLS)
+    }
+    for name in calls:
+        wait_for_effect(effects, name)
+    status = {tool["tool_id"]: tool for tool in cluster.http.get("/tools/status").json()["tools"] if tool["state"] == "running"}
+    killed = house.hosts[status["once"]["host"]]
+    killed.kill()
+    late = [cluster.begin(tool, {**acting, "line": f"late {tool}"}) for tool in ("once", "again")]
+    go_on.touch()
+    wait_until(lambda: not processes_of(killed.state), "nothing of the killed host is left", 30)
+
+    tasks = {name: cluster.ended_task(call_id) for name, call_id in calls.items()}
+    for name, task in tasks.items():
+        error = _result(task).error
+        if name.startswith("again"):
+            assert (name, error, count_of(effects, name) >= 1) == (name, None, True)
+        elif error is None:
+            assert (name, count_of(effects, name)) == (name, 1)
+        else:
+            assert (error.type, error.details) == (ErrorType.EXECUTION_ERROR, {"sent": True, "outcome": "unknown"})
+            assert (name, count_of(effects, name)) == (name, 1)
+    assert {_result(task).error_type for name, task in tasks.items() if name.startswith("once")} == {ErrorType.EXECUTION_ERROR}
+    for task in [cluster.ended_task(call_id) for call_id in late]:
+        assert (_result(task).error, _host_of(task) == killed.host) == (None, False)
+    assert [count_of(effects, f"late {tool}") for tool in ("once", "again")] == [1, 1]
+
+    wait_until(lambda: not cluster.hosts()[killed.host].is_alive, "the dead host is known to be dead", 20)
+    running = [tool for tool in cluster.http.get("/tools/status").json()["tools"] if tool["state"] == "running"]
+    assert killed.host not in {tool["host"] for tool in running}
+    assert "once" in {tool["tool_id"] for tool in running}
+    killed.start()
+    killed.wait_until_ready()
+    wait_until(lambda: cluster.hosts()[killed.host].is_alive, "the restarted host is itself again", 10)
+
+
+def test_a_tool_is_stopped_on_every_host_and_started_on_one(house: House, tmp_path: Path) -> None:
+    http = house.cluster.http
+    assert http.post("/tools/versatile/start").json()["state"] == "running"
+    assert http.post("/tools/versatile/stop").json()["state"] == "stopped"
+    states = {tool["state"] for tool in http.get("/tools/status").json()["tools"] if tool["tool_id"] == "versatile"}
+    assert states == {"stopped"}
+
+
+def test_a_second_host_with_the_same_id_is_refused_and_the_first_one_goes_on(house: House) -> None:
+    first = next(iter(house.hosts.values()))
+    second = house.cluster.member("worker", "impostor", HOST_ID=first.host)
+    second.start()
+    assert second.wait() == 1
+    assert "TOOL_AGENT_HOST_ID" in second.output
+    assert str(first.state) in second.output
+    assert house.cluster.hosts()[first.host].is_alive
+
+
+def test_a_host_that_finds_its_id_taken_stops_itself(house: House, postgres: PostgresServer) -> None:
+    member = house.cluster.member("worker", "loser", HOST_ID="host-loser")
+    member.start()
+    member.wait_until_ready()
+    database = postgres.execute("SELECT datname FROM pg_stat_activity WHERE application_name = 'tool-agent' LIMIT 1")
+    postgres.execute("UPDATE hosts SET instance = 'another' WHERE host = 'host-loser'", database)
+    assert member.wait() == 1
+    assert "no longer" in member.output
+    assert postgres.execute("SELECT instance FROM hosts WHERE host = 'host-loser'", database) == "another", "it is not ours to remove"
+
+
+@pytest.mark.parametrize("shift", ["-1h", "+1h"])
+def test_a_host_whose_clock_is_an_hour_off_is_alive_and_runs_tools(house: House, shift: str, tmp_path: Path) -> None:
+    faketime = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
+    if faketime is None:
+        pytest.skip("faketime is not installed (Debian: apt-get install faketime)")
+    cluster = house.cluster
+    member = cluster.member("worker", f"clock {shift}")
+    member.environment.update(LD_PRELOAD=str(faketime), FAKETIME=shift, FAKETIME_DONT_FAKE_MONOTONIC="1")
+    member.start()
+    member.wait_until_ready()
+    assert {host.host for host in cluster.hosts().values() if host.is_alive} >= {member.host, *house.hosts}
+    tools = ("once", "again", "crowded")
+    for tool_id in tools:
+        assert cluster.http.post(f"/tools/{tool_id}/stop").is_success
+    tasks = [cluster.ended_task(cluster.begin(tool_id, {"effects": str(tmp_path / "effects")})) for tool_id in tools]
+    assert [_result(task).error for task in tasks] == [None] * 3
+    assert {_host_of(task) for task in tasks} == {member.host, *house.hosts}
+    member.end()
+    assert member.host not in cluster.hosts()
+
+
+def test_a_second_process_on_the_same_state_directory_is_refused(house: House) -> None:
+    first = next(iter(house.hosts.values()))
+    second = house.cluster.member("worker", "squatter", STATE_DIR=str(first.state))
+    second.start()
+    assert second.wait() == 1
+    assert "TOOL_AGENT_STATE_DIR" in second.output
+
+
+@pytest.mark.parametrize(
+    ("kind", "missing", "named"), [("worker", "TEMPORAL_ADDRESS", "TEMPORAL_ADDRESS"), ("api", "DATABASE_URL", "DATABASE_URL")]
+)
+def test_what_a_host_or_a_front_door_needs_is_named_when_it_is_missing(kind: str, missing: str, named: str, tmp_path: Path) -> None:
+    given = {"TEMPORAL_ADDRESS": "127.0.0.1:1", "DATABASE_URL": f"sqlite+aiosqlite:///{tmp_path}/x.db"}
+    with running_cluster(tmp_path, **{name: value for name, value in given.items() if name != missing}) as cluster:
+        member = cluster.member(kind, kind)
+        member.start()
+        assert member.wait() == 1
+        assert f"TOOL_AGENT_{named}" in member.output

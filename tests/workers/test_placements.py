@@ -1,0 +1,86 @@
+"""Which host takes a tool that lives on one."""
+
+import pytest
+
+from engine.calls.placements import Placements
+from engine.store.database import Database
+from engine.store.hosts import HostClaim, HostTable
+from engine.store.routes import RouteTable
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.routes import RunState, ToolRoute
+from toolagent.contracts.sources import BuiltinSource, LocalSource
+from toolagent.contracts.steps import Placement
+from toolagent.core.placement import HostLoad, best_host
+
+_TOOL = ToolEntry(manifest=ToolManifest(tool_id="tool", name="Tool"), sources=(LocalSource(host_dir="tool"),))
+_ANYWHERE = ToolEntry(manifest=ToolManifest(tool_id="echo", name="Echo"), sources=(BuiltinSource(handler="echo"),))
+
+
+@pytest.mark.parametrize(
+    ("alive", "loads", "own", "avoid", "chosen"),
+    [
+        ("", [], None, None, None),
+        ("a", [], "a", "a", "a"),
+        ("ab", [], "b", None, "b"),
+        ("ab", [], None, None, "a"),
+        ("ab", [HostLoad("b", 3, has_it=True)], "a", None, "b"),
+        ("ab", [HostLoad("b", 3, has_it=True)], "a", "b", "a"),
+        ("a", [HostLoad("b", 3, has_it=True)], "a", None, "a"),
+        ("ab", [HostLoad("a", 2), HostLoad("b", 1)], "a", None, "b"),
+        ("ab", [HostLoad("a", 9, has_it=True), HostLoad("b", 1, has_it=True)], "a", None, "a"),
+        ("abc", [HostLoad("c", 1, has_it=True), HostLoad("b", 2, has_it=True)], "a", None, "c"),
+    ],
+)
+def test_the_rule(alive: str, loads: list[HostLoad], own: str | None, avoid: str | None, chosen: str | None) -> None:
+    assert best_host(alive, loads, own, avoid) == chosen
+
+
+async def _alive(database: Database, *names: str) -> None:
+    for name in names:
+        await HostTable(database, 3600).claim(HostClaim(name, name, name, {}))
+
+
+def _placements(database: Database, host: str | None = "a", clock: float = 0.0) -> Placements:
+    return Placements(host, ("default",), HostTable(database, 3600), RouteTable(database, 3600), lambda: clock)
+
+
+async def test_what_can_be_called_from_anywhere_waits_for_no_host(database: Database) -> None:
+    await _alive(database, "a", "b")
+    assert await _placements(database).choose(_ANYWHERE) == Placement(queue="default")
+
+
+async def test_a_tool_goes_where_that_version_of_it_is_up(database: Database) -> None:
+    await _alive(database, "a", "b", "c")
+    routes = RouteTable(database)
+    await routes.save(ToolRoute(tool_id="tool", state=RunState.RUNNING, host="b"), _TOOL.manifest.version)
+    await routes.save(ToolRoute(tool_id="tool", state=RunState.RUNNING, host="c"), "0.0.1")
+    assert await _placements(database).choose(_TOOL) == Placement(queue="b/default", host="b")
+    assert await _placements(database).choose(_TOOL, avoid="b") == Placement(queue="a/default", host="a")
+
+
+async def test_a_tool_whose_host_died_goes_elsewhere(database: Database) -> None:
+    await _alive(database, "a")
+    await RouteTable(database).save(ToolRoute(tool_id="tool", state=RunState.RUNNING, host="dead"), _TOOL.manifest.version)
+    assert await _placements(database).choose(_TOOL) == Placement(queue="a/default", host="a")
+
+
+async def test_whoever_runs_no_tools_finds_a_host_or_none(database: Database) -> None:
+    assert await _placements(database, None).host_for(_TOOL) is None
+    await _alive(database, "b")
+    assert await _placements(database, None).host_for(_TOOL) == "b"
+
+
+async def test_a_host_that_is_new_is_seen_after_a_moment_and_at_once_when_another_one_is_to_be_avoided(database: Database) -> None:
+    clock = [0.0]
+    placements = Placements("b", ("default",), HostTable(database, 3600), RouteTable(database, 3600), lambda: clock[0])
+    assert await placements.host_for(_TOOL) == "b"
+    await _alive(database, "a")
+    assert await placements.host_for(_TOOL, avoid="b") == "a"
+    fresh = Placements("b", ("default",), HostTable(database, 3600), RouteTable(database, 3600), lambda: clock[0])
+    assert await fresh.host_for(_TOOL) == "b"
+    await _alive(database, "c")
+    await RouteTable(database).save(ToolRoute(tool_id="tool", state=RunState.RUNNING, host="c"), _TOOL.manifest.version)
+    assert await fresh.host_for(_TOOL) == "b"
+    clock[0] = 2.0
+    assert await fresh.host_for(_TOOL) == "c"

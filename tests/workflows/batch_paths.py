@@ -1,0 +1,116 @@
+"""The paths of a batch. Its calls are children on the queue that everybody uses, where `steps` serve them by tool id."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+from temporalio import activity
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import Client
+
+from tests.workflows.stage import AnyHandle, Stage
+from tests.workflows.steps import Steps, plan_of
+from toolagent.client import names
+from toolagent.contracts.batches import CallLook, LookRequest, LookState
+from toolagent.contracts.calls import ErrorType, ToolError
+from toolagent.contracts.steps import Admission, AdmitRequest, Admitted, Answered
+from toolagent.core.idempotency import call_id_for_key
+from toolagent.core.results import failed, succeeded
+
+__all__ = ["PATHS", "children"]
+
+ECHO: JsonValue = {"tool_id": "echo", "params": {"n": 1}}
+BROKEN: JsonValue = {"tool_id": "broken"}
+WAITING: JsonValue = {"tool_id": "waiting"}
+SHARED: JsonValue = {"tool_id": "echo", "idempotency_key": "shared"}
+
+
+@dataclass
+class ByToolId(Steps):
+    """`echo` answers at once, `broken` is refused, `waiting` waits for a worker that never comes."""
+
+    looked: set[str] = field(default_factory=set[str])
+
+    @activity.defn(name=names.ADMIT)
+    async def admit(self, request: AdmitRequest) -> Admission:
+        at, tool_id = activity.info().started_time, request.call.tool_id
+        if tool_id == "waiting":
+            return Admitted(plan=plan_of(request, queue="nobody"))
+        if tool_id == "broken":
+            error = ToolError(type=ErrorType.TOOL_NOT_FOUND, message="There is no such tool.")
+            return Answered(result=failed(request.call_id, tool_id, error, at))
+        return Answered(result=succeeded(request.call_id, tool_id, request.call.params, at, execution_time=0.01, metadata={}))
+
+    @activity.defn(name=names.LOOK_AT_CALL)
+    async def look_at_call(self, request: LookRequest) -> CallLook:
+        """A call that somebody else makes, and that ends between the first look and the second."""
+        state = LookState.ENDED if request.call_id in self.looked else LookState.RUNNING
+        self.looked.add(request.call_id)
+        return CallLook(state=state, status="success" if state is LookState.ENDED else "")
+
+
+@asynccontextmanager
+async def children(client: Client) -> AsyncGenerator[None]:
+    """Whoever serves the calls of all batches."""
+    steps = ByToolId()
+    activities = [steps.admit, steps.place, steps.settle, steps.call_tool, steps.look_at_call]
+    async with Stage(client, names.TASK_QUEUE).workers(activities):
+        yield
+
+
+async def begin(stage: Stage, batch: JsonValue) -> AnyHandle:
+    everybodys = Stage(stage.client, names.TASK_QUEUE)
+    return await everybodys.start(names.RUN_TOOLS, batch, workflow_id=f"batch-{stage.queue}")
+
+
+async def play(stage: Stage, batch: JsonValue) -> AnyHandle:
+    handle = await begin(stage, batch)
+    await handle.result()
+    return handle
+
+
+async def parallel(stage: Stage) -> AnyHandle:
+    return await play(stage, {"calls": [ECHO, BROKEN, ECHO]})
+
+
+async def ordered(stage: Stage) -> AnyHandle:
+    return await play(stage, {"calls": [ECHO, BROKEN, ECHO], "ordered": True})
+
+
+async def stopped_on_error(stage: Stage) -> AnyHandle:
+    return await play(stage, {"calls": [ECHO, BROKEN, ECHO], "ordered": True, "stop_on_error": True})
+
+
+async def malformed(stage: Stage) -> AnyHandle:
+    return await play(stage, {"calls": []})
+
+
+async def made_elsewhere(stage: Stage) -> AnyHandle:
+    """One of its keys belongs to a call that somebody else has begun."""
+    everybodys = Stage(stage.client, names.TASK_QUEUE)
+    other = await everybodys.start(names.INVOKE_TOOL, SHARED, workflow_id=call_id_for_key(None, "shared"))
+    await other.result()
+    return await play(stage, {"calls": [SHARED]})
+
+
+async def cancelled(stage: Stage) -> AnyHandle:
+    handle = await begin(stage, {"calls": [WAITING]})
+    async with asyncio.timeout(30):
+        async for event in handle.fetch_history_events(wait_new_event=True):
+            if event.event_type == EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_STARTED:
+                break
+    await handle.cancel()
+    await handle.result()
+    return handle
+
+
+PATHS: Mapping[str, Callable[[Stage], Awaitable[AnyHandle]]] = {
+    "parallel": parallel,
+    "ordered": ordered,
+    "stopped-on-error": stopped_on_error,
+    "malformed": malformed,
+    "made-elsewhere": made_elsewhere,
+    "cancelled": cancelled,
+}

@@ -1,0 +1,159 @@
+"""The paths of one call."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+from temporalio import activity
+from temporalio.api.enums.v1 import EventType
+from temporalio.common import SearchAttributePair, TypedSearchAttributes
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
+
+from tests.workflows.stage import AnyHandle, Stage
+from tests.workflows.steps import Steps, cancelled, plan_of
+from toolagent.client import names
+from toolagent.contracts.calls import ErrorType, ToolError
+from toolagent.contracts.steps import Admission, AdmitRequest, Admitted, Answered, CallOutcome, CallRequest, Finished, Placement
+from toolagent.core.results import failed, succeeded
+
+__all__ = ["PATHS", "Answering"]
+
+BENIGN = ApplicationErrorCategory.BENIGN
+ECHO: JsonValue = {"tool_id": "echo", "params": {"message": "你好"}}
+
+
+@dataclass
+class Answering(Steps):
+    """`admit` answers instead of planning: what needs no step of its own, or may not be made."""
+
+    error: ToolError | None = None
+
+    @activity.defn(name=names.ADMIT)
+    async def admit(self, request: AdmitRequest) -> Admission:
+        at = activity.info().started_time
+        tool_id = request.call.tool_id
+        if self.error is not None:
+            return Answered(result=failed(request.call_id, tool_id, self.error, at))
+        return Answered(result=succeeded(request.call_id, tool_id, request.call.params, at, execution_time=0.01, metadata={"fast": True}))
+
+
+@dataclass
+class Impatient(Steps):
+    """A call that waits for a slot for no more than a second."""
+
+    @activity.defn(name=names.ADMIT)
+    async def admit(self, request: AdmitRequest) -> Admission:
+        return Admitted(plan=plan_of(request, queue=self.queue).model_copy(update={"queue_timeout_s": 1.0}))
+
+
+async def play_call(
+    stage: Stage, steps: Steps, *queues: str, call: JsonValue = ECHO, attributes: TypedSearchAttributes | None = None
+) -> AnyHandle:
+    async with stage.workers([steps.admit, steps.place, steps.settle, steps.call_tool], *queues):
+        handle = await stage.start(names.INVOKE_TOOL, call, workflow_id=f"call-{stage.queue}", attributes=attributes)
+        await handle.result()
+    return handle
+
+
+async def ordinary(stage: Stage) -> AnyHandle:
+    """As the front door starts it, with its search attributes."""
+    known = TypedSearchAttributes([SearchAttributePair(names.TOOL_ID, "echo"), SearchAttributePair(names.TASK_TYPE, "call")])
+    return await play_call(stage, Steps(queue=f"{stage.queue}-calls"), f"{stage.queue}-calls", attributes=known)
+
+
+async def from_elsewhere(stage: Stage) -> AnyHandle:
+    """As somebody else's workflow or the `temporal` program starts it."""
+    call: JsonValue = {"tool_id": "echo", "params": {}, "caller": {"caller_id": "agent-7"}}
+    return await play_call(stage, Steps(queue=f"{stage.queue}-calls"), f"{stage.queue}-calls", call=call)
+
+
+async def fast(stage: Stage) -> AnyHandle:
+    return await play_call(stage, Answering())
+
+
+async def refused(stage: Stage) -> AnyHandle:
+    return await play_call(stage, Answering(error=ToolError(type=ErrorType.TOOL_NOT_FOUND, message="There is no tool 'echo'.")))
+
+
+async def malformed(stage: Stage) -> AnyHandle:
+    return await play_call(stage, Steps(), call={"tool_id": "Not An Id"})
+
+
+async def key_without_its_id(stage: Stage) -> AnyHandle:
+    return await play_call(stage, Steps(), call={"tool_id": "echo", "idempotency_key": "k"})
+
+
+async def retried(stage: Stage) -> AnyHandle:
+    """The connection to a repeatable tool is lost once."""
+
+    async def lost_once(_request: CallRequest) -> CallOutcome:
+        if activity.info().attempt == 1:
+            raise ApplicationError("The connection was lost.", type=names.TOOL_CONNECTION_LOST, category=BENIGN)
+        return Finished(output=1)
+
+    return await play_call(stage, Steps(queue=f"{stage.queue}-calls", behaviour=lost_once), f"{stage.queue}-calls")
+
+
+async def broken(stage: Stage) -> AnyHandle:
+    async def no_disk(_request: CallRequest) -> CallOutcome:
+        raise ApplicationError("The disk is gone.", non_retryable=True, category=BENIGN)
+
+    return await play_call(stage, Steps(queue=f"{stage.queue}-calls", behaviour=no_disk), f"{stage.queue}-calls")
+
+
+async def not_taken(stage: Stage) -> AnyHandle:
+    return await play_call(stage, Impatient(queue=f"{stage.queue}-nobody"))
+
+
+async def placed_elsewhere(stage: Stage) -> AnyHandle:
+    alive = f"{stage.queue}-alive"
+    steps = Steps(queue=f"{stage.queue}-dead", host="host-dead", elsewhere=Placement(queue=alive, host="host-alive"))
+    return await play_call(stage, steps, alive)
+
+
+async def cancelled_while_running(stage: Stage) -> AnyHandle:
+    async def slow(_request: CallRequest) -> CallOutcome:
+        try:
+            while True:
+                activity.heartbeat()
+                await asyncio.sleep(0.05)
+        except asyncio.CancelledError:
+            return cancelled()
+
+    steps = Steps(queue=f"{stage.queue}-calls", behaviour=slow)
+    async with stage.workers([steps.admit, steps.place, steps.settle, steps.call_tool], steps.queue):
+        handle = await stage.start(names.INVOKE_TOOL, ECHO, workflow_id=f"call-{stage.queue}")
+        await asyncio.wait_for(steps.called.wait(), 30)
+        await handle.cancel()
+        await handle.result()
+    return handle
+
+
+async def cancelled_while_waiting(stage: Stage) -> AnyHandle:
+    steps = Steps(queue=f"{stage.queue}-nobody")
+    async with stage.workers([steps.admit, steps.place, steps.settle, steps.call_tool]):
+        handle = await stage.start(names.INVOKE_TOOL, ECHO, workflow_id=f"call-{stage.queue}")
+        async with asyncio.timeout(30):
+            async for event in handle.fetch_history_events(wait_new_event=True):
+                if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
+                    break
+        await handle.cancel()
+        await handle.result()
+    return handle
+
+
+PATHS: Mapping[str, Callable[[Stage], Awaitable[AnyHandle]]] = {
+    "ordinary": ordinary,
+    "from-elsewhere": from_elsewhere,
+    "fast": fast,
+    "refused": refused,
+    "malformed": malformed,
+    "key-without-its-id": key_without_its_id,
+    "retried": retried,
+    "broken": broken,
+    "not-taken": not_taken,
+    "placed-elsewhere": placed_elsewhere,
+    "cancelled-while-running": cancelled_while_running,
+    "cancelled-while-waiting": cancelled_while_waiting,
+}

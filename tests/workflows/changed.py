@@ -1,0 +1,18 @@
+"""A workflow that does something else than any of ours; replay must say so."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from temporalio import workflow
+from temporalio.common import RawValue
+
+__all__ = ["Changed"]
+
+
+@workflow.defn(dynamic=True)
+class Changed:
+    """Stands for every workflow that is not registered by name."""
+
+    @workflow.run
+    async def run(self, _inputs: Sequence[RawValue]) -> None:
+        await workflow.sleep(timedelta(days=1))

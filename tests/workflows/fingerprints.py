@@ -1,0 +1,61 @@
+"""What a workflow asked of Temporal, in order: names and types, no times."""
+
+import difflib
+import json
+from collections.abc import Mapping, Sequence
+
+from google.protobuf.message import Message
+from temporalio.api.enums.v1 import EventType, ParentClosePolicy
+from temporalio.api.history.v1 import HistoryEvent
+from temporalio.client import WorkflowHistory
+
+__all__ = ["Fingerprints", "difference", "fingerprint"]
+
+Fingerprints = Mapping[str, Sequence[str]]
+
+_OF_A_COMMAND = "workflow_task_completed_event_id"
+"""Every event that a command of the workflow makes names the workflow task it came with."""
+
+_ANSWERS = frozenset({EventType.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_FAILED})
+"""These name it too, and are what the server found."""
+
+
+def fingerprint(history: WorkflowHistory) -> tuple[str, ...]:
+    """One line for each command, such as `activity_task_scheduled call_tool`."""
+    return tuple(line for event in history.events for line in _lines(event))
+
+
+def difference(committed: Fingerprints, found: Fingerprints) -> str:
+    """A diff that a person can read; empty when there is none."""
+    before, after = _text(committed), _text(found)
+    return "\n".join(difflib.unified_diff(before, after, "committed", "found", lineterm="", n=8))
+
+
+def _lines(event: HistoryEvent) -> Sequence[str]:
+    attributes: Message = getattr(event, event.WhichOneof("attributes") or "")
+    if event.event_type in _ANSWERS or _OF_A_COMMAND not in attributes.DESCRIPTOR.fields_by_name:
+        return ()
+    kind = EventType.Name(event.event_type).removeprefix("EVENT_TYPE_").lower()
+    return (f"{kind} {_subject(event)}".strip(),)
+
+
+def _subject(event: HistoryEvent) -> str:
+    """What it was about, where the event says so."""
+    match event.event_type:
+        case EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
+            return event.activity_task_scheduled_event_attributes.activity_type.name
+        case EventType.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED:
+            child = event.start_child_workflow_execution_initiated_event_attributes
+            return f"{child.workflow_type.name} {ParentClosePolicy.Name(child.parent_close_policy).lower()}"
+        case EventType.EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES:
+            upsert = event.upsert_workflow_search_attributes_event_attributes
+            return " ".join(sorted(upsert.search_attributes.indexed_fields))
+        case EventType.EVENT_TYPE_MARKER_RECORDED:
+            marker = event.marker_recorded_event_attributes
+            return f"{marker.marker_name} {json.loads(marker.details['data'].payloads[0].data).get('activity_type', '')}"
+        case _:
+            return ""
+
+
+def _text(fingerprints: Fingerprints) -> list[str]:
+    return [line for name in sorted(fingerprints) for line in (f"{name}:", *(f"  {each}" for each in fingerprints[name]))]

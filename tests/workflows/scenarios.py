@@ -1,0 +1,49 @@
+"""The important paths through every workflow, played on a real server with scripted steps: what is recorded and what is compared."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+
+from temporalio.client import Client, WorkflowHistory
+
+from tests.workflows import batch_paths, call_paths, control_paths
+from tests.workflows.stage import AnyHandle, Stage
+from toolagent.client import names
+
+__all__ = ["SCENARIOS", "Scenario", "play"]
+
+SLOW = frozenset({"placed-elsewhere"})
+"""These take as long as our patience with a silent host (half a minute)."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """`play` returns the handle of a workflow that has ended."""
+
+    workflow: str
+    path: str
+    play: Callable[[Stage], Awaitable[AnyHandle]]
+
+    @property
+    def name(self) -> str:
+        return f"{self.workflow}-{self.path}"
+
+    @property
+    def slow(self) -> bool:
+        return self.path in SLOW
+
+
+_PATHS = {names.INVOKE_TOOL: call_paths.PATHS, names.CONTROL_TOOL: control_paths.PATHS, names.RUN_TOOLS: batch_paths.PATHS}
+
+SCENARIOS = tuple(Scenario(workflow, path, walk) for workflow, paths in _PATHS.items() for path, walk in paths.items())
+
+
+async def play(client: Client, scenarios: Iterable[Scenario]) -> dict[str, WorkflowHistory]:
+    """Play them side by side. The histories by the scenarios' names."""
+
+    async def one(scenario: Scenario) -> tuple[str, WorkflowHistory]:
+        handle = await scenario.play(Stage(client, scenario.name.lower()))
+        return scenario.name, await handle.fetch_history()
+
+    async with batch_paths.children(client):
+        return dict(await asyncio.gather(*map(one, scenarios)))

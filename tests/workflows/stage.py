@@ -1,0 +1,47 @@
+"""Where a path through a workflow is played: workers for its own queue and for those it needs."""
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+from temporalio.client import Client, WorkflowHandle
+from temporalio.common import TypedSearchAttributes
+from temporalio.worker import Worker
+
+from workers.temporal_workers import WORKFLOWS
+
+__all__ = ["AnyHandle", "Stage"]
+
+BEAT = timedelta(seconds=0.2)
+LIFE = timedelta(seconds=150)
+
+AnyHandle = WorkflowHandle[object, object]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """`queue` is the workflow's own, and names what else the path needs."""
+
+    client: Client
+    queue: str
+
+    async def start(self, workflow: str, *inputs: object, workflow_id: str, attributes: TypedSearchAttributes | None = None) -> AnyHandle:
+        return await self.client.start_workflow(
+            workflow, args=inputs, id=workflow_id, task_queue=self.queue, execution_timeout=LIFE, search_attributes=attributes
+        )
+
+    @asynccontextmanager
+    async def workers(self, activities: Sequence[Callable[..., object]], *queues: str) -> AsyncGenerator[None]:
+        """All workflows and these activities on our own queue, and the activities on those queues too."""
+        async with AsyncExitStack() as stack:
+            for queue in (self.queue, *queues):
+                worker = Worker(
+                    self.client,
+                    task_queue=queue,
+                    workflows=WORKFLOWS if queue == self.queue else [],
+                    activities=activities,
+                    max_heartbeat_throttle_interval=BEAT,
+                )
+                await stack.enter_async_context(worker)
+            yield

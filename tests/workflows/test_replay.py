@@ -1,0 +1,88 @@
+"""What ran yesterday can be replayed today: recorded histories of every workflow, in Temporal's sandbox."""
+
+import getpass
+import json
+import re
+import socket
+from pathlib import Path
+
+import pytest
+from google.protobuf.json_format import MessageToDict
+from temporalio import workflow
+from temporalio.client import Client, WorkflowHistory
+from temporalio.worker import Replayer
+from temporalio.workflow import NondeterminismError
+
+from tests.workflows.changed import Changed
+from tests.workflows.fingerprints import difference, fingerprint
+from tests.workflows.record import FINGERPRINTS, FOLDER, IDENTITY, ROOT, stored
+from tests.workflows.scenarios import SCENARIOS, play
+from toolagent.client.plugin import ToolAgentPlugin
+from workers.temporal_workers import WORKFLOWS
+
+HISTORIES = stored()
+REMEDY = "If the change is meant: calls that are under way during an update need `workflow.patched`; then run `make histories`."
+
+
+def names_of(kinds: tuple[type, ...]) -> set[str]:
+    return {str(definition.name) for kind in kinds if (definition := workflow._Definition.from_class(kind))}
+
+
+def committed() -> dict[str, list[str]]:
+    return json.loads(FINGERPRINTS.read_text("utf-8"))
+
+
+async def test_every_recorded_history_is_replayed() -> None:
+    replayer = Replayer(workflows=WORKFLOWS, plugins=[ToolAgentPlugin()])
+    failures = {
+        name: (await replayer.replay_workflow(history, raise_on_replay_failure=False)).replay_failure for name, history in HISTORIES.items()
+    }
+    assert {name: failure for name, failure in failures.items() if failure} == {}, REMEDY
+
+
+@pytest.mark.parametrize("name", sorted(HISTORIES))
+async def test_a_workflow_that_does_something_else_fails_replay(name: str) -> None:
+    with pytest.raises(NondeterminismError):
+        await Replayer(workflows=[Changed], plugins=[ToolAgentPlugin()]).replay_workflow(HISTORIES[name])
+
+
+def test_every_workflow_and_every_path_is_recorded() -> None:
+    recorded = {history.events[0].workflow_execution_started_event_attributes.workflow_type.name for history in HISTORIES.values()}
+    assert recorded == names_of(WORKFLOWS)
+    assert sorted(HISTORIES) == sorted(scenario.name for scenario in SCENARIOS), "Run `make histories`."
+
+
+@pytest.mark.parametrize("name", sorted(HISTORIES))
+def test_a_history_carries_the_flags_without_which_replay_does_not_look(name: str) -> None:
+    assert any(event.workflow_task_completed_event_attributes.sdk_metadata.core_used_flags for event in HISTORIES[name].events)
+
+
+def _identities(history: WorkflowHistory) -> set[str]:
+    text = json.dumps([MessageToDict(event) for event in history.events])
+    return set(re.findall(r'"identity": "([^"]*)"', text))
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda path: path.stem)
+def test_a_history_names_no_machine(path: Path) -> None:
+    text = path.read_text("utf-8")
+    places = [str(ROOT), str(Path.home()), socket.gethostname(), f"{getpass.getuser()}@"]
+    assert [place for place in places if len(place) > 3 and place in text] == []
+    assert _identities(HISTORIES[path.stem]) <= {IDENTITY, "history-service"}
+
+
+def test_the_recorded_histories_have_the_committed_fingerprints() -> None:
+    found = {name: fingerprint(history) for name, history in HISTORIES.items()}
+    assert not (changes := difference(committed(), found)), f"Run `make histories`:\n{changes}"
+
+
+async def test_the_workflows_of_today_issue_the_committed_commands(temporal: Client) -> None:
+    histories = await play(temporal, [scenario for scenario in SCENARIOS if not scenario.slow])
+    found = {name: fingerprint(history) for name, history in histories.items()}
+    expected = {name: lines for name, lines in committed().items() if name in found}
+    assert not (changes := difference(expected, found)), f"A workflow asks Temporal for something else.\n{changes}\n{REMEDY}"
+
+
+def test_a_difference_of_fingerprints_is_shown_command_by_command() -> None:
+    shown = difference({"A": ["admit", "settle"]}, {"A": ["admit", "call", "settle"], "B": []})
+    assert {"+  call", "+B:"} <= set(shown.splitlines())
+    assert difference({"A": ["admit"]}, {"A": ("admit",)}) == ""

@@ -1,0 +1,135 @@
+"""Importing the catalog at start, and again whenever its files or its tools' projects change."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import structlog
+from watchfiles import (
+    Change,
+    awatch,  # pyright: ignore[reportUnknownVariableType] - trio's events are not installed
+)
+
+from engine.registry.formats import FORMATS
+from toolagent.contracts.records import CatalogFault
+from toolagent.core.failures import StoreUnavailableError
+
+__all__ = ["ImportCatalog", "imported_catalog"]
+
+ImportCatalog = Callable[[], Awaitable[tuple[CatalogFault, ...]]]
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+_FILES = frozenset(one.file_name for one in FORMATS)
+_LEFT_OUT = frozenset({".venv", "__pycache__", ".git", "node_modules", ".pytest_cache", ".ruff_cache"})
+_DEBOUNCE_MS = 400
+_STEP_MS = 100
+_LOOK_AGAIN_MS = 2_000
+_RETRY_S = 2.0
+
+
+@asynccontextmanager
+async def imported_catalog(
+    import_catalog: ImportCatalog, data_dir: Path, state_dir: Path, *, watch: bool
+) -> AsyncGenerator[tuple[CatalogFault, ...]]:
+    """Import once; with `watch` again on every change until the block ends. Yields what was wrong at first.
+
+    A change is imported when the files have been still for a moment. What was half written then is a fault, stops nothing, and is
+    imported when the rest of it comes.
+    """
+    stamp = await asyncio.to_thread(_stamp, data_dir)
+    faults = await import_catalog()
+    _say(faults, ())
+    if not watch:
+        yield faults
+        return
+    watching = asyncio.create_task(_Watch(import_catalog, data_dir, state_dir, faults).run(stamp))
+    try:
+        yield faults
+    finally:
+        watching.cancel()
+        with suppress(asyncio.CancelledError):
+            await watching
+
+
+class _Watch:
+    def __init__(self, import_catalog: ImportCatalog, data_dir: Path, state_dir: Path, faults: tuple[CatalogFault, ...]) -> None:
+        self._import = import_catalog
+        self._data_dir = data_dir.absolute()
+        self._state_dir = state_dir.absolute()
+        self._faults = faults
+
+    async def run(self, stamp: object) -> None:
+        """For ever: a folder that is not there, or that is replaced by another one, is looked for again."""
+        while True:
+            try:
+                stamp = await self._follow(stamp)
+            except OSError as error:
+                _log.warning("catalog_not_watched", folder=str(self._data_dir), reason=str(error), looked_again_after_s=_RETRY_S)
+                await asyncio.sleep(_RETRY_S)
+
+    async def _follow(self, stamp: object) -> object:
+        """Until the folder is another one than the one that is watched. Returns what the files looked like then."""
+        if not await asyncio.to_thread(self._data_dir.is_dir):
+            await asyncio.sleep(_LOOK_AGAIN_MS / 1000)
+            return stamp
+        place = await asyncio.to_thread(_place_of, self._data_dir)
+        changes = awatch(
+            self._data_dir,
+            watch_filter=self._matters,
+            debounce=_DEBOUNCE_MS,
+            step=_STEP_MS,
+            rust_timeout=_LOOK_AGAIN_MS,
+            yield_on_timeout=True,
+            ignore_permission_denied=True,
+        )
+        async for changed in changes:
+            # Also on a time-out: what changed before the watch stood, or where the system does not tell, is seen by its stamp.
+            seen = await asyncio.to_thread(_stamp, self._data_dir)
+            if changed or seen != stamp:
+                await self._import_again()
+                stamp = seen
+            if await asyncio.to_thread(_place_of, self._data_dir) != place:
+                return stamp
+        return stamp
+
+    def _matters(self, _change: Change, path: str) -> bool:
+        one = Path(path)
+        if one.is_relative_to(self._state_dir) or not one.is_relative_to(self._data_dir):
+            return False
+        parts = one.relative_to(self._data_dir).parts
+        return parts[0] in _FILES if len(parts) == 1 else _LEFT_OUT.isdisjoint(parts)
+
+    async def _import_again(self) -> None:
+        while True:
+            try:
+                faults = await self._import()
+            except StoreUnavailableError as error:
+                _log.warning("catalog_not_imported", reason=str(error), tried_again_after_s=_RETRY_S)
+                await asyncio.sleep(_RETRY_S)
+            else:
+                break
+        _log.info("catalog_imported", faults=len(faults))
+        _say(faults, self._faults)
+        self._faults = faults
+
+
+def _say(faults: Iterable[CatalogFault], said: Iterable[CatalogFault]) -> None:
+    known = frozenset(said)
+    for fault in faults:
+        if fault not in known:
+            _log.warning("catalog_fault", file=fault.file, field=fault.field, reason=fault.reason)
+
+
+def _stamp(data_dir: Path) -> tuple[object, ...]:
+    """What the catalog files look like from outside."""
+    return tuple(_place_of(data_dir / name) for name in sorted(_FILES))
+
+
+def _place_of(path: Path) -> tuple[int, ...] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return (status.st_dev, status.st_ino) if path.is_dir() else (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)

@@ -1,0 +1,89 @@
+"""`python -m workers export`: the catalog, written from the database into a folder, whether or not the service runs."""
+
+import asyncio
+import json
+import os
+import tempfile
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from pydantic import JsonValue
+from rich.console import Console
+from rich.table import Table
+
+from engine.registry.export import CatalogExport
+from engine.store.database import Database, UnusableDatabaseError
+from toolagent.core.failures import StoreUnavailableError
+from workers.failures import CannotRun
+from workers.settings import Settings
+
+__all__ = ["export", "export_command"]
+
+_DEFAULT = Path("catalog-export")
+_FORCE = "--force"
+
+
+def export_command(arguments: Sequence[str]) -> Callable[[Settings], Awaitable[int]] | None:
+    """The command for `[folder] [--force]`; None when the arguments are something else."""
+    folders = [argument for argument in arguments if argument != _FORCE]
+    if len(folders) > 1 or any(folder.startswith("-") for folder in folders):
+        return None
+    return partial(export, folder=Path(folders[0]) if folders else _DEFAULT, force=_FORCE in arguments)
+
+
+async def export(settings: Settings, folder: Path, *, force: bool) -> int:
+    """Write the files and say what is in them. Returns the exit code. Raises CannotRun."""
+    await asyncio.to_thread(_insist_on_room, folder, force=force)
+    documents = await _documents(settings)
+    await asyncio.to_thread(_write, folder, documents)
+    Console(stderr=True).print(_summary(folder, documents))
+    return 0
+
+
+async def _documents(settings: Settings) -> dict[str, dict[str, JsonValue]]:
+    file = settings.state_dir.absolute() / "tool-agent.db"
+    if settings.database_url is None and not await asyncio.to_thread(file.is_file):
+        raise CannotRun(f"There is no database at {str(file)!r}. Set TOOL_AGENT_STATE_DIR or TOOL_AGENT_DATABASE_URL to the service's.")
+    try:
+        database = Database(settings.database_url or f"sqlite+aiosqlite:///{file}")
+    except UnusableDatabaseError as error:
+        raise CannotRun(f"The database of TOOL_AGENT_DATABASE_URL cannot be used: {error}.") from error
+    try:
+        return await CatalogExport(database).documents()
+    except StoreUnavailableError as error:
+        raise CannotRun(f"{error} If it is from another release, start the service once: that brings its tables up to date.") from error
+    finally:
+        await database.close()
+
+
+def _insist_on_room(folder: Path, *, force: bool) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise CannotRun(f"{str(folder)!r} is no folder.")
+    if folder.is_dir() and any(folder.iterdir()) and not force:
+        raise CannotRun(f"The folder {str(folder)!r} is not empty. Name another one, or add {_FORCE} to write over the files in it.")
+
+
+def _write(folder: Path, documents: Mapping[str, JsonValue]) -> None:
+    """Each file is there whole, or as it was."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, document in documents.items():
+            descriptor, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}-")
+            with os.fdopen(descriptor, "w", encoding="utf-8") as target:
+                json.dump(document, target, ensure_ascii=False, indent=2)
+                target.write("\n")
+                target.flush()
+                os.fsync(target.fileno())
+            Path(temporary).chmod(0o644)
+            Path(temporary).replace(folder / name)
+    except OSError as error:
+        raise CannotRun(f"The folder {str(folder)!r} cannot be written ({error.strerror}).") from error
+
+
+def _summary(folder: Path, documents: Mapping[str, dict[str, JsonValue]]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    for name, document in documents.items():
+        counts = [len(value) for value in document.values() if isinstance(value, list | dict)]
+        table.add_row(str(folder / name), f"{max(counts, default=0)} entries")
+    return table

@@ -1,0 +1,90 @@
+"""One host: the tools it runs, and the workers that take calls for them."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+import structlog
+from temporalio.client import Client
+
+from api.ports import NotReadyError
+from engine.runtimes.guardian import Guardian
+from engine.runtimes.ownership import Owner
+from engine.runtimes.supervisor import Supervisor
+from engine.runtimes.sweep import sweep
+from toolagent.contracts.records import CatalogFault
+from workers.catalog_watch import imported_catalog
+from workers.failures import CannotRun
+from workers.host_lease import HostLease, held_host
+from workers.parts import Store, activities_of, builtins_of, catalog_of
+from workers.projects import projects_of, sweep_projects
+from workers.runtimes import running_runtimes
+from workers.settings import Settings
+from workers.shared_files import insist_on_shared_files
+from workers.state import StateDirectory
+from workers.temporal_workers import WorkerPool, running_workers
+
+__all__ = ["RunningHost", "running_host", "swept_state"]
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RunningHost:
+    """A host that takes calls, and what was wrong with its catalog."""
+
+    workers: WorkerPool
+    lease: HostLease
+    faults: tuple[CatalogFault, ...]
+
+    async def ended(self) -> None:
+        """Returns, or raises what went wrong, when it ends although nobody asked it to."""
+        ends = [asyncio.create_task(self.workers.ended()), asyncio.create_task(self.lease.lost())]
+        try:
+            done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            for end in done:
+                end.result()
+        finally:
+            for end in ends:
+                end.cancel()
+
+
+async def swept_state(state: StateDirectory) -> None:
+    """End and remove what the last run on this state directory left behind."""
+    for swept in await sweep(state.root):
+        _log.warning("ended_leftover_process", pid=swept.pid, name=swept.name, worker=swept.worker)
+    await asyncio.to_thread(shutil.rmtree, state.calls, ignore_errors=True)
+
+
+@asynccontextmanager
+async def running_host(
+    settings: Settings, state: StateDirectory, store: Store, client: Client, guardian: Guardian, owner: Owner
+) -> AsyncGenerator[RunningHost]:
+    """Serve the queues of this host until the block ends. Raises CannotRun."""
+    builtin = builtins_of(settings)
+    async with AsyncExitStack() as stack:
+        # First: until the id is ours, everything that is kept under it belongs to another.
+        lease = await stack.enter_async_context(held_host(store.hosts, settings, state))
+        await _insist_on_shared_files(store, settings, state)
+        await store.routes.reset(state.host)
+        projects = projects_of(store, state)
+        runtimes = await stack.enter_async_context(running_runtimes(settings, state, guardian, owner, builtin, projects))
+        supervisor = Supervisor(runtimes, store.routes, state.host, cancel_grace_s=settings.stop_grace_s)
+        stack.push_async_callback(supervisor.close)
+        catalog = catalog_of(store, settings, state, builtin)
+        faults = await stack.enter_async_context(imported_catalog(catalog, settings.data_dir, state.root, watch=settings.catalog_watch))
+        await sweep_projects(projects, store)
+        activities = activities_of(store, supervisor, frozenset(runtimes), settings, state)
+        workers = await stack.enter_async_context(
+            running_workers(client, state.host, settings.bucket_limits, activities, settings.shutdown_grace_s)
+        )
+        yield RunningHost(workers, lease, faults)
+
+
+async def _insist_on_shared_files(store: Store, settings: Settings, state: StateDirectory) -> None:
+    try:
+        await insist_on_shared_files(store.hosts, settings, state)
+    except NotReadyError as error:
+        raise CannotRun(str(error)) from error

@@ -1,0 +1,62 @@
+"""The Temporal this process works with: the embedded server, or the one that was named."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
+from temporalio.client import Client
+
+from engine.runtimes.guardian import Guardian
+from engine.runtimes.ownership import Owner
+from workers.dev_server import embedded_temporal, last_words, read_config
+from workers.failures import CannotRun
+from workers.settings import Settings
+from workers.state import StateDirectory
+from workers.temporal_connection import connect, register_search_attributes, set_retention
+
+__all__ = ["TemporalAccess", "check_temporal", "named_temporal", "some_temporal"]
+
+_CONNECT_S = 30.0
+_FIND_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class TemporalAccess:
+    """A connection that is fit for use, and where it leads."""
+
+    client: Client
+    address: str
+    ui_url: str | None = None
+
+
+@asynccontextmanager
+async def some_temporal(settings: Settings, state: StateDirectory, guardian: Guardian, owner: Owner) -> AsyncGenerator[TemporalAccess]:
+    """The server that was named; where none was, the embedded one, until the block ends. Raises CannotRun."""
+    if settings.temporal_address is not None:
+        yield await named_temporal(settings, settings.temporal_address)
+        return
+    config = read_config(settings.temporal_config)
+    namespace = settings.temporal_namespace or config.namespace
+    async with embedded_temporal(settings, config, state.temporal, guardian, owner) as server:
+        try:
+            client = await connect(server.address, namespace, sandbox=settings.workflow_sandbox, patience_s=_CONNECT_S)
+        except CannotRun as problem:
+            raise CannotRun(f"The embedded Temporal does not answer. {await asyncio.to_thread(last_words, state.temporal)}") from problem
+        await register_search_attributes(client)
+        await set_retention(client, config.retention_hours)
+        yield TemporalAccess(client, server.address, server.ui_url)
+
+
+async def named_temporal(settings: Settings, address: str) -> TemporalAccess:
+    """A server that others run. Raises CannotRun when it does not answer."""
+    namespace = settings.temporal_namespace or read_config(settings.temporal_config).namespace
+    client = await connect(address, namespace, sandbox=settings.workflow_sandbox, patience_s=_FIND_S)
+    await register_search_attributes(client)
+    return TemporalAccess(client, address)
+
+
+async def check_temporal(client: Client) -> None:
+    """Raises RPCError when it does not answer."""
+    await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=client.namespace))

@@ -1,0 +1,146 @@
+"""Many calls, each a child workflow: some at a time or one after the other, to the end of all of them."""
+
+import asyncio
+from collections.abc import Iterator
+from datetime import timedelta
+
+from pydantic import JsonValue, ValidationError
+from temporalio import workflow
+from temporalio.common import WorkflowIDReusePolicy
+from temporalio.exceptions import ActivityError, WorkflowAlreadyStartedError, is_cancelled_exception
+
+from toolagent.client import child, names, stubs
+from toolagent.contracts.batches import BatchedCall, BatchedState, BatchEnd, CallLook, LookRequest, LookState, ToolBatch
+from toolagent.contracts.calls import ErrorType, ToolCall, ToolError
+from toolagent.core.batches import after, batch_id_of_workflow, batched, calls_of, is_over
+from toolagent.core.idempotency import fingerprint
+from toolagent.core.results import IDEMPOTENCY_CONFLICT
+from workflows import options
+
+__all__ = ["LANES", "RunTools"]
+
+LANES = 16
+"""How many calls of one batch are under way at a time."""
+
+_FIRST_PAUSE = timedelta(seconds=0.5)
+_LONGEST_PAUSE = timedelta(seconds=30)
+
+
+@workflow.defn(name=names.RUN_TOOLS)
+class RunTools:
+    def __init__(self) -> None:
+        self._asked: tuple[ToolCall, ...] = ()
+        self._calls: list[BatchedCall] = []
+        self._stops_on_error = False
+        self._cancelled = False
+
+    @workflow.run
+    async def run(self, batch: JsonValue = None) -> BatchEnd:
+        """Takes a `ToolBatch` as plain JSON: as for `InvokeTool`, input that is none is answered, not failed on for ever."""
+        info = workflow.info()
+        batch_id = batch_id_of_workflow(info.workflow_id, info.first_execution_run_id)
+        try:
+            asked = ToolBatch.model_validate(batch)
+        except ValidationError as error:
+            return BatchEnd(batch_id=batch_id, error=_malformed(error))
+        self._asked = calls_of(asked)
+        self._calls = list(batched(asked, batch_id))
+        self._stops_on_error = asked.stop_on_error
+        await self._ended(1 if asked.ordered else LANES)
+        return BatchEnd(batch_id=batch_id, calls=tuple(self._calls), cancelled=self._cancelled)
+
+    @workflow.query(name=names.PROGRESS)
+    def progress(self) -> tuple[BatchedCall, ...]:
+        return tuple(self._calls)
+
+    async def _ended(self, width: int) -> None:
+        waiting = iter(self._first_of_each_id())
+        lanes = [asyncio.create_task(self._lane(waiting)) for _ in range(min(width, len(self._calls)))]
+        try:
+            await workflow.wait(lanes)
+        except asyncio.CancelledError:
+            self._cancelled = True
+            for lane in lanes:
+                lane.cancel()
+            await workflow.wait(lanes)
+        for lane in lanes:
+            lane.result()
+        self._repeat_for_the_same_ids()
+
+    async def _lane(self, waiting: Iterator[int]) -> None:
+        for place in waiting:
+            if self._stops():
+                self._note(place, BatchedState.SKIPPED)
+            else:
+                self._note(place, BatchedState.RUNNING)
+                self._calls[place] = await self._made(self._asked[place], self._calls[place])
+
+    def _stops(self) -> bool:
+        failed = any(is_over(call) and call.state is not BatchedState.SUCCESS for call in self._calls)
+        return self._cancelled or (self._stops_on_error and failed)
+
+    async def _made(self, call: ToolCall, entry: BatchedCall) -> BatchedCall:
+        try:
+            return after(entry, await child.made(call, entry.call_id, WorkflowIDReusePolicy.REJECT_DUPLICATE))
+        except WorkflowAlreadyStartedError:
+            return await self._made_elsewhere(call, entry)
+        except asyncio.CancelledError:
+            return _cancelled(entry)
+
+    async def _made_elsewhere(self, call: ToolCall, entry: BatchedCall) -> BatchedCall:
+        """Somebody made, or makes, a call with this key: it is this one if it is the same. Cancelling the batch leaves it alone."""
+        try:
+            look = await self._looked(call, entry.call_id)
+            if look.state is LookState.FREE:
+                return after(entry, await child.made(call, entry.call_id, WorkflowIDReusePolicy.ALLOW_DUPLICATE))
+        except (asyncio.CancelledError, ActivityError) as error:
+            if not is_cancelled_exception(error):
+                raise
+            return _cancelled(entry)
+        if look.state is LookState.CONFLICT:
+            return _conflicting(entry)
+        state = BatchedState.SUCCESS if look.status == "success" else BatchedState.ERROR
+        state = BatchedState.CANCELLED if look.error_type is ErrorType.CANCELLED else state
+        return entry.model_copy(update={"state": state, "error_type": look.error_type, "reason": look.reason})
+
+    async def _looked(self, call: ToolCall, call_id: str) -> CallLook:
+        pause = _FIRST_PAUSE
+        while True:
+            request = LookRequest(call=call, call_id=call_id)
+            look = await workflow.execute_local_activity(stubs.look_at_call, request, **options.look(call.tool_id))
+            if look.state is not LookState.RUNNING:
+                return look
+            await workflow.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    def _first_of_each_id(self) -> list[int]:
+        """The same key twice is one call."""
+        places: dict[str, int] = {}
+        for place, call in enumerate(self._calls):
+            places.setdefault(call.call_id, place)
+        return list(places.values())
+
+    def _repeat_for_the_same_ids(self) -> None:
+        """What became of a call is true of its repetitions too, unless they only share its key."""
+        ended = {self._calls[place].call_id: (self._asked[place], self._calls[place]) for place in self._first_of_each_id()}
+        for place, (asked, call) in enumerate(zip(self._asked, self._calls, strict=True)):
+            first, end = ended[call.call_id]
+            self._calls[place] = end if fingerprint(asked) == fingerprint(first) else _conflicting(end)
+
+    def _note(self, place: int, state: BatchedState) -> None:
+        self._calls[place] = self._calls[place].model_copy(update={"state": state})
+
+
+def _cancelled(entry: BatchedCall) -> BatchedCall:
+    return entry.model_copy(update={"state": BatchedState.CANCELLED, "error_type": ErrorType.CANCELLED})
+
+
+def _conflicting(entry: BatchedCall) -> BatchedCall:
+    conflict = {"state": BatchedState.ERROR, "error_type": ErrorType.REJECTED, "reason": IDEMPOTENCY_CONFLICT}
+    return entry.model_copy(update=conflict)
+
+
+def _malformed(error: ValidationError) -> ToolError:
+    found = error.errors(include_url=False, include_input=False)
+    listed = "; ".join(f"{'.'.join(map(str, issue['loc'])) or 'body'}: {issue['msg']}" for issue in found[:5])
+    return ToolError(type=ErrorType.VALIDATION_ERROR, message=f"The input is not a ToolBatch: {listed}")

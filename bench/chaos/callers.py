@@ -52,6 +52,7 @@ class Callers:
 
             async def caller() -> None:
                 for one in waiting:
+                    await asyncio.sleep(one.call.pause_s)
                     await asyncio.gather(*(self._ask(http, one) for _ in range(one.call.twins)))
 
             await asyncio.gather(*(caller() for _ in range(number)))

@@ -8,6 +8,9 @@ from enum import StrEnum
 __all__ = ["KINDS", "Kill", "Kind", "PlannedCall", "Victim", "plan_calls", "plan_kills"]
 
 
+_LONGEST_PAUSE_S = 3.0
+
+
 class Victim(StrEnum):
     WORKER_1 = "worker-1"
     WORKER_2 = "worker-2"
@@ -42,12 +45,14 @@ KINDS: Mapping[str, Kind] = {
 
 @dataclass(frozen=True, slots=True)
 class PlannedCall:
-    """`twins` is how many callers ask at once under the one key; `waits` whether they wait for the result or are told a task."""
+    """`twins` is how many ask at once under the one key; `waits` whether they wait for the result or are told a task. Before it the caller
+    thinks for `pause_s`, so that the kills find calls to hit."""
 
     key: str
     kind: str
     waits: bool
     twins: int
+    pause_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,7 @@ def plan_calls(seed: int, calls: int) -> list[PlannedCall]:
             kind=chance.choices(names, weights)[0],
             waits=chance.random() < 0.7,
             twins=2 if chance.random() < 0.1 else 1,
+            pause_s=chance.uniform(0, _LONGEST_PAUSE_S),
         )
         for number in range(calls)
     ]

@@ -25,7 +25,7 @@ def temporary() -> Generator[Path]:
 
 def test_calls_under_kill_9_end_with_one_result_each_and_leave_nothing(temporary: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "bench.chaos", "--calls", "60", "--kills", "3", "--seed", "2"],
+        [sys.executable, "-m", "bench.chaos", "--calls", "60", "--kills", "3", "--callers", "4", "--seed", "2"],
         cwd=temporary,
         env=bare_environment() | {"PYTHONPATH": python_path(), "TMPDIR": str(temporary)},
         capture_output=True,

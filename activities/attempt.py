@@ -37,11 +37,11 @@ class Attempt:
         self._is_mine = False
 
     async def before_send(self) -> None:
-        """Raises AlreadySent when an earlier attempt may have reached a tool that may not be asked twice."""
+        """Raises AlreadySent when an earlier attempt may have reached a tool that may not be asked twice, or the call is settled."""
         if not self._plan.fast:
             record = record_of(self._plan, self._entry.manifest, self._workflow_id, self._run_id)
             self._is_mine = await self._calls.mark_sent(record)
-            if not self._is_mine and not self._plan.repeatable:
+            if not self._is_mine and not (self._plan.repeatable and await self._is_open()):
                 raise AlreadySent
         self._pulse.sending()
         self._sent_at = now()
@@ -101,6 +101,11 @@ class Attempt:
         error = ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details={"sent": True, "outcome": "unknown"})
         # How long it ran nobody knows; the clock it was sent by may be another machine's.
         return self.refused(error).model_copy(update={"execution_time": 0.0})
+
+    async def _is_open(self) -> bool:
+        """Whether nobody has been told yet how the call ended."""
+        record = await self._calls.get(self._plan.call_id)
+        return record is not None and record.settled_at is None
 
     @property
     def was_sent(self) -> bool:

@@ -13,7 +13,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.attempt import AlreadySent, Attempt
-from activities.heartbeats import beating
+from activities.heartbeats import Pulse, beating
 from engine.calls.file_parameters import CallFolder, FileParameters, FileRefused
 from engine.calls.large_results import FittedOutput, LargeResults, OutputRefused
 from engine.registry.registry import ToolRegistry
@@ -95,13 +95,13 @@ class CallTool:
             except OutputRefused as refusal:
                 return attempt.refused(refusal.error, refusal.issues)
             except RuntimeFailure as failure:
-                return self._after_failure(attempt, entry, plan, failure, pulse.sends)
+                return self._after_failure(attempt, entry, plan, failure, pulse)
             except asyncio.CancelledError:
                 if not _is_asked_for():
                     raise ApplicationError("The attempt was ended from outside.", type=names.ATTEMPT_ENDED, category=EXPECTED) from None
                 return attempt.cancelled(await self._supervisor.settle_cancelled(entry) if attempt.was_sent else None)
 
-    def _after_failure(self, attempt: Attempt, entry: ToolEntry, plan: CallPlan, failure: RuntimeFailure, sends: int) -> CallOutcome:
+    def _after_failure(self, attempt: Attempt, entry: ToolEntry, plan: CallPlan, failure: RuntimeFailure, pulse: Pulse) -> CallOutcome:
         """A lost connection to a repeatable tool is tried again, by Temporal; everything else is the answer."""
         if isinstance(failure, NoSlot):
             raise ApplicationError(failure.message, type=names.NO_SLOT, category=EXPECTED, next_retry_delay=SLOT_PAUSE)
@@ -113,7 +113,8 @@ class CallTool:
             return attempt.failed(failure)
         if activity.info().is_local:
             return NotRunning()
-        if sends < MAX_SENDS:
+        if pulse.sends < MAX_SENDS:
+            pulse.beat()  # the next attempt must know how often it was sent
             raise ApplicationError(failure.message, type=names.TOOL_CONNECTION_LOST, category=EXPECTED)
         return attempt.failed(failure)
 

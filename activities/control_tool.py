@@ -12,6 +12,7 @@ from engine.registry.registry import ToolRegistry
 from engine.runtimes.failures import RuntimeFailure
 from engine.runtimes.runtime import Progress
 from engine.runtimes.supervisor import Supervisor
+from engine.store.routes import RouteTable
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.routes import ControlAction, ToolControl, ToolRoute
@@ -23,8 +24,9 @@ __all__ = ["ControlTool"]
 class ControlTool:
     """Each action may be repeated."""
 
-    def __init__(self, registry: ToolRegistry, supervisor: Supervisor, tool_folders: Path) -> None:
+    def __init__(self, registry: ToolRegistry, supervisor: Supervisor, routes: RouteTable, tool_folders: Path, host: str) -> None:
         self._registry = registry
+        self._routes, self._host = routes, host
         self._supervisor = supervisor
         self._tool_folders = tool_folders
 
@@ -38,12 +40,18 @@ class ControlTool:
                 case ControlAction.STOP:
                     return await self._supervisor.stop(control.tool_id)
                 case ControlAction.DESTROY:
-                    await self._insist_on_removable(control.tool_id)
-                    # First out of the registry: a call that still waits must not start it again.
-                    await self._registry.destroy(control.tool_id)
-                    route = await self._supervisor.stop(control.tool_id)
-                    await asyncio.to_thread(shutil.rmtree, self._tool_folders / control.tool_id, ignore_errors=True)
-                    return route
+                    return await self._destroy(control.tool_id)
+
+    async def _destroy(self, tool_id: str) -> ToolRoute:
+        """On this host. All others get the same order, so that it does not matter which of them comes first, or dies."""
+        await self._insist_on_removable(tool_id)
+        # First out of the registry: a call that still waits must not start it again, here or elsewhere.
+        await self._registry.destroy(tool_id)
+        route = await self._supervisor.stop(tool_id)
+        # Stopping it has noted where it is.
+        await self._routes.forget(tool_id, self._host)
+        await asyncio.to_thread(shutil.rmtree, self._tool_folders / tool_id, ignore_errors=True)
+        return route
 
     async def _insist_on_removable(self, tool_id: str) -> None:
         entry = await self._registry.entry(tool_id)

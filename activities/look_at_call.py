@@ -1,10 +1,11 @@
 """Seeing how far a call is that somebody outside the batch has begun under the same idempotency key."""
 
 from temporalio import activity
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from toolagent.client import names
 from toolagent.client.temporal import ToolAgentClient
-from toolagent.contracts.batches import CallLook, LookRequest
+from toolagent.contracts.batches import CallLook, LookRequest, LookState
 
 __all__ = ["LookAtCall"]
 
@@ -17,5 +18,10 @@ class LookAtCall:
 
     @activity.defn(name=names.LOOK_AT_CALL)
     async def look_at_call(self, request: LookRequest) -> CallLook:
-        """Raises AnswerPendingError when Temporal does not answer; it is asked again."""
-        return await self._client.look(request.call, request.call_id)
+        """Raises AnswerPendingError when Temporal does not answer, ApplicationError when a call that is waited for goes on: for both,
+        Temporal looks again."""
+        look = await self._client.look(request.call, request.call_id)
+        if request.waits and look.state is LookState.RUNNING:
+            message = f"The call {request.call_id} goes on."
+            raise ApplicationError(message, type=names.STILL_RUNNING, category=ApplicationErrorCategory.BENIGN)
+        return look

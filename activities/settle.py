@@ -16,5 +16,6 @@ class Settle:
 
     @activity.defn(name=names.SETTLE)
     async def settle(self, request: SettleRequest) -> ToolResult:
-        """The result without the output: all that one workflow task says must fit into one message of 4 MiB."""
-        return (await self._settlements.settle(request)).model_copy(update={"result": None})
+        """The result that stands, without the output where that is the workflow's own: what one task says must fit into 4 MiB."""
+        result = await self._settlements.settle(request)
+        return result.model_copy(update={"result": None}) if result.result == request.outcome.output else result

@@ -18,7 +18,7 @@ from toolagent.contracts.records import StoredFile
 __all__ = ["stored", "stored_file"]
 
 _CHUNK = 1 << 20
-_MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}", re.IGNORECASE)
+_MEDIA_TYPE = re.compile(r"(?=.{3,127}$)[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}", re.IGNORECASE)
 # What somebody uploaded is never a page of ours: browsers save it, do not guess its type, and run nothing in it.
 _HARMLESS = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox"}
 

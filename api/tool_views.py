@@ -1,22 +1,23 @@
 """Tools as they are shown: the registry's entries put together with their running state."""
 
-import re
+import asyncio
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+import structlog
 from pydantic import JsonValue
 
 from api.bodies import SearchToolsBody
 from api.errors import Refusal
+from api.found_tools import found_tool
 from api.ports import Doors
+from toolagent.client.failures import ControlFailedError
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.http import FoundTool, ListedTool, Matches, Parameter, RuntimeCount, ToolDetail, ToolListing, ToolStates
-from toolagent.contracts.identifiers import TOOL_ID_PATTERN
 from toolagent.contracts.manifest import JsonSchema
 from toolagent.contracts.routes import ControlAction, RunState, ToolControl, ToolRoute
 from toolagent.contracts.sources import BackendRuntime, DockerSource, LocalSource, RemoteSource
-from toolagent.core.suggestions import nearest
 
 __all__ = ["control", "matches_for", "states_of_tools", "table_of_tools", "tool_detail"]
 
@@ -26,6 +27,8 @@ _RUNTIME_NAMES = {
     BackendRuntime.REMOTE: "远程 API / 云端服务",
 }
 """As in seed 000 §4.1."""
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 async def table_of_tools(doors: Doors) -> ToolListing:
@@ -52,7 +55,7 @@ async def states_of_tools(doors: Doors) -> ToolStates:
 
 async def tool_detail(doors: Doors, tool_id: str) -> ToolDetail:
     """Raises Refusal for a tool that is not there."""
-    entry = await _find(doors, tool_id)
+    entry = await found_tool(doors, tool_id, doors.registry.entry)
     route = await doors.routes.get(tool_id)
     shown = _with_sources(route, entry) if route else _stopped(entry)
     return ToolDetail(**dict(entry.manifest), sources=entry.sources, route=shown)
@@ -65,34 +68,46 @@ async def matches_for(doors: Doors, wanted: SearchToolsBody) -> Matches:
 
 
 async def control(doors: Doors, tool_id: str, action: ControlAction) -> ToolRoute:
-    """Start a tool where it runs or would be placed; stop or destroy it wherever it is up.
+    """Start a tool where it runs or would be placed; stop it wherever it is up; destroy it on every host.
 
     Raises Refusal for one that is not there or when no host is alive, ControlFailedError.
     """
-    entry = await _find(doors, tool_id)
-    up = () if action is ControlAction.START else await _hosts_with(doors, tool_id)
-    for host in up[1:]:
-        await doors.client.control(ToolControl(tool_id=tool_id, action=ControlAction.STOP, host=host))
-    host = next(iter(up), None) or await doors.placements.host_for(entry)
+    entry = await found_tool(doors, tool_id, doors.registry.entry)
+    hosts = await _hosts_for(doors, entry, action)
+    # All at once: one that is silent keeps nobody else waiting.
+    outcomes = await asyncio.gather(*(_obeyed(doors, ToolControl(tool_id=tool_id, action=action, host=host)) for host in hosts))
+    routes = [outcome for outcome in outcomes if isinstance(outcome, ToolRoute)]
+    failures = {host: outcome for host, outcome in zip(hosts, outcomes, strict=True) if isinstance(outcome, ControlFailedError)}
+    if failures and (action is not ControlAction.DESTROY or not routes):
+        raise next(iter(failures.values()))
+    # Each host removes a tool from the registry before it stops it, so one is enough. Others may be dead, and their processes with them.
+    for host, failure in failures.items():
+        _log.warning("tool_not_known_to_be_stopped", tool_id=tool_id, host=host, reason=failure.error.message)
+    return routes[0]
+
+
+async def _obeyed(doors: Doors, order: ToolControl) -> ToolRoute | ControlFailedError:
+    try:
+        return await doors.client.control(order)
+    except ControlFailedError as failure:
+        return failure
+
+
+async def _hosts_for(doors: Doors, entry: ToolEntry, action: ControlAction) -> tuple[str, ...]:
+    """Never empty. A tool is destroyed also where it is only being started, or has left its folder."""
+    up = set[str]() if action is ControlAction.START else await _hosts_with(doors, entry.manifest.tool_id)
+    alive = {host.host for host in await doors.hosts.list_all() if host.is_alive} if action is ControlAction.DESTROY else set[str]()
+    if hosts := sorted(up | alive):
+        return tuple(hosts)
+    host = await doors.placements.host_for(entry)
     if host is None:
         raise Refusal(ErrorType.UNAVAILABLE, "No host that runs tools is alive: start one with `python -m workers worker`.")
-    return await doors.client.control(ToolControl(tool_id=tool_id, action=action, host=host))
+    return (host,)
 
 
-async def _hosts_with(doors: Doors, tool_id: str) -> tuple[str, ...]:
+async def _hosts_with(doors: Doors, tool_id: str) -> set[str]:
     routes = [route for route in await doors.routes.list_all() if route.tool_id == tool_id]
-    return tuple(route.host for route in routes if route.host and route.state in (RunState.RUNNING, RunState.STARTING))
-
-
-async def _find(doors: Doors, tool_id: str) -> ToolEntry:
-    # What cannot be an id is not looked up: PostgreSQL fails on a NUL.
-    entry = await doors.registry.entry(tool_id) if re.fullmatch(TOOL_ID_PATTERN, tool_id) else None
-    if entry is None:
-        near = nearest(tool_id[:128], await doors.registry.list_ids())
-        hint = f"Did you mean {', '.join(near)}?" if near else "GET /tools lists what there is."
-        details: JsonValue = {"nearest": list(near)}
-        raise Refusal(ErrorType.TOOL_NOT_FOUND, f"There is no tool {tool_id[:128]!r}. {hint}", details=details)
-    return entry
+    return {route.host for route in routes if route.host and route.state in (RunState.RUNNING, RunState.STARTING)}
 
 
 def _best(routes: Iterable[ToolRoute]) -> dict[str, ToolRoute]:

@@ -1,15 +1,12 @@
 """The versions of a tool, as they are shown and changed."""
 
-import re
-
 from pydantic import JsonValue
 
 from api.errors import Refusal
+from api.found_tools import found_tool
 from api.ports import Doors
 from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.identifiers import TOOL_ID_PATTERN
 from toolagent.contracts.versions import ToolVersions
-from toolagent.core.suggestions import nearest
 
 __all__ = ["activate", "deactivate", "versions_of"]
 
@@ -18,14 +15,7 @@ _MAX_VERSION = 64
 
 async def versions_of(doors: Doors, tool_id: str) -> ToolVersions:
     """Raises Refusal for a tool that is not there."""
-    # What cannot be an id is not looked up: PostgreSQL fails on a NUL.
-    found = await doors.registry.versions(tool_id) if re.fullmatch(TOOL_ID_PATTERN, tool_id) else None
-    if found is None:
-        near = nearest(tool_id[:128], await doors.registry.list_ids())
-        hint = f"Did you mean {', '.join(near)}?" if near else "GET /tools lists what there is."
-        details: JsonValue = {"nearest": list(near)}
-        raise Refusal(ErrorType.TOOL_NOT_FOUND, f"There is no tool {tool_id[:128]!r}. {hint}", details=details)
-    return found
+    return await found_tool(doors, tool_id, doors.registry.versions)
 
 
 async def activate(doors: Doors, tool_id: str, version: str) -> ToolVersions:

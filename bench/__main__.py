@@ -19,7 +19,7 @@ from bench.memory import measure_memory
 from bench.processes import end_in_order
 from bench.report import show, write
 from bench.results import Results
-from bench.rounds import Plan, measure
+from bench.rounds import Measurements, Plan, measure
 from bench.scale import Sizes, measure_scale
 from bench.service import ROOT
 from bench.stage import PEERS, Stage
@@ -46,7 +46,7 @@ _QUICK = Extent(Plan(1, 1.0, _CALLERS, 0.3), 2, Sizes(1_000, 50_000), 400, 2.0)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Returns 0; what is not met is a finding, not a failure."""
+    """Returns 1 when something could not be measured, else 0: what is not met is a finding, not a failure."""
     asked = _parser().parse_args(arguments)
     console = Console(width=None if sys.stdout.isatty() else 180)
     signal.signal(signal.SIGTERM, end_in_order)
@@ -73,7 +73,7 @@ def main(arguments: Sequence[str]) -> int:
     name = asked.name or f"{datetime.now(UTC):%Y-%m-%d}{'-quick' if asked.quick else ''}"
     for path in write(results, asked.results, name):
         console.print(f"written: {path.name}", highlight=False)
-    return 0
+    return 1 if results.failures else 0
 
 
 def _measure(
@@ -84,17 +84,22 @@ def _measure(
             if "calls" in pieces:
                 wanted = tuple(targets.split(",")) if targets else ("",)
                 chosen = [target for target in stage.targets if target.name.startswith(wanted)]
-                results.rows, results.rounds = measure(generator, chosen, extent.plan)
+                _take(results, measure(generator, chosen, extent.plan))
             if "cold" in pieces:
                 results.singles += measure_cold_starts(stage.service, folder, extent.cold_starts)
     if "scale" in pieces:
         plan = replace(extent.plan, callers=(1,))
-        rows, rounds, singles = measure_scale(generator, folder, plan, extent.sizes)
-        results.rows += rows
-        results.rounds += rounds
+        measurements, singles = measure_scale(generator, folder, plan, extent.sizes)
+        _take(results, measurements)
         results.singles += singles
     if "memory" in pieces:
         results.singles += measure_memory(generator, folder, extent.memory_calls, extent.rest_s)
+
+
+def _take(results: Results, made: Measurements) -> None:
+    results.rows += made.rows
+    results.rounds += made.rounds
+    results.failures += made.failures
 
 
 def _length(plan: Plan) -> str:

@@ -45,6 +45,9 @@ _BOUNDS = (
     Bound("tool with side effects: calls/s at 16 over the same", _AT_LEAST, 0.6, _rate("ours.acting", 16), _rate("bare.http", 16)),
     Bound("tool with side effects: calls/s at 64 over the same", _AT_LEAST, 0.6, _rate("ours.acting", 64), _rate("bare.http", 64)),
     Bound("tool without side effects: calls/s at 16 over FastMCP", _AT_LEAST, 0.3, _rate("ours.free", 16), _rate("fastmcp.http", 16)),
+    Bound(
+        "the same over FastMCP at its fastest, without sessions", _AT_LEAST, 0.3, _rate("ours.free", 16), _rate("fastmcp.sessionless", 16)
+    ),
     *(
         Bound(f"cold start of {tool} over by hand", _AT_MOST, 1.5, _single(f"cold.ours.{tool}"), _single(f"cold.hand.{tool}"))
         for tool in (HTTP_FREE, SHIPPED)

@@ -34,6 +34,8 @@ def show(results: Results, console: Console) -> None:
         console.print(table)
     for remark in results.remarks:
         console.print(remark, highlight=False)
+    for failure in results.failures:
+        console.print(f"NOT MEASURED {failure}", style="red", markup=False, highlight=False)
 
 
 def write(results: Results, folder: Path, name: str) -> tuple[Path, Path]:
@@ -60,6 +62,7 @@ def _markdown(results: Results) -> Iterator[str]:
             yield f"| {' | '.join(line)} |"
     yield ""
     yield from results.remarks
+    yield from (f"- NOT MEASURED {failure}" for failure in results.failures)
 
 
 def _sheets(results: Results) -> Iterator[Sheet]:

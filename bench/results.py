@@ -56,6 +56,7 @@ class Results(BaseModel):
     verdicts: list[Verdict] = []
     rounds: list[Row] = []
     remarks: list[str] = []
+    failures: list[str] = []
 
     def row(self, target: str, callers: int) -> Row | None:
         return next((row for row in self.rows if (row.target, row.callers) == (target, callers)), None)

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 
 import psutil
 
-from bench.generator import Generator
+from bench.generator import Generator, WrongAnswersError
 from bench.load import Job
 from bench.processes import cpu_seconds
 from bench.results import Row, median_row
 
-__all__ = ["Plan", "Target", "measure"]
+__all__ = ["Measurements", "Plan", "Target", "measure"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +51,29 @@ class Target:
         )
 
 
-def measure(generator: Generator, targets: Sequence[Target], plan: Plan) -> tuple[list[Row], list[Row]]:
-    """The medians, and every round. Raises WrongAnswersError."""
-    rounds: list[Row] = []
+@dataclass(slots=True)
+class Measurements:
+    """The medians, every round, and what could not be measured and why."""
+
+    rows: list[Row] = field(default_factory=list[Row])
+    rounds: list[Row] = field(default_factory=list[Row])
+    failures: list[str] = field(default_factory=list[str])
+
+
+def measure(generator: Generator, targets: Sequence[Target], plan: Plan) -> Measurements:
+    """A way of calling that answers wrongly, or not within a minute, is told and left out: the others are still worth knowing."""
+    made = Measurements()
     for _, callers in itertools.product(range(plan.rounds), plan.callers):
         for target in targets:
-            generator.run(target.job(callers, plan.warm_up_s))
-            rounds.append(_measure_once(generator, target, callers, plan))
-    by_load = [(target.name, callers) for target in targets for callers in plan.callers]
-    return [median_row(row for row in rounds if (row.target, row.callers) == load) for load in by_load], rounds
+            try:
+                generator.run(target.job(callers, plan.warm_up_s))
+                made.rounds.append(_measure_once(generator, target, callers, plan))
+            except WrongAnswersError as error:
+                made.failures.append(f"{target.name} with {callers} callers: {error}")
+    for target, callers in itertools.product(targets, plan.callers):
+        if rounds := [row for row in made.rounds if (row.target, row.callers) == (target.name, callers)]:
+            made.rows.append(median_row(rounds))
+    return made
 
 
 def _measure_once(generator: Generator, target: Target, callers: int, plan: Plan) -> Row:

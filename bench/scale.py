@@ -2,19 +2,21 @@
 
 import json
 import sqlite3
+import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.generator import Generator
-from bench.results import Row, Single
-from bench.rounds import Plan, Target, measure
+from bench.results import Single
+from bench.rounds import Measurements, Plan, Target, measure
 from bench.service import OurService, make_catalog
 
 __all__ = ["Sizes", "measure_scale"]
 
-_FEW_MORE = 1
-"""Beside the built-in, the shipped and the bench's own tools: ten together."""
+_FEW = 10
+_OTHERS = 9
+"""The built-in, the shipped and the bench's own tools."""
 
 _MODELS = 20
 """So many calls are made for real; the records are copies of theirs."""
@@ -28,15 +30,15 @@ class Sizes:
     records: int
 
 
-def measure_scale(generator: Generator, folder: Path, plan: Plan, sizes: Sizes) -> tuple[list[Row], list[Row], list[Single]]:
-    """Rows `scale.few`, `scale.tools`, `scale.records` and `scale.both`, the rounds they are made of, and what was really there."""
-    few, many = make_catalog(folder / "catalog-few", _FEW_MORE), make_catalog(folder / "catalog-many", sizes.tools)
+def measure_scale(generator: Generator, folder: Path, plan: Plan, sizes: Sizes) -> tuple[Measurements, list[Single]]:
+    """Rows `scale.few`, `scale.tools`, `scale.records` and `scale.both`, and how long each service took to start."""
+    few, many = make_catalog(folder / "catalog-few", _FEW - _OTHERS), make_catalog(folder / "catalog-many", sizes.tools - _OTHERS)
     kinds = {"few": (few, 0), "tools": (many, 0), "records": (few, sizes.records), "both": (many, sizes.records)}
     targets: list[Target] = []
     singles: list[Single] = []
     with ExitStack() as stack:
         for kind, (catalog, records) in kinds.items():
-            service = _service(folder / kind, catalog, records)
+            service, start_s = _service(folder / kind, catalog, records)
             stack.callback(service.stop)
             tools = len(service.http.get("/tools").raise_for_status().json()["tools"])
             label = f"ours: echo with {tools:,} tools and {records:,} records"
@@ -44,22 +46,24 @@ def measure_scale(generator: Generator, folder: Path, plan: Plan, sizes: Sizes) 
             parts = service.parts()
             cpu = {"our Python": parts["python"], "Temporal": parts["temporal"]}
             targets.append(Target(f"scale.{kind}", label, f"{service.url}/run_tool", body, cpu, '"success"'))
-            singles.append(Single(name=f"scale.{kind}.tools", label=f"tools of scale.{kind}", value=tools, unit=""))
-        rows, rounds = measure(generator, targets, plan)
-    return rows, rounds, singles
+            singles.append(Single(name=f"scale.{kind}.start", label=label.replace("echo", "last start"), value=start_s, unit="s"))
+        return measure(generator, targets, plan), singles
 
 
-def _service(folder: Path, catalog: Path, records: int) -> OurService:
+def _service(folder: Path, catalog: Path, records: int) -> tuple[OurService, float]:
+    """Running, and how many seconds its last start took."""
+    begin = time.perf_counter()
     service = OurService(folder, catalog)
     if not records:
-        return service
+        return service, time.perf_counter() - begin
     try:
         for number in range(_MODELS):
             service.call("echo", message=f"A message of some length, as people write them, number {number}.")
     finally:
         service.stop()
     copy_records(folder / "state/tool-agent.db", records)
-    return OurService(folder, catalog)
+    begin = time.perf_counter()
+    return OurService(folder, catalog), time.perf_counter() - begin
 
 
 def copy_records(database: Path, records: int) -> None:

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TypedDict
 
 import psutil
 from pydantic import JsonValue
@@ -113,18 +114,20 @@ class Stage:
         return f"http://127.0.0.1:{port}", child.tree()
 
     def _fastmcp(self) -> None:
+        greeting = (_rpc("initialize", _MCP_CLIENT), json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+        url, parts = self._fastmcp_process("fastmcp")
+        self._add("fastmcp.echo", "FastMCP: echo", url, parts, **_tool_call("echo"), prelude=greeting)
+        parts = {**parts, "tool": self._tool}
+        self._add("fastmcp.http", "FastMCP: the same HTTP call", url, parts, **_tool_call("call_http"), prelude=greeting)
+        url, parts = self._fastmcp_process("fastmcp-sessionless", "sessionless")
+        parts = {**parts, "tool": self._tool}
+        self._add("fastmcp.sessionless", "FastMCP without sessions: the same HTTP call", url, parts, **_tool_call("call_http"))
+
+    def _fastmcp_process(self, name: str, *form: str) -> tuple[str, Parts]:
         port = free_port()
         script = str(ROOT / "bench/peers/fastmcp_server.py")
-        child = self._child("fastmcp", [str(python_of("fastmcp")), script, str(port), self._tool_url], port)
-        parts = {"FastMCP": child.tree()}
-        url = f"http://127.0.0.1:{port}/mcp"
-        greeting = (_rpc("initialize", _MCP_CLIENT), json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}))
-        for name, label, tool, more in (
-            ("fastmcp.echo", "FastMCP: echo", "echo", {}),
-            ("fastmcp.http", "FastMCP: the same HTTP call", "call_http", {"tool": self._tool}),
-        ):
-            body = _rpc("tools/call", {"name": tool, "arguments": {"message": "hello"}})
-            self._add(name, label, url, {**parts, **more}, body=body, expect='"isError":false', headers=_MCP, prelude=greeting)
+        child = self._child(name, [str(python_of("fastmcp")), script, str(port), self._tool_url, *form], port)
+        return f"http://127.0.0.1:{port}/mcp", {"FastMCP": child.tree()}
 
     def _dbos(self) -> None:
         binaries = postgres_binaries()
@@ -162,6 +165,17 @@ class Stage:
         prelude: tuple[str, ...] = (),
     ) -> None:
         self.targets.append(Target(name, label, url, body, parts, expect, headers or {}, prelude))
+
+
+class _ToolCall(TypedDict):
+    body: str
+    expect: str
+    headers: Mapping[str, str]
+
+
+def _tool_call(tool: str) -> _ToolCall:
+    body = _rpc("tools/call", {"name": tool, "arguments": {"message": "hello"}})
+    return {"body": body, "expect": '"isError":false', "headers": _MCP}
 
 
 def _rpc(method: str, params: dict[str, JsonValue]) -> str:

@@ -41,6 +41,8 @@ async def imported_catalog(
     stamp = await asyncio.to_thread(_stamp, data_dir)
     faults = await import_catalog()
     _say(faults, ())
+    if not await asyncio.to_thread(data_dir.is_dir):
+        _log.info("no_catalog_folder", folder=str(data_dir), tools="those that other hosts and earlier imports know")
     if not watch:
         yield faults
         return

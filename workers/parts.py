@@ -73,7 +73,9 @@ def catalog_of(store: Store, settings: Settings, state: StateDirectory, tools: M
     """What brings the built-in tools and the catalog files into the registry; it returns what was wrong with them."""
     vault = SecretSource(environment(), state.root / "secrets")
     catalog = CatalogImport(store.database, ProjectArchives(store.files), vault, state.host)
-    return lambda: catalog.run(settings.data_dir, entries(tools))
+    # A host that joins others by their database runs their tools; only who has none to join, or names a folder, misses it.
+    expected = settings.database_url is None or "data_dir" in settings.model_fields_set
+    return lambda: catalog.run(settings.data_dir, entries(tools), expected=expected)
 
 
 def activities_of(
@@ -102,7 +104,7 @@ def activities_of(
         admit=Admit(Admissions(store.registry, store.calls, files, placements, store.settled, limits), supervisor, call, settlements),
         call=call,
         settle=Settle(settlements),
-        control=ControlTool(store.registry, supervisor, state.tools),
+        control=ControlTool(store.registry, supervisor, store.routes, state.tools, state.host),
     )
 
 

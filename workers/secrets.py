@@ -14,6 +14,10 @@ __all__ = ["SecretSource"]
 _PREFIX = "TOOL_AGENT_SECRET_"
 
 
+class _UnusableError(Exception):
+    """The file cannot be used; the text says why, and what to do."""
+
+
 class SecretSource:
     """The environment goes before the file, whose lines are `NAME=value`."""
 
@@ -35,6 +39,7 @@ class SecretSource:
         if value.splitlines() != [value] or "\0" in value:
             raise SecretRefusedError("it has more than one line.")
         with self._turn:
+            self._insist_on_usable()
             chosen, number = name, 1
             while (there := self.resolve(chosen)) not in {None, value}:
                 number += 1
@@ -44,32 +49,54 @@ class SecretSource:
             return chosen
 
     def check(self) -> None:
-        """Raises CannotRun when others may read the file."""
-        if self._file.is_file() and not self._is_private():
-            raise CannotRun(f"{self._file} may be read by others. Run `chmod 600` on it.")
+        """Raises CannotRun when others may read the file, or when it cannot be read as UTF-8."""
+        try:
+            self._text()
+        except _UnusableError as error:
+            raise CannotRun(str(error)) from error
+
+    def _insist_on_usable(self) -> None:
+        try:
+            self._text()
+        except _UnusableError as error:
+            raise SecretRefusedError(str(error)) from error
 
     def _add(self, name: str, value: str) -> None:
         try:
-            if self._file.is_file() and not self._is_private():
-                raise SecretRefusedError(f"{self._file} may be read by others; run `chmod 600` on it.")
             before = self._file.read_bytes() if self._file.is_file() else b""
             end = b"" if not before or before.endswith(b"\n") else b"\n"
             # Made with mode 0600, beside the file it replaces.
             descriptor, temporary = tempfile.mkstemp(dir=self._file.parent, prefix=".secrets-")
-            with os.fdopen(descriptor, "wb") as target:
-                target.write(before + end + f"{name}={value}\n".encode())
-                target.flush()
-                os.fsync(target.fileno())
-            Path(temporary).replace(self._file)
+            try:
+                with os.fdopen(descriptor, "wb") as target:
+                    target.write(before + end + f"{name}={value}\n".encode())
+                    target.flush()
+                    os.fsync(target.fileno())
+                Path(temporary).replace(self._file)
+            finally:
+                # It holds all secrets, so it must not stay behind.
+                Path(temporary).unlink(missing_ok=True)
         except (OSError, UnicodeEncodeError) as error:
             raise SecretRefusedError(f"{self._file} cannot be written ({type(error).__name__}).") from error
 
-    def _is_private(self) -> bool:
-        return self._file.stat().st_mode & 0o077 == 0
+    def _text(self) -> str:
+        """Raises _UnusableError. The causes are not chained: what is in the file must not be in a traceback."""
+        try:
+            if not self._file.is_file():
+                return ""
+            if self._file.stat().st_mode & 0o077:
+                raise _UnusableError(f"{self._file} may be read by others. Run `chmod 600` on it.")
+            return self._file.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            line = error.object.count(b"\n", 0, error.start) + 1
+            raise _UnusableError(f"{self._file} is no UTF-8 text: see line {line}. Save it as UTF-8.") from None
+        except OSError as error:
+            raise _UnusableError(f"{self._file} cannot be read ({type(error).__name__}). Make it a file of our own user's.") from None
 
     def _from_file(self) -> dict[str, str]:
-        """What became readable by others since the start is no secret any more, and is not used."""
-        if not self._file.is_file() or not self._is_private():
+        """What has become unusable since the start, as when others may read it now, is no secret any more, and is not used."""
+        try:
+            lines = self._text().splitlines()
+        except _UnusableError:
             return {}
-        lines = self._file.read_text(encoding="utf-8").splitlines()
         return dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))

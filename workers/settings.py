@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from toolagent.client.names import TASK_QUEUE
 from toolagent.core.dispatch import DEFAULT_BUCKET
 
 __all__ = ["Settings", "environment"]
+
+_BEATS_IN_A_LEASE = 3
+"""So that a heartbeat or two may be late without another host being told that this one is dead."""
 
 _RESERVED_QUEUES = (TASK_QUEUE, "control")
 
@@ -80,7 +83,7 @@ class Settings(BaseSettings):
         Field(pattern=r"^[a-z][a-z0-9-]{0,62}$", description="Name of this host; unset: one is made and kept in the state directory."),
     ] = None
     host_heartbeat_s: Annotated[Seconds, Field(description="How often a host says that it is there.")] = 2.0
-    host_lease_s: Annotated[Seconds, Field(description="After how long without that it counts as dead.")] = 10.0
+    host_lease_s: Annotated[Seconds, Field(description="After how long without that it counts as dead; three heartbeats at least.")] = 10.0
     catalog_watch: Annotated[bool, Field(description="Import the catalog files again when they change.")] = True
     data_dir: Annotated[Path, Field(description="The catalog: `registry.json`, `sources.json`, `groups.json` and the tools' folders.")] = (
         Path("data")
@@ -134,6 +137,20 @@ class Settings(BaseSettings):
         wrong = [name for name in value if not re.fullmatch(r"[a-z][a-z0-9_-]*", name) or name in _RESERVED_QUEUES]
         if wrong:
             raise ValueError(f"these cannot be names of buckets: {', '.join(wrong)}")
+        return value
+
+    @field_validator("host_lease_s")
+    @classmethod
+    def _check_lease(cls, value: float, others: ValidationInfo) -> float:
+        heartbeat = others.data.get("host_heartbeat_s")
+        if heartbeat is None:  # that one is reported
+            return value
+        least = round(_BEATS_IN_A_LEASE * heartbeat, 6)
+        if value < least:
+            raise ValueError(
+                f"a lease of {value:g} s is too short for a heartbeat every {heartbeat:g} s: set it to {least:g} or more, "
+                "or lower TOOL_AGENT_HOST_HEARTBEAT_S"
+            )
         return value
 
     @property

@@ -30,6 +30,7 @@ _HEARTBEAT_THROTTLE = timedelta(seconds=1)
 """A cancellation reaches an activity with the answer to a heartbeat."""
 
 _CONTROL_SLOTS = 8
+_LOOK_SLOTS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,7 @@ async def running_workers(
                 no_remote_activities=True,  # calls that wait, wait where the slots are counted
                 graceful_shutdown_timeout=timedelta(seconds=grace_s),
             ),
+            _activity_worker(client, names.LOOKS_QUEUE, [look], _LOOK_SLOTS, grace_s),
             _activity_worker(client, names.control_queue(host), [activities.control.control_tool], _CONTROL_SLOTS, grace_s),
             *(_activity_worker(client, bucket, call, slots, grace_s) for bucket, slots in buckets.items()),
             *(_activity_worker(client, f"{host}/{bucket}", call, slots, grace_s) for bucket, slots in buckets.items()),

@@ -9,6 +9,7 @@ from temporalio.exceptions import ActivityError, ApplicationError, TimeoutError,
 from toolagent.client import stubs
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.steps import (
+    Admission,
     AdmitRequest,
     Answered,
     CallOutcome,
@@ -23,22 +24,38 @@ from workflows import options
 
 __all__ = ["invoke"]
 
+_CANCELLED_BEFORE = ToolError(type=ErrorType.CANCELLED, message="The call was cancelled before it was made.", details={"sent": False})
+
 
 async def invoke(call: ToolCall, call_id: str) -> ToolResult:
     """Make one call. What the tool or the caller got wrong is in the result; cancelling gives a result too."""
     info = workflow.info()
     try:
-        admission = await workflow.execute_local_activity(
-            stubs.admit,
-            AdmitRequest(call=call, call_id=call_id, workflow_id=info.workflow_id, run_id=info.run_id),
-            **options.admit(call.tool_id),
+        admission, is_cancelled = await _admit(AdmitRequest(call=call, call_id=call_id, workflow_id=info.workflow_id, run_id=info.run_id))
+    except ActivityError as error:
+        message = f"The call could not be admitted: {_cause(error)}"
+        return failed(
+            call_id, call.tool_id, ToolError(type=ErrorType.UNAVAILABLE, message=message, details={"sent": False}), workflow.now()
         )
-    except (asyncio.CancelledError, ActivityError) as error:
-        return failed(call_id, call.tool_id, _not_admitted(error), workflow.now())
     if isinstance(admission, Answered):
         return admission.result
-    outcome = await _call(admission.plan)
+    outcome = Finished(error=_CANCELLED_BEFORE) if is_cancelled else await _call(admission.plan)
     return await _settle(SettleRequest(plan=admission.plan, outcome=outcome, workflow_id=info.workflow_id, run_id=info.run_id))
+
+
+async def _admit(request: AdmitRequest) -> tuple[Admission, bool]:
+    """The decision, and whether the call was cancelled meanwhile.
+
+    A fast call may have been made and recorded by then, and its caller told: only asking again says so.
+    """
+    is_cancelled = False
+    while True:
+        try:
+            return await workflow.execute_local_activity(stubs.admit, request, **options.admit(request.call.tool_id)), is_cancelled
+        except (asyncio.CancelledError, ActivityError) as error:
+            if not is_cancelled_exception(error):
+                raise
+            is_cancelled = True
 
 
 async def _call(plan: CallPlan) -> Finished:
@@ -74,16 +91,12 @@ async def _settle(request: SettleRequest) -> ToolResult:
     while True:
         try:
             settled = await workflow.execute_local_activity(stubs.settle, request, **options.settle(request.plan))
-            return settled.model_copy(update={"result": request.outcome.output}) if settled.status == "success" else settled
+            # An earlier settlement stands, and comes whole.
+            is_ours = settled.status == "success" and settled.result is None and request.outcome.error is None
+            return settled.model_copy(update={"result": request.outcome.output}) if is_ours else settled
         except (asyncio.CancelledError, ActivityError) as error:
             if not is_cancelled_exception(error):
                 raise
-
-
-def _not_admitted(error: BaseException) -> ToolError:
-    if is_cancelled_exception(error):
-        return ToolError(type=ErrorType.CANCELLED, message="The call was cancelled before it was made.", details={"sent": False})
-    return ToolError(type=ErrorType.UNAVAILABLE, message=f"The call could not be admitted: {_cause(error)}", details={"sent": False})
 
 
 def _not_finished(plan: CallPlan, error: BaseException) -> ToolError:

@@ -6,10 +6,12 @@ from typing import TypedDict
 from temporalio.common import Priority, RetryPolicy
 from temporalio.workflow import ActivityCancellationType
 
+from toolagent.client import names
+from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.routes import ToolControl
 from toolagent.contracts.steps import CallPlan
 
-__all__ = ["HOST_PATIENCE", "admit", "call", "control", "look", "place", "settle"]
+__all__ = ["HOST_PATIENCE", "admit", "await_call", "call", "control", "look", "place", "settle"]
 
 HOST_PATIENCE = timedelta(seconds=30)
 """How long a host's queue may leave a call waiting before we ask whether the host is still there; doubled each time."""
@@ -33,6 +35,11 @@ class LocalOptions(TypedDict):
 
 class BoundedLocalOptions(LocalOptions):
     schedule_to_close_timeout: timedelta
+
+
+class AwaitOptions(LocalOptions):
+    task_queue: str
+    priority: Priority
 
 
 class CallOptions(TypedDict):
@@ -97,6 +104,17 @@ def look(tool_id: str) -> LocalOptions:
         "start_to_close_timeout": timedelta(seconds=30),
         "retry_policy": RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=30)),
         "summary": f"look at {tool_id}",
+    }
+
+
+def await_call(call: ToolCall) -> AwaitOptions:
+    """Each attempt is a look at another workflow, which may take days; attempts that find it running leave nothing in the history."""
+    return {
+        "task_queue": names.LOOKS_QUEUE,
+        "start_to_close_timeout": timedelta(seconds=30),
+        "retry_policy": RetryPolicy(initial_interval=timedelta(seconds=0.5), maximum_interval=timedelta(seconds=30)),
+        "priority": Priority(priority_key=call.priority),
+        "summary": f"wait for {call.tool_id}",
     }
 
 

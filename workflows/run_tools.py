@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterator
-from datetime import timedelta
 
 from pydantic import JsonValue, ValidationError
 from temporalio import workflow
@@ -22,8 +21,8 @@ __all__ = ["LANES", "RunTools"]
 LANES = 16
 """How many calls of one batch are under way at a time."""
 
-_FIRST_PAUSE = timedelta(seconds=0.5)
-_LONGEST_PAUSE = timedelta(seconds=30)
+_ATTEMPTS = 5
+"""How often a key that has become free is tried for, when others who try are quicker each time."""
 
 
 @workflow.defn(name=names.RUN_TOOLS)
@@ -90,28 +89,27 @@ class RunTools:
     async def _made_elsewhere(self, call: ToolCall, entry: BatchedCall) -> BatchedCall:
         """Somebody made, or makes, a call with this key: it is this one if it is the same. Cancelling the batch leaves it alone."""
         try:
-            look = await self._looked(call, entry.call_id)
-            if look.state is LookState.FREE:
-                return after(entry, await child.made(call, entry.call_id, WorkflowIDReusePolicy.ALLOW_DUPLICATE))
+            for _ in range(_ATTEMPTS):
+                look = await self._looked(call, entry.call_id)
+                if look.state is not LookState.FREE:
+                    return _seen(entry, look)
+                try:
+                    return after(entry, await child.made(call, entry.call_id, WorkflowIDReusePolicy.ALLOW_DUPLICATE))
+                except WorkflowAlreadyStartedError:
+                    continue  # somebody was quicker: theirs may be this very call, or be refused like the one before
         except (asyncio.CancelledError, ActivityError) as error:
             if not is_cancelled_exception(error):
                 raise
             return _cancelled(entry)
-        if look.state is LookState.CONFLICT:
-            return _conflicting(entry)
-        state = BatchedState.SUCCESS if look.status == "success" else BatchedState.ERROR
-        state = BatchedState.CANCELLED if look.error_type is ErrorType.CANCELLED else state
-        return entry.model_copy(update={"state": state, "error_type": look.error_type, "reason": look.reason})
+        return _conflicting(entry)
 
     async def _looked(self, call: ToolCall, call_id: str) -> CallLook:
-        pause = _FIRST_PAUSE
-        while True:
-            request = LookRequest(call=call, call_id=call_id)
-            look = await workflow.execute_local_activity(stubs.look_at_call, request, **options.look(call.tool_id))
-            if look.state is not LookState.RUNNING:
-                return look
-            await workflow.sleep(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE)
+        """Not `RUNNING`: what runs is waited for, by an activity that Temporal repeats without a word in our history."""
+        request = LookRequest(call=call, call_id=call_id)
+        look = await workflow.execute_local_activity(stubs.look_at_call, request, **options.look(call.tool_id))
+        if look.state is not LookState.RUNNING:
+            return look
+        return await workflow.execute_activity(stubs.look_at_call, request.model_copy(update={"waits": True}), **options.await_call(call))
 
     def _first_of_each_id(self) -> list[int]:
         """The same key twice is one call."""
@@ -129,6 +127,14 @@ class RunTools:
 
     def _note(self, place: int, state: BatchedState) -> None:
         self._calls[place] = self._calls[place].model_copy(update={"state": state})
+
+
+def _seen(entry: BatchedCall, look: CallLook) -> BatchedCall:
+    if look.state is LookState.CONFLICT:
+        return _conflicting(entry)
+    state = BatchedState.SUCCESS if look.status == "success" else BatchedState.ERROR
+    state = BatchedState.CANCELLED if look.error_type is ErrorType.CANCELLED else state
+    return entry.model_copy(update={"state": state, "error_type": look.error_type, "reason": look.reason})
 
 
 def _cancelled(entry: BatchedCall) -> BatchedCall:

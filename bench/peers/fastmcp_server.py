@@ -1,4 +1,8 @@
-"""FastMCP over streamable HTTP as `FastMCP.run` sets it up: `python fastmcp_server.py PORT TOOL_URL`; runs in its own environment."""
+"""FastMCP over streamable HTTP as `FastMCP.run` sets it up; runs in its own environment.
+
+`python fastmcp_server.py PORT TOOL_URL [sessionless]`, where `sessionless` is its fastest form: no session, and plain JSON instead of a
+stream of one event.
+"""
 
 # pyright: reportMissingImports=false, reportUnknownVariableType=false, reportUntypedFunctionDecorator=false, reportUnknownArgumentType=false
 
@@ -9,7 +13,7 @@ from fastmcp import FastMCP
 
 __all__: list[str] = []
 
-_PORT, _TOOL = int(sys.argv[1]), sys.argv[2]
+_PORT, _TOOL, _SESSIONLESS = int(sys.argv[1]), sys.argv[2], sys.argv[3:] == ["sessionless"]
 
 _server = FastMCP("bench")
 _http = httpx.AsyncClient(limits=httpx.Limits(max_connections=100, keepalive_expiry=2), trust_env=False)
@@ -34,5 +38,7 @@ _server.run(
     port=_PORT,
     show_banner=False,
     log_level="warning",
+    stateless_http=_SESSIONLESS,
+    json_response=_SESSIONLESS,
     uvicorn_config={"access_log": False},
 )

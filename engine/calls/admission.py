@@ -92,7 +92,7 @@ class Admissions:
         except Refused as refusal:
             result = failed(request.call_id, call.tool_id, refusal.error, now(), validation_errors=refusal.issues)
             if reason_of(result) != IDEMPOTENCY_CONFLICT:
-                await self._calls.settle(_record_of_refused(request, mark), result, events_of(result, started=False))
+                result = await self._calls.settle(_record_of_refused(request, mark), result, events_of(result, started=False))
                 self._settled.tell(result)
             return Decision(Answered(result=result))
         return Decision(Admitted(plan=await self._plan(request, entry, params, mark, is_running)), entry)
@@ -130,8 +130,9 @@ class Admissions:
     def _insist_on_callable(self, entry: ToolEntry, call: ToolCall) -> None:
         manifest = entry.manifest
         if manifest.status is not ToolStatus.ACTIVE:
-            message = f"Tool {manifest.tool_id!r} is {manifest.status.value} and cannot be called."
-            raise Refused(ToolError(type=ErrorType.UNAVAILABLE, message=message, details={"status": manifest.status.value}))
+            message = f"Version {manifest.version} of tool {manifest.tool_id!r} is {manifest.status.value} and cannot be called."
+            details: JsonValue = {"status": manifest.status.value, "version": manifest.version}
+            raise Refused(ToolError(type=ErrorType.UNAVAILABLE, message=message, details=details))
         if manifest.requires_confirmation:
             # Nobody can be asked yet: running it unasked would break the promise of its manifest.
             message = f"Tool {manifest.tool_id!r} may only run when a person has confirmed the call, and nobody can be asked here."

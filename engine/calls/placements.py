@@ -1,14 +1,14 @@
 """Where a call waits: the queue of its bucket, or that of the host its tool lives on."""
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 from engine.store.hosts import HostTable
 from engine.store.routes import RouteTable
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.steps import Placement
 from toolagent.core.dispatch import placement_of
-from toolagent.core.placement import best_host
+from toolagent.core.placement import best_host, hosts_with_bucket
 
 __all__ = ["Placements"]
 
@@ -27,8 +27,8 @@ class Placements:
         routes: RouteTable,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._host, self._buckets, self._hosts, self._routes, self._clock = host, buckets, hosts, routes, clock
-        self._alive: frozenset[str] = frozenset()
+        self._host, self._buckets, self._hosts, self._routes, self._clock = host, frozenset(buckets), hosts, routes, clock
+        self._alive: Mapping[str, Collection[str]] = {}
         self._fresh_until = float("-inf")
 
     async def choose(self, entry: ToolEntry, avoid: str | None = None) -> Placement:
@@ -36,21 +36,26 @@ class Placements:
         placement = placement_of(entry, self._buckets, self._host or "")
         if placement.host is None:
             return placement
-        chosen = await self.host_for(entry, avoid)
-        return placement if chosen is None else placement_of(entry, self._buckets, chosen)
+        alive = await self._alive_now(anew=avoid is not None)
+        chosen = await self._best_of(alive, entry, avoid)
+        # The queue is one that the chosen host serves: its buckets need not be ours.
+        return placement if chosen is None else placement_of(entry, alive[chosen], chosen)
 
     async def host_for(self, entry: ToolEntry, avoid: str | None = None) -> str | None:
         """The host that should run the tool; None when none is alive. Where there is but one, nothing is asked of the database."""
-        alive = await self._alive_now(anew=avoid is not None)
-        if len(alive) <= 1:
-            return next(iter(alive), None)
-        loads = await self._routes.loads(entry.manifest.tool_id, entry.manifest.version)
-        return best_host(alive, loads, self._host, avoid)
+        return await self._best_of(await self._alive_now(anew=avoid is not None), entry, avoid)
 
-    async def _alive_now(self, *, anew: bool) -> frozenset[str]:
+    async def _best_of(self, alive: Mapping[str, Collection[str]], entry: ToolEntry, avoid: str | None) -> str | None:
+        candidates = hosts_with_bucket(entry.manifest, alive)
+        if len(candidates) <= 1:
+            return next(iter(candidates), None)
+        loads = await self._routes.loads(entry.manifest.tool_id, entry.manifest.version)
+        return best_host(candidates, loads, self._host, avoid)
+
+    async def _alive_now(self, *, anew: bool) -> Mapping[str, Collection[str]]:
         if anew or self._clock() >= self._fresh_until:
             # Whoever decides here is alive, whatever the table says.
-            own = frozenset[str]() if self._host is None else frozenset({self._host})
-            self._alive = own.union(await self._hosts.list_alive())
+            own = {} if self._host is None else {self._host: self._buckets}
+            self._alive = {**await self._hosts.list_alive(), **own}
             self._fresh_until = self._clock() + _FRESH_S
         return self._alive

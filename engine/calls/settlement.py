@@ -36,9 +36,9 @@ class Settlements:
         manifest = entry.manifest if entry else None
         result = _result(request.plan, await self._honest(request.plan, request.outcome), manifest)
         record = record_of(request.plan, manifest, request.workflow_id, request.run_id)
-        await self._calls.settle(record, result, events_of(result, started=request.outcome.started_at is not None))
-        self._settled.tell(result)
-        return result
+        stands = await self._calls.settle(record, result, events_of(result, started=request.outcome.started_at is not None))
+        self._settled.tell(stands)
+        return stands
 
     async def _honest(self, plan: CallPlan, outcome: Finished) -> Finished:
         """Whoever says that a call failed may not know whether an earlier attempt had sent it; the mark does.

@@ -1,9 +1,11 @@
 """Bringing the catalog, files and built-in tools, into the registry; what cannot be used is reported and stops nothing else."""
 
 import asyncio
+import gc
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ from pydantic import JsonValue
 
 from engine.registry.archives import NotPackedError, ProjectArchives
 from engine.registry.formats import containers_json, groups_json, registry_json, sources_json, versions_json
-from engine.registry.formats.document import Parsed
+from engine.registry.formats.document import Parsed, shown
 from engine.registry.reading import CatalogReading, read_catalog
 from engine.registry.secret_vault import SecretVault
 from engine.store.catalog_entries import CatalogEntry, CatalogEntryTable
@@ -32,6 +34,8 @@ __all__ = ["BUILTIN_ORIGIN", "CatalogImport"]
 
 _FILES_ORIGIN = "catalog"
 BUILTIN_ORIGIN = "builtin"
+_AT_ONCE = 50
+_RARELY = 1_000_000
 Contents = dict[tuple[str, str, str], str]
 
 
@@ -62,34 +66,39 @@ class CatalogImport:
         self._catalog = catalog
         self._turn = asyncio.Lock()
 
-    async def run(self, data_dir: Path, builtins: Iterable[ToolEntry]) -> tuple[CatalogFault, ...]:
+    async def run(self, data_dir: Path, builtins: Iterable[ToolEntry], *, expected: bool = True) -> tuple[CatalogFault, ...]:
         """Import everything that changed. Entries that are faulty now keep the state they had. Returns what is wrong.
 
+        A data folder that is missing where none is `expected` is no fault: another host's catalog has the tools.
         Raises StoreUnavailableError; then importing again goes on where this ended.
         """
         async with self._turn:
-            builtin = {entry.manifest.tool_id: entry for entry in builtins}
-            await self._entries.bring_in([_builtin(entry) for entry in builtin.values()], BUILTIN_ORIGIN)
-            reading = await asyncio.to_thread(read_catalog, data_dir, self._vault)
-            prepared = await self._prepare(reading, data_dir, builtin)
-            # Those that went go first: an id may come back under another file's entry.
-            await self._forget_missing(reading)
-            await self._entries.bring_in(prepared.entries, _FILES_ORIGIN)
-            await self._entries.bring_in_versions(prepared.versions)
-            await self._bring_in_lists(reading)
-            for name, parsed in _by_file(reading).items():
-                if parsed.readable:
-                    await self._files.save(self._catalog, name, CatalogFile(parsed.envelope, tuple(parsed.mentioned)))
-            known = {*builtin, *reading.tools.mentioned, *await self._tools.list_ids()}
-            faults = [*reading.faults(), *prepared.faults, *_strangers(reading, known)]
-            await self._faults.replace(faults, self._catalog)
-            return tuple(faults)
+            with _without_long_pauses():
+                return await self._run(data_dir, builtins, expected)
+
+    async def _run(self, data_dir: Path, builtins: Iterable[ToolEntry], expected: bool) -> tuple[CatalogFault, ...]:
+        builtin = {entry.manifest.tool_id: entry for entry in builtins}
+        await self._entries.bring_in([_builtin(entry) for entry in builtin.values()], BUILTIN_ORIGIN)
+        reading = await asyncio.to_thread(read_catalog, data_dir, self._vault, expected=expected)
+        prepared = await self._prepare(reading, data_dir, builtin)
+        # Those that went go first: an id may come back under another file's entry.
+        await self._forget_missing(reading)
+        await self._entries.bring_in(prepared.entries, _FILES_ORIGIN)
+        await self._entries.bring_in_versions(prepared.versions)
+        await self._bring_in_lists(reading)
+        for name, parsed in _by_file(reading).items():
+            if parsed.readable:
+                await self._files.save(self._catalog, name, CatalogFile(parsed.envelope, tuple(parsed.mentioned)))
+        known = {*builtin, *reading.tools.mentioned, *await self._tools.list_ids()}
+        faults = [*map(shown, (*reading.faults(), *prepared.faults, *_strangers(reading, known)))]
+        await self._faults.replace(faults, self._catalog)
+        return tuple(faults)
 
     async def _prepare(self, reading: CatalogReading, data_dir: Path, builtin: dict[str, ToolEntry]) -> _Prepared:
         prepared = _Prepared([], [], [])
         contents = await self._entries.content_of()
         for number, manifest in enumerate(reading.tools.entries.values()):
-            if number % 100 == 0:
+            if number % _AT_ONCE == 0:
                 await asyncio.sleep(0)  # calls go on meanwhile
             if manifest.tool_id in builtin:
                 prepared.faults.append(_fault(registry_json.FILE_NAME, manifest, "tool_id", "A built-in tool has this id."))
@@ -121,6 +130,8 @@ class CatalogImport:
 
     async def _with_content(self, entry: ToolEntry, data_dir: Path, contents: Contents) -> tuple[ToolEntry, list[CatalogFault]]:
         """Every local source with the archive of its project."""
+        if not any(isinstance(source, LocalSource) for source in entry.sources):
+            return entry, []
         manifest = entry.manifest
         faults: list[CatalogFault] = []
         sources: list[ToolSource] = []
@@ -154,14 +165,16 @@ class CatalogImport:
         if not reading.tools.readable:
             return
         before = await self._files.of_file(registry_json.FILE_NAME)
-        kept = {entry for catalog, file in before.items() if catalog != self._catalog for entry in file.entry_ids}
-        mine = before[self._catalog].entry_ids if self._catalog in before else ()
-        if not before:  # a database from before there was such a table
-            mine = await self._tools.list_ids(_FILES_ORIGIN)
-        from_files = set(await self._tools.list_ids(_FILES_ORIGIN))
-        for tool_id in mine:
-            if tool_id not in reading.tools.mentioned and tool_id not in kept and tool_id in from_files:
-                await self._tools.erase(tool_id)
+        # Tools without a mark are from before there was such a table.
+        mine = before[self._catalog].entry_ids if self._catalog in before else await self._entries.list_unmarked(_FILES_ORIGIN)
+        mentioned = tuple(reading.tools.mentioned)
+        if not set(mentioned) <= set(mine):
+            # Said before it is written: so nobody who had these too, and has them no more, takes them away again.
+            claimed = tuple(dict.fromkeys((*mentioned, *mine)))
+            await self._files.save(self._catalog, registry_json.FILE_NAME, CatalogFile(reading.tools.envelope, claimed))
+        gone = [tool_id for tool_id in mine if tool_id not in reading.tools.mentioned]
+        if gone:
+            await self._entries.forget(gone, _FILES_ORIGIN, registry_json.FILE_NAME, self._catalog)
 
     async def _bring_in_lists(self, reading: CatalogReading) -> None:
         groups, containers = reading.groups, reading.containers
@@ -182,6 +195,17 @@ class CatalogImport:
         return {*mine} - kept - parsed.mentioned.keys()
 
 
+@contextmanager
+def _without_long_pauses() -> Generator[None]:
+    """Looking for cycles among all objects stops every call for up to half a second while a large catalog is in memory."""
+    young, middle, old = gc.get_threshold()
+    gc.set_threshold(young, middle, _RARELY)
+    try:
+        yield
+    finally:
+        gc.set_threshold(young, middle, old)
+
+
 def _by_file(reading: CatalogReading) -> dict[str, Parsed[Any]]:
     """The files that are there."""
     every: dict[str, Parsed[Any]] = {
@@ -195,17 +219,18 @@ def _by_file(reading: CatalogReading) -> dict[str, Parsed[Any]]:
 
 
 def _builtin(entry: ToolEntry) -> CatalogEntry:
-    return CatalogEntry(NewVersion(entry), _mark(entry.model_dump(mode="json")))
+    return CatalogEntry(NewVersion(entry), _mark(entry.model_dump_json()))
 
 
 def _catalog_entry(entry: ToolEntry, raw: JsonValue, source_raws: JsonValue) -> CatalogEntry:
-    contents: list[JsonValue] = [source.content for source in entry.sources if isinstance(source, LocalSource)]
-    texts = tuple(json.dumps(one) for one in source_raws) if isinstance(source_raws, list) else ()
-    return CatalogEntry(NewVersion(entry, json.dumps(raw), texts), _mark([raw, source_raws, contents]))
+    contents = [str(source.content) for source in entry.sources if isinstance(source, LocalSource)]
+    texts = tuple(map(json.dumps, source_raws)) if isinstance(source_raws, list) else ()
+    text = json.dumps(raw)
+    return CatalogEntry(NewVersion(entry, text, texts), _mark(text, *texts, *contents))
 
 
-def _mark(value: JsonValue) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:40]
+def _mark(*texts: str) -> str:
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:40]
 
 
 def _reconcile(entry: ToolEntry, *, sources_known: bool) -> tuple[ToolEntry, list[CatalogFault]]:

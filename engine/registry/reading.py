@@ -17,6 +17,7 @@ from toolagent.contracts.sources import ToolSource
 __all__ = ["CatalogReading", "read_catalog"]
 
 T = TypeVar("T")
+_MAX_FAULTS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +35,24 @@ class CatalogReading:
         return [*self.tools.faults, *self.sources.faults, *self.groups.faults, *self.containers.faults, *self.versions.faults]
 
 
-def read_catalog(data_dir: Path, vault: SecretVault) -> CatalogReading:
-    """A missing `registry.json` is a fault and everything stays as it was; beside it, a missing file is an empty one. Blocks."""
+def read_catalog(data_dir: Path, vault: SecretVault, *, expected: bool = True) -> CatalogReading:
+    """A missing `registry.json` is a fault and everything stays as it was; beside it, a missing file is an empty one. Blocks.
+
+    A whole folder that is missing where none is `expected` is no fault.
+    """
     # Whoever names the wrong folder does not mean to remove all tools and groups.
     has_catalog = _is_there(data_dir / registry_json.FILE_NAME)
 
     def read(name: str, parse: Callable[[Path, SecretVault], Parsed[T]]) -> Parsed[T]:
-        return parse(data_dir / name, vault) if _is_there(data_dir / name) else Parsed(readable=has_catalog)
+        parsed = parse(data_dir / name, vault) if _is_there(data_dir / name) else Parsed[T](readable=has_catalog)
+        if (more := len(parsed.faults) - _MAX_FAULTS) > 0:
+            rest = CatalogFault(file=name, field="$", reason=f"{more} more things are wrong with this file.")
+            parsed.faults[_MAX_FAULTS:] = [rest]
+        return parsed
 
     tools = read(registry_json.FILE_NAME, registry_json.parse)
     reading = CatalogReading(
-        tools=tools if has_catalog else _no_catalog(data_dir),
+        tools=tools if has_catalog or not (expected or _is_there(data_dir)) else _no_catalog(data_dir),
         sources=read(sources_json.FILE_NAME, sources_json.parse),
         groups=read(groups_json.FILE_NAME, groups_json.parse),
         containers=read(containers_json.FILE_NAME, containers_json.parse),

@@ -72,7 +72,7 @@ class Projects:
 
     async def _unpack(self, content: str, target: Path) -> None:
         # Beside its place, so that a name is only ever seen with everything under it.
-        part = self._folder / f"{content}.{secrets.token_hex(4)}{_PART}"
+        part = _part_beside(target)
         try:
             await asyncio.to_thread(part.mkdir)
             archive = await self._archives.fetch(content, part)
@@ -87,10 +87,19 @@ class Projects:
         gone = [path for path in self._folder.iterdir() if path.stem not in wanted]  # a part has no id for a stem
         for path in gone:
             if path.is_dir():
-                _remove(path)
+                _remove(_nameless(path))
             else:
                 path.unlink(missing_ok=True)
         return tuple(sorted(path.name for path in gone))
+
+
+def _nameless(project: Path) -> Path:
+    """Under a name that nobody takes for a whole project: whoever dies while it is removed leaves half of it."""
+    return project if project.suffix == _PART else project.rename(_part_beside(project))
+
+
+def _part_beside(project: Path) -> Path:
+    return project.with_name(f"{project.name}.{secrets.token_hex(4)}{_PART}")
 
 
 def _unusable(tool_id: str, content: str, why: str) -> StartFailed:

@@ -4,9 +4,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 
 from pydantic import JsonValue
-from sqlalchemy import RowMapping, select, update
+from sqlalchemy import Insert, RowMapping, and_, bindparam, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.clock import now, timestamp
@@ -15,7 +16,7 @@ from engine.store.events import event_row
 from engine.store.file_references import hold_files, holder_of_call, named_files
 from engine.store.group_commit import GroupCommit
 from engine.store.tables import calls, events
-from engine.store.upserts import insert_for, insert_new, upsert_all
+from engine.store.upserts import dialect_insert, insert_new
 from toolagent.contracts.calls import Caller, ToolResult
 from toolagent.contracts.records import CallRecord, Event
 
@@ -35,24 +36,24 @@ class CallTable:
         return _record(row) if row is not None else None
 
     async def mark_sent(self, record: CallRecord) -> bool:
-        """Commit that the request is about to leave. False when that was committed before: then it must not be sent again."""
-        row, moment = _row(record), timestamp(now())
-        async with self._database.write() as connection:
+        """Commit that the request is about to leave. False when that was committed before, or the call is settled."""
+        row = _row(record) | {"sent_at": timestamp(now())}
+        files = named_files(str(row["params"]))
+        async with self._database.write() if files else self._database.write_once() as connection:
             # They are kept while the call runs, and as long as its record.
-            await hold_files(connection, holder_of_call(record.call_id), named_files(str(row["params"])))
-            statement = insert_for(connection, calls).values(**row, sent_at=moment)
-            marked = await connection.execute(
-                statement.on_conflict_do_update(index_elements=["call_id"], set_={"sent_at": moment}, where=calls.c.sent_at.is_(None))
-            )
-            return marked.rowcount == 1
+            await hold_files(connection, holder_of_call(record.call_id), files)
+            return (await connection.execute(_mark(connection.dialect.name, tuple(row)), row)).rowcount == 1
 
     async def unmark_sent(self, call_id: str) -> None:
         """Take the mark back, because it is certain that nothing left."""
         async with self._database.write() as connection:
             await connection.execute(update(calls).where(calls.c.call_id == call_id).values(sent_at=None))
 
-    async def settle(self, record: CallRecord, result: ToolResult, what_happened: tuple[Event, ...]) -> None:
-        """Write down how a call ended, and the events of it, in one transaction."""
+    async def settle(self, record: CallRecord, result: ToolResult, what_happened: tuple[Event, ...]) -> ToolResult:
+        """Write down how a call ended, and the events of it, in one transaction.
+
+        Returns the result that stands: of several settlements of a call the first one, which somebody may have been told.
+        """
         ended = {
             "settled_at": timestamp(now()),
             "is_success": result.status == "success",
@@ -62,26 +63,50 @@ class CallTable:
         }
         row = _row(record) | ended
         named = named_files(str(row["params"]), str(row["result"]))
-        await self._settling.write(_Ending(row, tuple(map(event_row, what_happened)), record.call_id, named))
+        ending = _Ending(row, tuple(map(event_row, what_happened)), record.call_id, named)
+        await self._settling.write(ending)
+        earlier = None if ending.stands else await self.get(record.call_id)
+        return earlier.result if earlier is not None and earlier.result is not None else result
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Ending:
-    """The rows that say how a call ended, and the files that it named or made."""
+    """The rows that say how a call ended, and the files that it named or made. `stands` says whether they were the first."""
 
     call: Mapping[str, object]
     events: tuple[Mapping[str, object], ...]
     call_id: str
     files: tuple[str, ...]
+    stands: bool = False
 
 
 async def _settle(connection: AsyncConnection, unordered: Sequence[_Ending]) -> None:
     # Two hosts that settle the same calls take their rows in one order, and so never wait for each other.
     endings = sorted(unordered, key=lambda ending: ending.call_id)
-    await upsert_all(connection, calls, [ending.call for ending in endings], once=("created_at",))
+    await connection.execute(_end(connection.dialect.name, tuple(endings[0].call)), [ending.call for ending in endings])
+    query = select(calls.c.call_id, calls.c.settled_at).where(calls.c.call_id.in_([ending.call_id for ending in endings]))
+    standing = {call_id: settled_at for call_id, settled_at in (await connection.execute(query)).all()}
+    for ending in endings:
+        ending.stands = standing.get(ending.call_id) == ending.call["settled_at"]
     await insert_new(connection, events, [event for ending in endings for event in ending.events])
     for ending in endings:
         await hold_files(connection, holder_of_call(ending.call_id), ending.files)
+
+
+@lru_cache
+def _mark(dialect: str, columns: tuple[str, ...]) -> Insert:
+    statement = dialect_insert(dialect, calls).values({name: bindparam(name) for name in columns})
+    changed = {"sent_at": statement.excluded.sent_at}
+    # What is settled must not be sent any more: whoever waited was told how it ended.
+    unsent = and_(calls.c.sent_at.is_(None), calls.c.settled_at.is_(None))
+    return statement.on_conflict_do_update(index_elements=["call_id"], set_=changed, where=unsent)
+
+
+@lru_cache
+def _end(dialect: str, columns: tuple[str, ...]) -> Insert:
+    statement = dialect_insert(dialect, calls).values({name: bindparam(name) for name in columns})
+    changed = {name: statement.excluded[name] for name in columns if name not in {"call_id", "created_at"}}
+    return statement.on_conflict_do_update(index_elements=["call_id"], set_=changed, where=calls.c.settled_at.is_(None))
 
 
 def _row(record: CallRecord) -> dict[str, object]:

@@ -1,17 +1,19 @@
 """Bringing many catalog entries into the tables of tools at once, without undoing what was decided since their last import."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
 from pydantic import JsonValue
-from sqlalchemy import Row, func, select
+from sqlalchemy import Row, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from engine.store.catalog_files import IMPORTING
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
-from engine.store.tables import events, sources, tool_versions, tools
+from engine.store.tables import catalog_files, events, sources, tool_versions, tools
+from engine.store.tools import erase_tool
 from engine.store.upserts import insert_new, upsert_all
 from engine.store.version_rows import NewVersion, tool_event, write_versions
 from toolagent.contracts.manifest import ToolManifest, ToolStatus
@@ -19,11 +21,8 @@ from toolagent.contracts.records import EventType
 
 __all__ = ["CatalogEntry", "CatalogEntryTable", "StoredVersion"]
 
-_AT_ONCE = 500
+_AT_ONCE = 100
 """Entries a transaction: SQLite has one writer, and calls are waiting for it."""
-
-_IMPORT_LOCK = 0x746F6F6C
-"""PostgreSQL's name for it: hosts that start together write one after the other, never into each other's rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +71,23 @@ class CatalogEntryTable:
         A removed tool stays away until its entry has another version. A change that leaves the version as it was leaves alone which
         one is active, and whether it may be called, unless the file says something new about that.
         """
-        for some in _batches(entries):
-            async with self._database.write() as connection:
-                await _alone(connection)
+        for some in _batches(await self._changed(entries)):
+            async with self._database.write(alone=IMPORTING) as connection:
                 known = await _known(connection, [entry.version.entry.manifest.tool_id for entry in some])
                 await _write(connection, [(entry, known.get(entry.version.entry.manifest.tool_id)) for entry in some], origin)
+
+    async def _changed(self, entries: Sequence[CatalogEntry]) -> Sequence[CatalogEntry]:
+        """Those that are not as they were last imported: mostly few, so that nothing needs to be locked or parsed for the others."""
+        columns = (tools.c.tool_id, tools.c.imported)
+        async with self._database.read() as connection:
+            rows = (await connection.execute(select(*columns).where(tools.c.removed_at.is_(None)))).all()
+        marks = {tool_id: imported for tool_id, imported in rows}
+        return [entry for entry in entries if marks.get(entry.version.entry.manifest.tool_id) != entry.imported]
 
     async def bring_in_versions(self, entries: Sequence[CatalogEntry]) -> None:
         """Write versions beside the active ones, where the file says something new of them."""
         for some in _batches(entries):
-            async with self._database.write() as connection:
-                await _alone(connection)
+            async with self._database.write(alone=IMPORTING) as connection:
                 known = await _known(connection, [entry.version.entry.manifest.tool_id for entry in some])
                 said_of = await _raws_of_sources(connection, list(known))
                 new = [entry.version for entry in some if _is_news(entry.version, known, said_of)]
@@ -92,6 +97,23 @@ class CatalogEntryTable:
                     manifest = one.entry.manifest
                     said.append(tool_event(manifest.tool_id, EventType.TOOL_UPDATED, {"version": manifest.version, "active": False}))
                 await insert_new(connection, events, said)
+
+    async def list_unmarked(self, origin: str) -> tuple[str, ...]:
+        """Tools from before imports left marks."""
+        query = select(tools.c.tool_id).where(tools.c.origin == origin, tools.c.imported.is_(None), tools.c.removed_at.is_(None))
+        async with self._database.read() as connection:
+            return tuple((await connection.execute(query)).scalars())
+
+    async def forget(self, tool_ids: Iterable[str], origin: str, file: str, catalog: str) -> None:
+        """Erase those of this origin that no other catalog has in this file: looked up with nobody writing in between."""
+        async with self._database.write(alone=IMPORTING) as connection:
+            query = select(catalog_files.c.entry_ids).where(catalog_files.c.file == file, catalog_files.c.catalog != catalog)
+            kept = {entry for ids in (await connection.execute(query)).scalars() for entry in cast("list[str]", json.loads(ids))}
+            there = select(tools.c.tool_id).where(tools.c.origin == origin, tools.c.removed_at.is_(None))
+            known = set((await connection.execute(there)).scalars())
+            for tool_id in tool_ids:
+                if tool_id in known and tool_id not in kept:
+                    await erase_tool(connection, tool_id)
 
     async def content_of(self) -> dict[tuple[str, str, str], str]:
         """The archives of local sources by tool, version and folder."""
@@ -126,11 +148,6 @@ class CatalogEntryTable:
 def _batches(entries: Sequence[CatalogEntry]) -> Iterator[Sequence[CatalogEntry]]:
     for at in range(0, len(entries), _AT_ONCE):
         yield entries[at : at + _AT_ONCE]
-
-
-async def _alone(connection: AsyncConnection) -> None:
-    if connection.dialect.name == "postgresql":
-        await connection.execute(select(func.pg_advisory_xact_lock(_IMPORT_LOCK)))
 
 
 async def _known(connection: AsyncConnection, tool_ids: Sequence[str]) -> dict[str, _Known]:

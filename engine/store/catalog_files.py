@@ -11,7 +11,10 @@ from engine.store.database import Database
 from engine.store.tables import catalog_files
 from engine.store.upserts import upsert
 
-__all__ = ["CatalogFile", "CatalogFileTable"]
+__all__ = ["IMPORTING", "CatalogFile", "CatalogFileTable"]
+
+IMPORTING = "catalog import"
+"""What hosts that import at once write, they write one after the other (`Database.write`), never into each other's rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,7 @@ class CatalogFileTable:
 
     async def save(self, catalog: str, file: str, content: CatalogFile) -> None:
         row = {"catalog": catalog, "file": file, "envelope": json.dumps(content.envelope), "entry_ids": json.dumps(content.entry_ids)}
-        async with self._database.write() as connection:
+        async with self._database.write(alone=IMPORTING) as connection:
             await upsert(connection, catalog_files, row)
 
     async def of_file(self, file: str) -> dict[str, CatalogFile]:

@@ -86,11 +86,12 @@ class HostTable:
             rows = (await connection.execute(self._select(connection).order_by(hosts.c.host))).mappings().all()
         return tuple(map(_host, rows))
 
-    async def list_alive(self) -> tuple[str, ...]:
-        """The ids of the hosts that are alive."""
+    async def list_alive(self) -> dict[str, frozenset[str]]:
+        """The buckets that each host serves which is alive, by its id."""
         async with self._database.read() as connection:
             alive = hosts.c.seen_at >= database_time(connection, -self._lease)
-            return tuple((await connection.execute(select(hosts.c.host).where(alive).order_by(hosts.c.host))).scalars())
+            rows = (await connection.execute(select(hosts.c.host, hosts.c.buckets).where(alive).order_by(hosts.c.host))).all()
+        return {host: frozenset(json.loads(buckets)) for host, buckets in rows}
 
     def _select(self, connection: AsyncConnection):
         alive = hosts.c.seen_at >= database_time(connection, -self._lease)

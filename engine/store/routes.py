@@ -59,6 +59,11 @@ class RouteTable:
         async with self._database.write() as connection:
             await connection.execute(delete(routes).where(routes.c.host == host))
 
+    async def forget(self, tool_id: str, host: str) -> None:
+        """The tool has left this host."""
+        async with self._database.write() as connection:
+            await connection.execute(delete(routes).where(routes.c.tool_id == tool_id, routes.c.host == host))
+
     async def remove(self, tool_id: str) -> int:
         async with self._database.write() as connection:
             return (await connection.execute(delete(routes).where(routes.c.tool_id == tool_id))).rowcount

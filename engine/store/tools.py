@@ -20,7 +20,7 @@ from toolagent.contracts.records import EventType
 from toolagent.contracts.sources import ToolSource
 from toolagent.contracts.versions import ToolVersion
 
-__all__ = ["ToolTable"]
+__all__ = ["ToolTable", "erase_tool"]
 
 _SOURCE: TypeAdapter[ToolSource] = TypeAdapter(ToolSource)
 
@@ -135,17 +135,22 @@ class ToolTable:
     async def erase(self, tool_id: str) -> None:
         """Forget a tool without leaving a mark."""
         async with self._database.write() as connection:
-            if (version := (await connection.execute(_known(tool_id))).scalar_one_or_none()) is not None:
-                await say(connection, tool_id, EventType.TOOL_REMOVED, {"version": version})
-            await _release(connection, tool_id)
-            for table in (tool_versions, sources, tools):
-                await connection.execute(delete(table).where(table.c.tool_id == tool_id))
+            await erase_tool(connection, tool_id)
 
     async def removed_version(self, tool_id: str) -> str | None:
         """The version that was active when the tool was removed; None when it was not removed."""
         query = select(tools.c.active_version).where(tools.c.tool_id == tool_id, tools.c.removed_at.is_not(None))
         async with self._database.read() as connection:
             return (await connection.execute(query)).scalar_one_or_none()
+
+
+async def erase_tool(connection: AsyncConnection, tool_id: str) -> None:
+    """Forget a tool without leaving a mark."""
+    if (version := (await connection.execute(_known(tool_id))).scalar_one_or_none()) is not None:
+        await say(connection, tool_id, EventType.TOOL_REMOVED, {"version": version})
+    await _release(connection, tool_id)
+    for table in (tool_versions, sources, tools):
+        await connection.execute(delete(table).where(table.c.tool_id == tool_id))
 
 
 def _known(tool_id: str) -> Select[str]:

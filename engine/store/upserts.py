@@ -7,12 +7,12 @@ from sqlalchemy import Table, bindparam
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-__all__ = ["insert_for", "insert_new", "upsert", "upsert_all"]
+__all__ = ["dialect_insert", "insert_for", "insert_new", "upsert", "upsert_all"]
 
 
 def insert_for(connection: AsyncConnection, table: Table) -> sqlite.Insert | postgresql.Insert:
     """The dialect's INSERT, which knows ON CONFLICT."""
-    return _insert(connection.dialect.name, table)
+    return dialect_insert(connection.dialect.name, table)
 
 
 async def upsert(connection: AsyncConnection, table: Table, values: Mapping[str, object], *, once: Collection[str] = ()) -> None:
@@ -39,7 +39,7 @@ async def insert_new(connection: AsyncConnection, table: Table, rows: Sequence[M
 @lru_cache
 def _upsert_statement(dialect: str, table: Table, columns: tuple[str, ...], once: frozenset[str]) -> sqlite.Insert | postgresql.Insert:
     keys = [column.name for column in table.primary_key.columns]
-    statement = _insert(dialect, table).values({name: bindparam(name) for name in columns})
+    statement = dialect_insert(dialect, table).values({name: bindparam(name) for name in columns})
     changed = {name: statement.excluded[name] for name in columns if name not in keys and name not in once}
     return statement.on_conflict_do_update(index_elements=keys, set_=changed)
 
@@ -47,8 +47,9 @@ def _upsert_statement(dialect: str, table: Table, columns: tuple[str, ...], once
 @lru_cache
 def _insert_new_statement(dialect: str, table: Table, columns: tuple[str, ...]) -> sqlite.Insert | postgresql.Insert:
     keys = [column.name for column in table.primary_key.columns]
-    return _insert(dialect, table).values({name: bindparam(name) for name in columns}).on_conflict_do_nothing(index_elements=keys)
+    return dialect_insert(dialect, table).values({name: bindparam(name) for name in columns}).on_conflict_do_nothing(index_elements=keys)
 
 
-def _insert(dialect: str, table: Table) -> sqlite.Insert | postgresql.Insert:
+def dialect_insert(dialect: str, table: Table) -> sqlite.Insert | postgresql.Insert:
+    """The INSERT of a dialect, by its name."""
     return postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)

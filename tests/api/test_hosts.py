@@ -4,7 +4,10 @@ from engine.calls.placements import Placements
 from engine.store.database import Database
 from engine.store.hosts import HostClaim, HostTable
 from tests.api.conftest import House, browse, with_doors
+from toolagent.client.failures import ControlFailedError
+from toolagent.contracts.calls import ErrorType, ToolError
 from toolagent.contracts.routes import ControlAction, RunState, ToolControl, ToolRoute
+from toolagent.testing.fake_client import FakeToolAgentClient
 
 
 async def test_hosts_are_listed_with_where_they_live(stocked: House, database: Database) -> None:
@@ -22,12 +25,49 @@ async def test_where_no_host_is_alive_nothing_can_be_started(stocked: House, dat
     assert stocked.client.controls == []
 
 
-async def test_a_tool_that_is_up_on_several_hosts_is_ended_on_all_of_them(stocked: House) -> None:
-    for host in ("host-2", "host-3"):
+class _PartlyDeaf(FakeToolAgentClient):
+    """Plays a client that reaches all hosts but one."""
+
+    async def control(self, control: ToolControl) -> ToolRoute:
+        route = await super().control(control)
+        if control.host == "host-2":
+            raise ControlFailedError(ToolError(type=ErrorType.UNAVAILABLE, message="The tool's host did not do it."))
+        return route
+
+
+async def _up_on(stocked: House, *hosts: str) -> None:
+    for host in hosts:
         await stocked.routes.save(ToolRoute(tool_id="weather", state=RunState.RUNNING, host=host), "1.0.0")
+
+
+async def test_a_tool_is_stopped_on_every_host_it_is_up_on(stocked: House) -> None:
+    await _up_on(stocked, "host-2", "host-3")
     await stocked.routes.save(ToolRoute(tool_id="weather", state=RunState.STOPPED, host="host-4"), "1.0.0")
-    assert (await stocked.http.delete("/tools/weather")).is_success
+    assert (await stocked.http.post("/tools/weather/stop")).is_success
     assert stocked.client.controls == [
-        ToolControl(tool_id="weather", action=ControlAction.STOP, host="host-3"),
-        ToolControl(tool_id="weather", action=ControlAction.DESTROY, host="host-2"),
+        ToolControl(tool_id="weather", action=ControlAction.STOP, host=host) for host in ("host-2", "host-3")
     ]
+
+
+async def test_every_host_that_may_have_a_tool_is_told_to_destroy_it(stocked: House, database: Database) -> None:
+    await _up_on(stocked, "host-2", "host-3")
+    await HostTable(database, 3600).claim(HostClaim("host-a", "first", "/state on machine", {}))
+    assert (await stocked.http.delete("/tools/weather")).is_success
+    hosts = ("host-2", "host-3", "host-a")
+    assert stocked.client.controls == [ToolControl(tool_id="weather", action=ControlAction.DESTROY, host=host) for host in hosts]
+
+
+async def test_a_host_that_does_not_answer_keeps_no_tool_from_being_ended_elsewhere(stocked: House) -> None:
+    await _up_on(stocked, "host-2", "host-3")
+    client = _PartlyDeaf()
+    async with browse(with_doors(stocked, client=client)) as http:
+        stop, destroy = await http.post("/tools/weather/stop"), await http.delete("/tools/weather")
+    assert (stop.status_code, destroy.status_code) == (503, 200)
+    orders = [(action, host) for action in (ControlAction.STOP, ControlAction.DESTROY) for host in ("host-2", "host-3")]
+    assert [(order.action, order.host) for order in client.controls] == orders
+
+
+async def test_a_tool_that_no_host_removed_is_not_said_to_be_gone(stocked: House) -> None:
+    await _up_on(stocked, "host-2")
+    async with browse(with_doors(stocked, client=_PartlyDeaf())) as http:
+        assert (await http.delete("/tools/weather")).status_code == 503

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from toolagent.client.http import Refused, ToolAgentHttp, UnexpectedAnswer, Unreachable
+from toolagent.client.http_calls import HttpCalls
 from toolagent.contracts.calls import CallMode, ErrorType, ToolCall, ToolResult
 from toolagent.contracts.http import TaskAccepted
 from toolagent.contracts.routes import RunState
@@ -46,6 +47,13 @@ def test_what_the_service_refuses_is_raised_with_its_problem(service: "Service")
 def test_an_answer_of_another_protocol_is_raised_as_such(service: "Service") -> None:
     with ToolAgentHttp(f"{service.url}/elsewhere") as client, pytest.raises(UnexpectedAnswer):
         client.health()
+
+
+async def test_to_a_sub_agent_an_answer_of_another_protocol_is_a_result_with_unknown_outcome(service: "Service") -> None:
+    with ToolAgentHttp(f"{service.url}/elsewhere") as client:
+        result = await HttpCalls(client).run(ToolCall(tool_id="echo"))
+    assert result.error is not None
+    assert (result.error.type, result.error.details) == (ErrorType.UNAVAILABLE, {"outcome": "unknown"})
 
 
 def test_nobody_there_means_the_request_was_not_sent() -> None:

@@ -1,10 +1,13 @@
 """Batches on a real Temporal server: the real workflows, with scripted steps behind them."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import pytest
+from temporalio import activity
+from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.worker import Worker
 
@@ -13,7 +16,7 @@ from tests.workflows.steps import Steps
 from toolagent.client import names
 from toolagent.client.failures import BrokenOffError, CallRefusedError
 from toolagent.client.temporal import ToolAgentClient
-from toolagent.contracts.batches import BatchedState, BatchEnd, ToolBatch
+from toolagent.contracts.batches import BatchedState, BatchEnd, CallLook, LookRequest, LookState, ToolBatch
 from toolagent.contracts.calls import Caller, ErrorType, ToolCall, ToolError
 from toolagent.contracts.steps import CallOutcome, CallRequest, Finished
 from toolagent.contracts.tasks import TaskState, TaskView
@@ -34,14 +37,43 @@ def batch(*calls: ToolCall, **more: object) -> ToolBatch:
     return ToolBatch.model_validate({"calls": calls, **more})
 
 
+class Looks:
+    """The real looks, counted; the first `raced` say that the key is free, which is true no more when it is used."""
+
+    def __init__(self, client: ToolAgentClient, raced: int) -> None:
+        self._look = LookAtCall(client)
+        self._raced = raced
+        self.count = 0
+        self.changed = asyncio.Condition()
+
+    @activity.defn(name=names.LOOK_AT_CALL)
+    async def look_at_call(self, request: LookRequest) -> CallLook:
+        async with self.changed:
+            self.count += 1
+            self.changed.notify_all()
+        return CallLook(state=LookState.FREE) if self.count <= self._raced else await self._look.look_at_call(request)
+
+    async def until(self, count: int) -> None:
+        async with asyncio.timeout(BOUND_S), self.changed:
+            await self.changed.wait_for(lambda: self.count >= count)
+
+
 @asynccontextmanager
-async def served(temporal: Client, steps: Steps) -> AsyncGenerator[ToolAgentClient]:
+async def looked_after(temporal: Client, steps: Steps, raced: int = 0) -> AsyncGenerator[tuple[ToolAgentClient, Looks]]:
     client = ToolAgentClient(temporal, patience_s=5)
-    activities = [steps.admit, steps.place, steps.settle, steps.call_tool, LookAtCall(client).look_at_call]
+    looks = Looks(client, raced)
+    activities = [steps.admit, steps.place, steps.settle, steps.call_tool, looks.look_at_call]
     async with (
         Worker(temporal, task_queue=names.TASK_QUEUE, workflows=[InvokeTool, RunTools], activities=activities),
+        Worker(temporal, task_queue=names.LOOKS_QUEUE, activities=[looks.look_at_call]),
         Worker(temporal, task_queue=steps.queue, activities=[steps.call_tool]),
     ):
+        yield client, looks
+
+
+@asynccontextmanager
+async def served(temporal: Client, steps: Steps) -> AsyncGenerator[ToolAgentClient]:
+    async with looked_after(temporal, steps) as (client, _):
         yield client
 
 
@@ -153,6 +185,63 @@ async def test_a_call_that_somebody_else_makes_under_the_same_key_is_waited_for_
     assert [reason_of(one) for one in (result.results[1], conflicting.results[0])] == [IDEMPOTENCY_CONFLICT] * 2
 
 
+async def test_waiting_for_somebody_elses_call_leaves_no_trace_of_the_looks_in_the_history(temporal: Client) -> None:
+    script = Scripted()
+    mine = call(7, idempotency_key="waited for")
+    async with looked_after(temporal, Steps(queue="batch-j", behaviour=script)) as (client, looks):
+        await client.start(mine)
+        await script.until(1)
+        handle = await client.start_batch(batch(mine))
+        await looks.until(4)
+        script.release.set()
+        assert (await handle.result()).results[0].result == 7
+        history = await temporal.get_workflow_handle(handle.batch_id).fetch_history()
+    kinds = Counter(event.event_type for event in history.events)
+    assert kinds[EventType.EVENT_TYPE_MARKER_RECORDED] == kinds[EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED] == 1
+    assert EventType.EVENT_TYPE_TIMER_STARTED not in kinds
+
+
+async def test_a_cancelled_batch_waits_no_longer_for_somebody_elses_call_and_leaves_it_alone(temporal: Client) -> None:
+    script = Scripted()
+    mine = call(7, idempotency_key="left alone")
+    async with looked_after(temporal, Steps(queue="batch-k", behaviour=script)) as (client, looks):
+        theirs = await client.start(mine)
+        await script.until(1)
+        handle = await client.start_batch(batch(mine))
+        await looks.until(3)
+        await handle.cancel()
+        end = await client.batch_end(handle.batch_id)
+        script.release.set()
+        assert (await theirs.result()).result == 7
+    assert [one.state for one in end.calls] == [BatchedState.CANCELLED]
+
+
+async def test_when_somebody_is_quicker_with_a_key_that_became_free_the_batch_has_their_result(temporal: Client) -> None:
+    script = Scripted()
+    mine = call(7, idempotency_key="raced")
+    async with looked_after(temporal, Steps(queue="batch-l", behaviour=script), raced=1) as (client, looks):
+        await client.start(mine)
+        await script.until(1)
+        handle = await client.start_batch(batch(mine, call(8)))
+        await looks.until(2)
+        script.release.set()
+        result = await handle.result()
+    assert [one.result for one in result.results] == [7, 8]
+    assert script.begun.count(7) == 1
+
+
+async def test_when_others_are_quicker_again_and_again_that_one_call_is_refused_and_the_others_keep_their_results(temporal: Client) -> None:
+    script = Scripted()
+    mine = call(7, idempotency_key="raced again")
+    async with looked_after(temporal, Steps(queue="batch-m", behaviour=script), raced=1000) as (client, _):
+        await client.start(mine)
+        await script.until(1)
+        result = await client.run_batch(batch(mine, call(0)))
+        script.release.set()
+    assert [one.error_type for one in result.results] == [ErrorType.REJECTED, ErrorType.EXECUTION_ERROR]
+    assert reason_of(result.results[0]) == IDEMPOTENCY_CONFLICT
+
+
 async def test_one_key_is_one_batch_and_another_batch_under_it_is_refused(temporal: Client) -> None:
     script = Scripted()
     script.release.set()
@@ -196,11 +285,14 @@ async def test_a_terminated_batch_says_so_and_its_calls_are_asked_to_end(tempora
         await temporal.get_workflow_handle(handle.batch_id).terminate()
         with pytest.raises(BrokenOffError):
             await handle.result()
+        end = await client.batch_end(handle.batch_id)
         script.release.set()
         view = await handle.task()
         assert view is not None
         ended = await client.result(view.calls[0].call_id)
     assert view.status is TaskState.FAILED
+    assert end.error is not None
+    assert [one.state for one in end.calls] == [BatchedState.RUNNING], "as the batch last knew it"
     assert ended.status in {"success", "error"}
 
 

@@ -3,6 +3,8 @@
 import asyncio
 from datetime import UTC, datetime
 
+import pytest
+
 from toolagent.client.sub_agent import ToolSubAgent
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.core.results import failed
@@ -75,6 +77,46 @@ async def test_a_call_that_is_pending_or_refused_is_a_result_too() -> None:
     sub_agent = ToolSubAgent("a", FakeToolAgentClient(away=True))
     assert (await sub_agent.execute("echo")).error_type is ErrorType.UNAVAILABLE
     assert sub_agent.get_brief_summary()["has_errors"] is True
+
+
+async def test_what_is_no_call_is_a_result_and_loses_nobody_elses() -> None:
+    sub_agent = ToolSubAgent("a", FakeToolAgentClient())
+    results = await sub_agent.execute_batch([("good", {}), ("Not an id", {}), ("good", {"n": 1})])
+    assert [(one.status, one.error_type) for one in results] == [
+        ("success", None),
+        ("error", ErrorType.VALIDATION_ERROR),
+        ("success", None),
+    ]
+    assert [(issue.path, issue.keyword) for issue in results[1].validation_errors] == [("$.tool_id", "string_pattern_mismatch")]
+    assert (results[1].call_id, results[1].tool_id) == ("", "Not an id")
+    alone = await sub_agent.execute("good", timeout=-1)
+    assert [issue.path for issue in alone.validation_errors] == ["$.timeout_s"]
+    summary = sub_agent.get_brief_summary()
+    assert (summary["total_calls"], summary["tool_usage"]) == (4, {"good": 3, "Not an id": 1})
+
+
+class Breaking:
+    """Fails as nothing of ours does for `breaker`; `ended` are the others."""
+
+    def __init__(self) -> None:
+        self.ended: list[str] = []
+
+    async def run(self, call: ToolCall) -> ToolResult:
+        if call.tool_id == "breaker":
+            raise LookupError
+        for _ in range(10):
+            await asyncio.sleep(0)
+        self.ended.append(call.tool_id)
+        return echo(call, "call-00000000")
+
+
+async def test_a_connection_that_breaks_is_raised_when_the_others_have_ended() -> None:
+    calls = Breaking()
+    sub_agent = ToolSubAgent("a", calls)
+    with pytest.raises(LookupError):
+        await sub_agent.execute_batch([("breaker", {}), ("one", {}), ("two", {})])
+    assert calls.ended == ["one", "two"]
+    assert sub_agent.get_brief_summary()["total_calls"] == 2
 
 
 async def test_the_contexts_of_the_seed_become_the_caller() -> None:

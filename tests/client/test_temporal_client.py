@@ -15,6 +15,7 @@ from toolagent.client import names
 from toolagent.client.failures import AnswerPendingError, CallRefusedError
 from toolagent.client.patience import patiently
 from toolagent.client.temporal import ToolAgentClient
+from toolagent.contracts.batches import CallLook, LookState
 from toolagent.contracts.calls import Caller, ErrorType, ToolCall
 from toolagent.contracts.steps import CallOutcome, CallRequest, Finished
 from toolagent.contracts.tasks import TaskState
@@ -68,6 +69,29 @@ async def test_another_call_under_the_same_key_is_refused(temporal: Client) -> N
         with pytest.raises(CallRefusedError) as refusal:
             await client.run(call.model_copy(update={"params": {"message": "other"}}))
     assert (refusal.value.result.error_type, reason_of(refusal.value.result)) == (ErrorType.REJECTED, IDEMPOTENCY_CONFLICT)
+
+
+class Racing(ToolAgentClient):
+    """Sees an id as free that somebody else takes at once, for so many looks."""
+
+    raced = 1
+
+    async def look(self, call: ToolCall, call_id: str) -> CallLook:
+        self.raced -= 1
+        return CallLook(state=LookState.FREE) if self.raced >= 0 else await super().look(call, call_id)
+
+
+async def test_whoever_is_quicker_with_an_id_that_became_free_has_the_call(temporal: Client) -> None:
+    steps = Steps(queue="nobody-serves-the-raced")
+    call = ECHO.model_copy(update={"idempotency_key": "raced by a client"})
+    async with served(temporal, steps) as client:
+        theirs, racing = await client.start(call), Racing(temporal)
+        assert (await racing.start(call)).call_id == theirs.call_id
+        racing.raced = 1000
+        with pytest.raises(CallRefusedError) as refusal:
+            await racing.start(call)
+        await temporal.get_workflow_handle(theirs.call_id).terminate()
+    assert reason_of(refusal.value.result) == IDEMPOTENCY_CONFLICT
 
 
 async def test_a_task_nobody_started_is_unknown(temporal: Client) -> None:

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.native_crash import crashed_at_exit
 from tests.system.service_process import ROOT, ServiceProcess
 
 EXAMPLE = ROOT / "docs/examples/agent"
 BOUND_S = 120
+RUNS = 3
 
 
 @pytest.fixture
@@ -44,12 +46,34 @@ def printed(text: str) -> list[tuple[str, object]]:
     return [(name, json.loads(value)) for name, value in re.findall(r"^(\w+): (.*)$", text, re.MULTILINE)]
 
 
-@pytest.mark.timeout(300)
-def test_the_example_prints_what_its_readme_says(service: ServiceProcess, python: str) -> None:
-    ran = subprocess.run(
-        [python, "main.py", service.temporal_address], cwd=EXAMPLE, check=False, capture_output=True, text=True, timeout=BOUND_S
-    )
-    # The SDK now and then crashes the interpreter after main has ended and everything is printed (FACTS, sdk 1.35).
-    assert ran.returncode in {0, -signal.SIGSEGV}, ran.stderr
-    readme = (EXAMPLE / "README.md").read_text("utf-8")
-    assert printed(ran.stdout) == printed(readme.partition("It prints:")[2])
+@pytest.mark.timeout(400)
+def test_the_example_prints_what_its_readme_says(service: ServiceProcess, python: str, capsys: pytest.CaptureFixture[str]) -> None:
+    expected = printed((EXAMPLE / "README.md").read_text("utf-8").partition("It prints:")[2])
+    command = [python, "-X", "faulthandler", "main.py", service.temporal_address]
+    crashes = 0
+    while crashed_at_exit(ran := _run(command, expected)):
+        crashes += 1
+        with capsys.disabled():
+            sys.stderr.write(f"\nWARNING: the example crashed at its exit, when all was printed: {crashes} of at most {RUNS} runs.\n")
+        assert crashes < RUNS, ran.stderr
+    assert ran.returncode == 0, ran.stderr
+
+
+def _run(command: list[str], expected: list[tuple[str, object]]) -> subprocess.CompletedProcess[str]:
+    ran = subprocess.run(command, cwd=EXAMPLE, check=False, capture_output=True, text=True, timeout=BOUND_S)
+    assert printed(ran.stdout) == expected, ran.stderr
+    return ran
+
+
+@pytest.mark.parametrize(
+    ("code", "stderr", "forgiven"),
+    [
+        (0, "", False),
+        (1, "", False),
+        (-signal.SIGSEGV, "", True),
+        (-signal.SIGABRT, "Fatal Python error: PyGILState_Release: …\n  <no Python frame>\n", True),
+        (-signal.SIGSEGV, 'Fatal Python error: Segmentation fault\n  File "main.py", line 1 in main\n', False),
+    ],
+)
+def test_only_a_crash_with_nothing_of_python_on_the_stack_is_forgiven(code: int, stderr: str, forgiven: bool) -> None:
+    assert crashed_at_exit(subprocess.CompletedProcess([], code, "", stderr)) is forgiven

@@ -18,6 +18,7 @@ INSTALLS = re.compile(
     r"|apt-get (update|install)( -\S+)*( \"\$\{wanted\[@\]\}\")?"
     # PostgreSQL has its programs in a folder of its own; its package would also start a server.
     r"|if ! compgen -G '[\w/*]+' >/dev/null; then|wanted\+=\(\S+\)"
+    r"|compgen -G '[\w/*.]+' >/dev/null \|\| wanted\+=\(\S+\)"
     r"|mkdir -p /etc/postgresql-common/createcluster\.d"
     r"|echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster\.d/tool-agent\.conf"
 )

@@ -20,6 +20,9 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.records import EventType
 from toolagent.contracts.sources import BackendRuntime, BuiltinSource
+from workers.parts import Store, catalog_of
+from workers.settings import Settings
+from workers.state import owned_state
 
 ECHO = ToolEntry(manifest=ToolManifest(tool_id="echo", name="Echo"), sources=(BuiltinSource(handler="echo"),))
 A: dict[str, JsonValue] = {"tool_id": "a", "name": "A"}
@@ -72,6 +75,33 @@ async def test_without_the_folder_or_its_registry_everything_stays_and_that_is_s
     assert await catalog.run() == {("registry.json", "$")}
     assert await catalog.registry.list_ids() == ("a", "b", "echo")
     assert [group.group_id for group in await catalog.groups.list_all()] == ["g"]
+
+
+async def test_a_missing_folder_that_nobody_named_is_no_fault_but_one_without_registry_is(catalog: Catalog, tmp_path: Path) -> None:
+    await catalog.run()
+    assert await catalog.importer.run(tmp_path / "nothing", (ECHO,), expected=False) == ()
+    assert await catalog.registry.list_ids() == ("a", "b", "echo")
+    (tmp_path / "nothing").mkdir()
+    assert len(await catalog.importer.run(tmp_path / "nothing", (ECHO,), expected=False)) == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "faults"),
+    [
+        ({}, 1),
+        ({"database_url": "postgresql+asyncpg://elsewhere/x"}, 0),
+        ({"database_url": "postgresql+asyncpg://elsewhere/x", "data_dir": "nothing"}, 1),
+    ],
+    ids=["alone", "joins others", "joins others, with a folder"],
+)
+async def test_only_a_host_that_joins_others_may_be_without_a_data_folder(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], faults: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    known = Settings.model_validate({**settings, "state_dir": tmp_path / "state"})
+    with owned_state(known.state_dir, "host-1") as state:
+        imports = catalog_of(Store(database, known, state), known, state, {})
+        assert len(await imports()) == faults
 
 
 async def test_beside_a_registry_a_missing_file_is_an_empty_one(catalog: Catalog) -> None:

@@ -3,6 +3,8 @@
 import asyncio
 import io
 import shutil
+import subprocess
+import sys
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +18,25 @@ from toolagent.core.failures import ContentMissingError, ContentUnavailableError
 
 _ID = "file_" + 32 * "a"
 _OTHER = "file_" + 32 * "b"
+_ROOT = Path(__file__).parents[2]
+_DYING_SWEEP = """
+import asyncio, os, pathlib, sys
+
+from engine.runtimes.projects import Projects
+
+removed = []
+
+
+def die_at_the_second(event, arguments):
+    if event == "os.remove":
+        removed.append(arguments)
+        if len(removed) == 2:
+            os._exit(9)
+
+
+sys.addaudithook(die_at_the_second)
+asyncio.run(Projects(pathlib.Path(sys.argv[1]), None).sweep(()))
+"""
 
 
 class _Folder:
@@ -116,6 +137,19 @@ async def test_what_no_version_refers_to_is_swept(archives: _Folder, folder: Pat
     await projects.sweep({_OTHER})
     assert _names(folder) == {_OTHER, f"{_OTHER}.lock"}
     assert (await projects.folder_of(_ID, "tool", _silent)).is_dir()
+
+
+async def test_what_a_crash_left_half_removed_is_not_taken_for_a_project(archives: _Folder, folder: Path) -> None:
+    projects = Projects(folder, archives)
+    project = await projects.folder_of(_ID, "tool", _silent)
+    (folder / f"{_ID}.lock").unlink()
+    whole = {path.relative_to(project) for path in project.rglob("*")}
+    sweep = await asyncio.to_thread(subprocess.run, [sys.executable, "-c", _DYING_SWEEP, str(folder)], cwd=_ROOT, check=False)
+    assert sweep.returncode == 9
+    again = await projects.folder_of(_ID, "tool", _silent)
+    assert {path.relative_to(again) for path in again.rglob("*")} == whole
+    await projects.sweep({_ID})
+    assert _names(folder) == {_ID, f"{_ID}.lock"}
 
 
 async def test_an_archive_that_is_missing_is_named(archives: _Folder, folder: Path) -> None:

@@ -41,6 +41,31 @@ async def test_of_many_attempts_at_once_one_may_send(database: Database) -> None
     assert sum(await asyncio.gather(*(calls.mark_sent(RECORD) for _ in range(20)))) == 1
 
 
+@pytest.mark.promise("never-twice")
+async def test_a_settled_call_may_not_be_sent_any_more(database: Database) -> None:
+    calls = CallTable(database)
+    await calls.settle(RECORD, RESULT, ())
+    assert await calls.mark_sent(RECORD) is False
+
+
+@pytest.mark.promise("the-record-decides")
+async def test_the_first_settlement_stands_and_later_ones_are_told_of_it(database: Database) -> None:
+    calls, other = CallTable(database), RESULT.model_copy(update={"result": "later"})
+    assert await calls.settle(RECORD, RESULT, ()) == RESULT
+    assert await calls.settle(RECORD, other, ()) == RESULT
+    record = await calls.get(RECORD.call_id)
+    assert record is not None
+    assert record.result == RESULT
+
+
+@pytest.mark.promise("the-record-decides")
+async def test_of_many_settlements_at_once_all_are_told_of_one(database: Database) -> None:
+    calls = CallTable(database)
+    results = [RESULT.model_copy(update={"result": number}) for number in range(10)]
+    told = await asyncio.gather(*(calls.settle(RECORD, result, ()) for result in results))
+    assert len({str(result.result) for result in told}) == 1
+
+
 async def test_a_mark_that_was_taken_back_can_be_set_again(database: Database) -> None:
     calls = CallTable(database)
     await calls.mark_sent(RECORD)

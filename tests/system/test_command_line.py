@@ -1,12 +1,17 @@
-"""Calls over Temporal's own command line: plain JSON in, plain JSON out."""
+"""Calls over Temporal's own command line (plain JSON in, plain JSON out), and the service run by ours."""
 
 import json
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from tests.system.service_process import ServiceProcess
 from toolagent.contracts.calls import ErrorType, ToolResult
+from toolagent.contracts.hosts import HostListing
+from toolagent.contracts.manifest import ToolStatus
+from toolagent.contracts.versions import ToolVersions
 from workers.dev_server import temporal_binary
 
 
@@ -39,3 +44,34 @@ def test_a_call_is_found_by_the_search_attribute_of_its_tool(service: ServicePro
     command = [temporal_binary(), "workflow", "count", "--query", query, "--address", service.temporal_address, "-o", "json"]
     found = subprocess.run(command, capture_output=True, check=True, timeout=60)
     assert json.loads(found.stdout)["count"] == "1"
+
+
+def _toolagent(service: ServiceProcess, *words: str) -> bytes:
+    """What our own command prints; it must succeed."""
+    script = str(Path(sys.executable).with_name("toolagent"))
+    done = subprocess.run([script, *words], env={"TOOL_AGENT_URL": service.api_url}, capture_output=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout
+
+
+def test_versions_are_listed_deactivated_and_activated_by_our_command(service: ServiceProcess) -> None:
+    found = ToolVersions.model_validate_json(_toolagent(service, "versions", "typed", "--json"))
+    version = found.active_version
+    without = ToolVersions.model_validate_json(_toolagent(service, "deactivate", "typed", version, "--json"))
+    assert [one.status for one in without.versions] == [ToolStatus.INACTIVE]
+    again = ToolVersions.model_validate_json(_toolagent(service, "activate", "typed", version, "--json"))
+    assert again == found
+    assert version in _toolagent(service, "versions", "typed").decode()
+
+
+def test_our_command_lists_the_host_that_serves(service: ServiceProcess) -> None:
+    hosts = HostListing.model_validate_json(_toolagent(service, "hosts", "--json")).hosts
+    assert [host.is_alive for host in hosts] == [True]
+    assert hosts[0].host in _toolagent(service, "hosts").decode()
+
+
+def test_our_command_exports_the_catalog_that_the_service_was_given(service: ServiceProcess, catalog: Path, tmp_path: Path) -> None:
+    _toolagent(service, "export", str(tmp_path / "out"))
+    given, written = (json.loads((folder / "registry.json").read_text("utf-8"))["tools"] for folder in (catalog, tmp_path / "out"))
+    assert {tool["tool_id"] for tool in given} <= {tool["tool_id"] for tool in written}
+    assert {path.name for path in (tmp_path / "out").iterdir()} >= {"registry.json", "sources.json"}

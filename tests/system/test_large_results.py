@@ -2,12 +2,19 @@
 
 import hashlib
 import json
+import subprocess
+import sys
+from pathlib import Path
+
+from pydantic import JsonValue
 
 from tests.system.service_process import ServiceProcess, run_tool
-from toolagent.contracts.calls import ErrorType, ToolResult
+from toolagent.client.http import ToolAgentHttp
+from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
 from toolagent.contracts.references import ResultReference
 
 MIB = 1024 * 1024
+SCRIPT = str(Path(sys.executable).with_name("toolagent"))
 
 
 def reference_in(result: ToolResult) -> ResultReference:
@@ -25,6 +32,25 @@ def test_a_result_of_20_mb_is_fetched_by_plain_http(service: ServiceProcess) -> 
     assert json.loads(whole.content) == "x" * 20_000_000
     end = service.http.get(reference.file, headers={"Range": "bytes=-2"})
     assert (end.status_code, end.content) == (206, b'x"')
+
+
+def test_a_result_of_20_mb_comes_whole_through_the_client_and_the_command_line(service: ServiceProcess, tmp_path: Path) -> None:
+    expected = "x" * 20_000_000
+    params: dict[str, JsonValue] = {"mode": "flood", "bytes": 20_000_000}
+    key = "large through clients"
+    with ToolAgentHttp(service.api_url) as client:
+        result = client.run(ToolCall(tool_id="versatile", params=params, idempotency_key=key))
+        assert isinstance(result, ToolResult)
+        reference = reference_in(result)
+        assert client.whole_result(result) == expected
+
+    def toolagent(*words: str) -> None:
+        subprocess.run([SCRIPT, *words], env={"TOOL_AGENT_URL": service.api_url}, check=True, capture_output=True, timeout=90)
+
+    toolagent("run", "versatile", "--params", json.dumps(params), "--key", key, "--output", str(tmp_path / "run.json"))
+    toolagent("file", "get", reference.file, "-o", str(tmp_path / "file.json"))
+    saved = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in tmp_path.iterdir()}
+    assert saved == {"run.json": reference.sha256, "file.json": reference.sha256}
 
 
 def test_the_same_call_again_gives_the_same_reference(service: ServiceProcess) -> None:

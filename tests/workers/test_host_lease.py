@@ -55,7 +55,7 @@ async def test_a_host_is_alive_until_it_was_not_heard_of_for_the_lease(base: Dat
     await _until_dead(hosts)
     assert [host.is_alive for host in await hosts.list_all()] == [False]
     await hosts.beat(_FIRST)
-    assert await hosts.list_alive() == ("host-a",)
+    assert await hosts.list_alive() == {"host-a": frozenset(_FIRST.buckets)}
 
 
 async def test_another_place_may_have_the_id_only_when_the_host_is_dead_and_then_the_first_one_is_told(base: Database) -> None:
@@ -111,7 +111,7 @@ def _state(folder: Path) -> StateDirectory:
 
 
 async def test_an_id_that_is_alive_elsewhere_is_refused_with_the_place_and_the_setting(base: Database, tmp_path: Path) -> None:
-    hosts, settings = HostTable(base, 3600), Settings(host_lease_s=0.5)
+    hosts, settings = HostTable(base, 3600), Settings(host_heartbeat_s=0.1, host_lease_s=0.5)
     await hosts.claim(_FIRST)
     with pytest.raises(CannotRun, match=r"here.*TOOL_AGENT_HOST_ID"):
         async with held_host(hosts, settings, _state(tmp_path)):

@@ -1,5 +1,7 @@
 """Which host takes a tool that lives on one."""
 
+from collections.abc import Collection
+
 import pytest
 
 from engine.calls.placements import Placements
@@ -14,6 +16,9 @@ from toolagent.contracts.steps import Placement
 from toolagent.core.placement import HostLoad, best_host
 
 _TOOL = ToolEntry(manifest=ToolManifest(tool_id="tool", name="Tool"), sources=(LocalSource(host_dir="tool"),))
+_GRAPHICS = ToolEntry(
+    manifest=ToolManifest(tool_id="tool", name="Tool", bucket="gpu", category="http"), sources=(LocalSource(host_dir="tool"),)
+)
 _ANYWHERE = ToolEntry(manifest=ToolManifest(tool_id="echo", name="Echo"), sources=(BuiltinSource(handler="echo"),))
 
 
@@ -36,9 +41,9 @@ def test_the_rule(alive: str, loads: list[HostLoad], own: str | None, avoid: str
     assert best_host(alive, loads, own, avoid) == chosen
 
 
-async def _alive(database: Database, *names: str) -> None:
+async def _alive(database: Database, *names: str, buckets: Collection[str] = ("default",)) -> None:
     for name in names:
-        await HostTable(database, 3600).claim(HostClaim(name, name, name, {}))
+        await HostTable(database, 3600).claim(HostClaim(name, name, name, dict.fromkeys(buckets, 1)))
 
 
 def _placements(database: Database, host: str | None = "a", clock: float = 0.0) -> Placements:
@@ -63,6 +68,34 @@ async def test_a_tool_whose_host_died_goes_elsewhere(database: Database) -> None
     await _alive(database, "a")
     await RouteTable(database).save(ToolRoute(tool_id="tool", state=RunState.RUNNING, host="dead"), _TOOL.manifest.version)
     assert await _placements(database).choose(_TOOL) == Placement(queue="a/default", host="a")
+
+
+async def test_a_tool_goes_where_its_bucket_is_served(database: Database) -> None:
+    await _alive(database, "a", "b")
+    await _alive(database, "c", "d", buckets=("default", "gpu"))
+    await RouteTable(database).save(ToolRoute(tool_id="tool", state=RunState.RUNNING, host="b"), _GRAPHICS.manifest.version)
+    await RouteTable(database).save(ToolRoute(tool_id="other", state=RunState.RUNNING, host="c"), "1.0.0")
+    placements = _placements(database)
+    assert await placements.choose(_GRAPHICS) == Placement(queue="d/gpu", host="d")
+    assert await placements.choose(_GRAPHICS, avoid="d") == Placement(queue="c/gpu", host="c")
+    assert await placements.choose(_TOOL) == Placement(queue="b/default", host="b")
+    assert await _placements(database, None).host_for(_GRAPHICS) == "d"
+
+
+async def test_a_bucket_that_only_one_host_serves_is_waited_for_there(database: Database) -> None:
+    await _alive(database, "a")
+    await _alive(database, "c", buckets=("default", "gpu"))
+    assert await _placements(database).choose(_GRAPHICS, avoid="c") == Placement(queue="c/gpu", host="c")
+
+
+@pytest.mark.parametrize(("served", "queue"), [(("default",), "a/default"), (("default", "http"), "a/http")])
+async def test_where_nobody_serves_its_bucket_a_tool_waits_in_one_that_its_host_serves(
+    database: Database, served: Collection[str], queue: str
+) -> None:
+    await _alive(database, "a", buckets=served)
+    # The one who decides has more buckets than any host that runs tools.
+    door = Placements(None, ("default", "http", "gpu"), HostTable(database, 3600), RouteTable(database, 3600))
+    assert await door.choose(_GRAPHICS) == Placement(queue=queue, host="a")
 
 
 async def test_whoever_runs_no_tools_finds_a_host_or_none(database: Database) -> None:

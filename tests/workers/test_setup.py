@@ -1,11 +1,16 @@
 """Settings, state directory, ports and secrets: what is wrong is said plainly, before anything runs."""
 
+import resource
+import signal
 import socket
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
+from engine.registry.secret_vault import SecretRefusedError
 from engine.runtimes.ports import free_port
 from workers.dev_server import read_config
 from workers.failures import CannotRun
@@ -68,6 +73,7 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
         ("QUEUE_TIMEOUT_S", "0"),
         ("BUCKET_LIMITS", '{"http": 2}'),
         ("BUCKET_LIMITS", '{"default": 1, "control": 2}'),
+        ("HOST_LEASE_S", "5.9"),
     ],
 )
 def test_a_setting_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
@@ -75,6 +81,14 @@ def test_a_setting_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch,
     with pytest.raises(ValidationError) as refusal:
         Settings()
     assert refusal.value.errors()[0]["loc"][0] == name.lower()
+
+
+def test_a_heartbeat_that_is_too_rare_for_the_lease_is_named_with_both_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Settings(host_heartbeat_s=0.1, host_lease_s=0.3).host_lease_s == 0.3
+    monkeypatch.setenv("TOOL_AGENT_HOST_HEARTBEAT_S", "5")
+    with pytest.raises(ValidationError, match="TOOL_AGENT_HOST_HEARTBEAT_S") as refusal:
+        Settings()
+    assert [issue["loc"] for issue in refusal.value.errors()] == [("host_lease_s",)]
 
 
 def test_a_state_directory_has_one_owner_and_keeps_its_host(tmp_path: Path) -> None:
@@ -118,6 +132,42 @@ def test_a_secrets_file_that_others_may_read_is_refused(tmp_path: Path) -> None:
     assert secrets.resolve("A") is None
     with pytest.raises(CannotRun, match="chmod 600"):
         secrets.check()
+
+
+def test_a_secrets_file_that_is_no_text_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "secrets"
+    file.write_bytes(b"A=b\nB=\xff\n")
+    file.chmod(0o600)
+    secrets = SecretSource({"TOOL_AGENT_SECRET_C": "from environment"}, file)
+    with pytest.raises(CannotRun, match=r"UTF-8.*line 2"):
+        secrets.check()
+    assert [secrets.resolve(name) for name in ("A", "C")] == [None, "from environment"]
+    with pytest.raises(SecretRefusedError, match="UTF-8"):
+        secrets.keep("NEW", "value")
+    assert file.read_bytes() == b"A=b\nB=\xff\n"
+
+
+@pytest.mark.parametrize("value", ["no \udcff text", "x" * 70_000])
+def test_a_secret_that_cannot_be_written_leaves_no_copy_of_the_others(tmp_path: Path, value: str) -> None:
+    file = tmp_path / "secrets"
+    file.write_text("A=b\n", encoding="utf-8")
+    file.chmod(0o600)
+    with _files_of_at_most(65_536), pytest.raises(SecretRefusedError):
+        SecretSource({}, file).keep("NEW", value)
+    assert ([path.name for path in tmp_path.iterdir()], file.read_text("utf-8")) == (["secrets"], "A=b\n")
+
+
+@contextmanager
+def _files_of_at_most(size: int) -> Generator[None]:
+    """As on a full disk: writing more is an error."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
 
 
 def test_the_shipped_description_of_the_development_server_can_be_read() -> None:

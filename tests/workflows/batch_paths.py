@@ -56,7 +56,7 @@ async def children(client: Client) -> AsyncGenerator[None]:
     """Whoever serves the calls of all batches."""
     steps = ByToolId()
     activities = [steps.admit, steps.place, steps.settle, steps.call_tool, steps.look_at_call]
-    async with Stage(client, names.TASK_QUEUE).workers(activities):
+    async with Stage(client, names.TASK_QUEUE).workers(activities, names.LOOKS_QUEUE):
         yield
 
 

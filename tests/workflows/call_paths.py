@@ -11,10 +11,19 @@ from temporalio.common import SearchAttributePair, TypedSearchAttributes
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from tests.workflows.stage import AnyHandle, Stage
-from tests.workflows.steps import Steps, cancelled, plan_of
+from tests.workflows.steps import Steps, Unhurried, cancelled, plan_of
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType, ToolError
-from toolagent.contracts.steps import Admission, AdmitRequest, Admitted, Answered, CallOutcome, CallRequest, Finished, Placement
+from toolagent.contracts.steps import (
+    Admission,
+    AdmitRequest,
+    Admitted,
+    Answered,
+    CallOutcome,
+    CallRequest,
+    Finished,
+    Placement,
+)
 from toolagent.core.results import failed, succeeded
 
 __all__ = ["PATHS", "Answering"]
@@ -143,6 +152,18 @@ async def cancelled_while_waiting(stage: Stage) -> AnyHandle:
     return handle
 
 
+async def cancelled_while_admitting(stage: Stage) -> AnyHandle:
+    """The cancel comes while a fast call is being made: whoever waited is told its result, so that is how it ends."""
+    steps = Unhurried()
+    async with stage.workers([steps.admit, steps.place, steps.settle, steps.call_tool]):
+        handle = await stage.start(names.INVOKE_TOOL, ECHO, workflow_id=f"call-{stage.queue}")
+        await asyncio.wait_for(steps.called.wait(), 30)
+        await handle.cancel()
+        steps.released.set()
+        await handle.result()
+    return handle
+
+
 PATHS: Mapping[str, Callable[[Stage], Awaitable[AnyHandle]]] = {
     "ordinary": ordinary,
     "from-elsewhere": from_elsewhere,
@@ -154,6 +175,7 @@ PATHS: Mapping[str, Callable[[Stage], Awaitable[AnyHandle]]] = {
     "broken": broken,
     "not-taken": not_taken,
     "placed-elsewhere": placed_elsewhere,
+    "cancelled-while-admitting": cancelled_while_admitting,
     "cancelled-while-running": cancelled_while_running,
     "cancelled-while-waiting": cancelled_while_waiting,
 }

@@ -24,7 +24,7 @@ from toolagent.contracts.steps import (
 )
 from toolagent.core.results import failed, succeeded
 
-__all__ = ["PADDING", "Steps", "plan_of"]
+__all__ = ["PADDING", "Deliberate", "Preceded", "Steps", "Unhurried", "cancelled", "plan_of"]
 
 PADDING = "padding"
 """A parameter that a fast call does not answer with."""
@@ -93,6 +93,43 @@ class Steps:
         if outcome.error is not None:
             return failed(plan.call_id, plan.tool_id, outcome.error, at)
         return succeeded(plan.call_id, plan.tool_id, None, at, execution_time=outcome.execution_time, metadata={})
+
+
+@dataclass
+class Unhurried(Steps):
+    """A fast call that is under way until it is let go."""
+
+    released: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @activity.defn(name=names.ADMIT)
+    async def admit(self, request: AdmitRequest) -> Admission:
+        self.called.set()
+        await self.released.wait()
+        at = activity.info().scheduled_time
+        return Answered(result=succeeded(request.call_id, request.call.tool_id, 42, at, execution_time=0.01, metadata={"fast": True}))
+
+
+@dataclass
+class Deliberate(Steps):
+    """An ordinary call that is thought about until it is let go."""
+
+    released: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @activity.defn(name=names.ADMIT)
+    async def admit(self, request: AdmitRequest) -> Admission:
+        self.called.set()
+        await self.released.wait()
+        return Admitted(plan=plan_of(request, queue=self.queue))
+
+
+@dataclass
+class Preceded(Steps):
+    """Another attempt settled the call before, and its caller was told."""
+
+    @activity.defn(name=names.SETTLE)
+    async def settle(self, request: SettleRequest) -> ToolResult:
+        at = activity.info().scheduled_time
+        return succeeded(request.plan.call_id, request.plan.tool_id, "what was told before", at, execution_time=0.0, metadata={})
 
 
 def cancelled() -> Finished:

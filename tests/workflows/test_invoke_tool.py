@@ -15,7 +15,7 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
-from tests.workflows.steps import PADDING, Steps, cancelled
+from tests.workflows.steps import PADDING, Deliberate, Preceded, Steps, Unhurried, cancelled
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
 from toolagent.contracts.steps import CallOutcome, CallRequest, Placement
@@ -177,6 +177,39 @@ async def test_a_call_that_is_cancelled_while_it_waits_was_not_sent(temporal: Cl
 
 
 @pytest.mark.promise("accepted-means-ended")
+@pytest.mark.promise("the-record-decides")
+async def test_a_cancel_while_a_fast_call_is_made_does_not_change_how_it_ended(temporal: Client) -> None:
+    steps = Unhurried()
+    async with running(temporal, steps) as own:
+        handle = await start(temporal, own)
+        await asyncio.wait_for(steps.called.wait(), 20)
+        await handle.cancel()
+        steps.released.set()
+        result = await handle.result()
+    assert (result.status, result.result) == ("success", 42)
+
+
+async def test_a_call_that_is_cancelled_while_it_is_admitted_is_settled(temporal: Client) -> None:
+    queue = f"nobody-{uuid.uuid4().hex[:8]}"
+    steps = Deliberate(queue=queue)
+    async with running(temporal, steps) as own:
+        handle = await start(temporal, own)
+        await asyncio.wait_for(steps.called.wait(), 20)
+        await handle.cancel()
+        steps.released.set()
+        result = await handle.result()
+    assert result.error_type is ErrorType.CANCELLED
+    assert [request.outcome.error for request in steps.settled] == [result.error]
+
+
+async def test_an_earlier_settlement_stands(temporal: Client) -> None:
+    queue = f"q-{uuid.uuid4().hex[:8]}"
+    steps = Preceded(queue=queue)
+    async with running(temporal, steps, queue) as own:
+        result = await (await start(temporal, own)).result()
+    assert (result.status, result.result) == ("success", "what was told before")
+
+
 async def test_attempts_that_keep_failing_end_with_an_unknown_outcome(temporal: Client) -> None:
     queue = f"q-{uuid.uuid4().hex[:8]}"
 

@@ -2,8 +2,10 @@
 
 import json
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Sized
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Generic, TypeVar, cast
 
@@ -14,11 +16,18 @@ from engine.registry.secret_vault import SecretVault
 from toolagent.contracts.records import CatalogFault
 from toolagent.core.suggestions import nearest
 
-__all__ = ["Parsed", "cleaned", "faults_of", "members", "misspelled_fields", "read_object", "unreadable"]
+__all__ = ["Parsed", "cleaned", "faults_of", "members", "misspelled_fields", "read_object", "shown", "too_many", "unreadable"]
 
 T = TypeVar("T")
-_MAX_BYTES = 50_000_000
+_MAX_BYTES = 32_000_000
+_MAX_ENTRIES = 100_000
+_MAX_PARTS = 100_000
+_MAX_CHARACTERS = 2_000_000
 _MAX_DEPTH = 100
+_MAX_SHOWN = 1_000
+_MAX_FAULTS = 10
+_MAX_STRANGERS = 50
+_HALF_A_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(slots=True)
@@ -81,8 +90,25 @@ def members(document: dict[str, JsonValue], name: str, file: str) -> list[JsonVa
     """The list under a key, or what is there instead."""
     found = document.get(name)
     if isinstance(found, list):
-        return found
+        return too_many(found, name, file) or found
     return unreadable(file, f"$.{name}", "A list is expected here." if name in document else "This list is missing.")
+
+
+def shown(fault: CatalogFault) -> CatalogFault:
+    """The fault in a form that can be stored and printed: ids and keys in it are as the file has them."""
+    return fault.model_copy(update={"field": _printable(fault.field), "reason": _printable(fault.reason)})
+
+
+def _printable(text: str) -> str:
+    text = text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
+    return text if text.isprintable() else "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
+
+
+def too_many(found: Sized, name: str, file: str) -> CatalogFault | None:
+    """What is wrong with a list or an object that has more entries than can be looked at in a bounded time."""
+    if len(found) <= _MAX_ENTRIES:
+        return None
+    return unreadable(file, f"$.{name}", f"There are {len(found)} entries here; at most {_MAX_ENTRIES} are read.")
 
 
 def cleaned(item: JsonValue, owner: str, file: str, where: str, vault: SecretVault) -> Hidden:
@@ -94,10 +120,12 @@ def cleaned(item: JsonValue, owner: str, file: str, where: str, vault: SecretVau
 
 
 def faults_of(error: ValidationError, file: str, where: str) -> Iterator[CatalogFault]:
-    """One fault for each thing that is wrong with an entry."""
-    for issue in error.errors(include_url=False, include_input=False):
+    """One fault for each thing that is wrong with an entry, or for the first few."""
+    for issue in error.errors(include_url=False, include_input=False)[:_MAX_FAULTS]:
         path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in issue["loc"])
         yield CatalogFault(file=file, field=f"{where}{path}", reason=issue["msg"])
+    if (more := error.error_count() - _MAX_FAULTS) > 0:
+        yield CatalogFault(file=file, field=where, reason=f"{more} more things are wrong with this entry.")
 
 
 def misspelled_fields(model: BaseModel, item: JsonValue, file: str, where: str) -> Iterator[CatalogFault]:
@@ -109,11 +137,12 @@ def misspelled_fields(model: BaseModel, item: JsonValue, file: str, where: str) 
         return
     fields = type(model).model_fields
     names = {name: name for name in fields} | {field.alias: name for name, field in fields.items() if field.alias}
-    for key, value in item.items():
-        if key in names:
-            for inner, raw, index in _models(getattr(model, names[key]), value):
-                yield from misspelled_fields(inner, raw, file, f"{where}.{key}{index}")
-        elif near := nearest(key, names.keys() - item.keys(), limit=1) if len(key) > 2 else ():
+    for key in names.keys() & item.keys():
+        for inner, raw, index in _models(getattr(model, names[key]), item[key]):
+            yield from misspelled_fields(inner, raw, file, f"{where}.{key}{index}")
+    # Nobody misspells thousands of names, and each of them takes a while.
+    for key in islice((key for key in item if key not in names), _MAX_STRANGERS):
+        if near := nearest(key, names.keys() - item.keys(), limit=1) if 2 < len(key) <= 100 else ():
             reason = f"Nothing here is called {key!r}; it is kept and has no effect. Did you mean {near[0]!r}?"
             yield CatalogFault(file=file, field=f"{where}.{key}", reason=reason)
 
@@ -132,25 +161,34 @@ def _models(part: object, value: JsonValue) -> Iterator[tuple[BaseModel, JsonVal
 def _flaw_of(item: JsonValue) -> str | None:
     """Why an entry can be kept nowhere. Without recursion: it may be deep."""
     level: list[JsonValue] = [item]
+    parts = characters = 0
     for _ in range(_MAX_DEPTH):
-        below: list[JsonValue] = []
-        for one in level:
-            if isinstance(one, dict):
-                below += [*one, *one.values()]
-            elif isinstance(one, list):
-                below += one
-            elif isinstance(one, str) and (flaw := _flaw_of_text(one)):
-                return flaw
+        parts += len(level)
+        if parts > _MAX_PARTS:
+            return f"This entry has more than {_MAX_PARTS} parts."
+        texts = [one for one in level if isinstance(one, str)]
+        if flaw := next(filter(None, map(_flaw_of_text, texts)), None):
+            return flaw
+        below = [part for one in level for part in _parts_of(one)]
+        characters += sum(map(len, texts))
+        if characters > _MAX_CHARACTERS:
+            return f"This entry has more than {_MAX_CHARACTERS} characters of text. Put what is large into a file."
         if not below:
             return None
         level = below
     return f"This entry is nested deeper than {_MAX_DEPTH} levels."
 
 
+def _parts_of(item: JsonValue) -> Iterable[JsonValue]:
+    if isinstance(item, dict):
+        return (*item, *item.values())
+    return item if isinstance(item, list) else ()
+
+
 def _flaw_of_text(text: str) -> str | None:
     if "\0" in text:
         return "A text in this entry holds the character NUL (\\u0000), which cannot be stored."
-    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+    if not text.isascii() and _HALF_A_CHARACTER.search(text):
         return "A text in this entry holds half a character (a lone surrogate, \\ud800 to \\udfff)."
     return None
 

@@ -11,7 +11,8 @@ from toolagent.contracts.records import CatalogFault
 __all__ = ["Hidden", "without_keys"]
 
 _NAMES_A_KEY = re.compile(r"(api[_-]?key|access[_-]?key|private[_-]?key|token|secret|passw(or)?d|authorization|cookie)$", re.IGNORECASE)
-_CREDENTIALS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#\s]*@")
+# Begins at the colon: a scheme in front would be sought from every letter of a long text anew.
+_CREDENTIALS = re.compile(r"(?<=[A-Za-z0-9+.-])://[^/?#\s]*@")
 _NO_LETTER = re.compile(r"[^A-Z0-9]+")
 _NOT_LOOKED_INTO = frozenset({"input_schema", "output_schema", "examples"})
 """They speak of parameters, in which a property may be called `token`."""

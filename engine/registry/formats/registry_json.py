@@ -1,5 +1,7 @@
 """`registry.json` (seed 001 §2): `{"version": "2.0", "tools": [ToolManifest, …]}`, the active version of each tool."""
 
+import json
+from functools import lru_cache
 from pathlib import Path
 
 from pydantic import JsonValue, ValidationError
@@ -92,18 +94,24 @@ def _take(parsed: Parsed[ToolManifest], file: str, where: str, item: JsonValue, 
     parsed.faults += clean.faults
     if clean.refused:
         return
+    usable, faults = _understood(json.dumps(clean.item))
+    parsed.faults += [fault.model_copy(update={"file": file, "field": f"{where}{fault.field}"}) for fault in faults]
+    if usable is not None:
+        parsed.entries[usable.tool_id] = usable
+        parsed.raws[usable.tool_id] = clean.item
+
+
+# An edit changes one entry of thousands, and the others are imported again with it.
+@lru_cache(maxsize=16_384)
+def _understood(text: str) -> tuple[ToolManifest | None, tuple[CatalogFault, ...]]:
+    """The manifest that an entry is, if it can be used, and what is wrong with it; fields from the entry on."""
+    item: JsonValue = json.loads(text)
     try:
-        manifest = ToolManifest.model_validate(clean.item)
+        manifest = ToolManifest.model_validate(item)
     except ValidationError as error:
-        parsed.faults.extend(faults_of(error, file, where))
-        return
-    usable, wrong = checked(manifest, file, where)
-    if wrong:
-        parsed.faults.extend(wrong)
-        return
-    parsed.faults.extend(misspelled_fields(manifest, clean.item, file, where))
-    parsed.entries[manifest.tool_id] = usable
-    parsed.raws[manifest.tool_id] = clean.item
+        return None, tuple(faults_of(error, FILE_NAME, ""))
+    usable, wrong = checked(manifest, FILE_NAME, "")
+    return (None, tuple(wrong)) if wrong else (usable, tuple(misspelled_fields(manifest, item, FILE_NAME, "")))
 
 
 FORMAT = CatalogFormat(FILE_NAME, parse, dump)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from engine.registry.formats.document import Parsed, cleaned, faults_of, misspelled_fields, read_object
+from engine.registry.formats.document import Parsed, cleaned, faults_of, misspelled_fields, read_object, too_many
 from engine.registry.formats.overlay import overlaid, written
 from engine.registry.formats.state import CatalogFormat, CatalogState, Document, KeptVersion, in_order
 from engine.registry.secret_vault import SecretVault
@@ -27,6 +27,8 @@ def parse(path: Path, vault: SecretVault) -> Parsed[tuple[ToolSource, ...]]:
     sources = document.get("sources")
     if not isinstance(sources, dict):
         return Parsed(faults=[CatalogFault(file=path.name, field="$.sources", reason="An object is expected here.")], readable=False)
+    if (crowd := too_many(sources, "sources", path.name)) is not None:
+        return Parsed(faults=[crowd], readable=False)
     parsed = Parsed[tuple[ToolSource, ...]]()
     envelope = cleaned({**document, "sources": None}, "catalog", path.name, "$", vault)
     parsed.faults += envelope.faults

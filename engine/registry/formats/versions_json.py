@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import JsonValue, ValidationError
 
-from engine.registry.formats.document import Parsed, cleaned, faults_of, misspelled_fields, read_object
+from engine.registry.formats.document import Parsed, cleaned, faults_of, misspelled_fields, read_object, too_many
 from engine.registry.formats.registry_json import checked, dump_manifest, format_faults
 from engine.registry.formats.sources_json import dump_sources, take_sources
 from engine.registry.formats.state import CatalogFormat, CatalogState, Document, KeptVersion
@@ -30,6 +30,8 @@ def parse(path: Path, vault: SecretVault) -> Parsed[ToolEntry]:
     versions = document.get("versions")
     if not isinstance(versions, dict):
         return Parsed(faults=[CatalogFault(file=path.name, field="$.versions", reason="An object is expected here.")], readable=False)
+    if (crowd := too_many(versions, "versions", path.name)) is not None:
+        return Parsed(faults=[crowd], readable=False)
     parsed = Parsed[ToolEntry](faults=[*format_faults(document, path.name, _VERSIONS)])
     envelope = cleaned({**document, "versions": None}, "catalog", path.name, "$", vault)
     parsed.faults += envelope.faults

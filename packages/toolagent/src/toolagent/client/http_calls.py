@@ -3,7 +3,7 @@
 import asyncio
 from datetime import UTC, datetime
 
-from toolagent.client.http import Refused, ToolAgentHttp, Unreachable
+from toolagent.client.http import Refused, ToolAgentHttp, UnexpectedAnswer, Unreachable
 from toolagent.contracts.calls import CallMode, ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.http import TaskAccepted
 from toolagent.core.results import failed
@@ -18,7 +18,7 @@ class HttpCalls:
         self._service = service
 
     async def run(self, call: ToolCall) -> ToolResult:
-        """Make a call and wait for its result. Raises UnexpectedAnswer."""
+        """Make a call and wait for its result."""
         call = call.model_copy(update={"mode": CallMode.SYNC})
         try:
             answer = await asyncio.to_thread(self._service.run, call)
@@ -27,6 +27,10 @@ class HttpCalls:
             return failed("", call.tool_id, details, datetime.now(UTC))
         except Refused as error:
             return failed("", call.tool_id, _error_of(error), datetime.now(UTC))
+        except UnexpectedAnswer as error:
+            # Whoever answered, a proxy perhaps: the call may have been made.
+            details = ToolError(type=ErrorType.UNAVAILABLE, message=str(error), details={"outcome": "unknown"})
+            return failed("", call.tool_id, details, datetime.now(UTC))
         if isinstance(answer, TaskAccepted):
             # Only an older service turns a call that is waited for into a task; its id is what can be gone on with.
             message = f"The service did not wait for the end; the call goes on as task {answer.task_id}."

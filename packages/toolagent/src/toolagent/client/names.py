@@ -11,6 +11,7 @@ __all__ = [
     "CONTROL_TOOL",
     "FINGERPRINT",
     "INVOKE_TOOL",
+    "LOOKS_QUEUE",
     "LOOK_AT_CALL",
     "NO_SLOT",
     "PLACE",
@@ -18,6 +19,7 @@ __all__ = [
     "RUN_TOOLS",
     "SEARCH_ATTRIBUTES",
     "SETTLE",
+    "STILL_RUNNING",
     "TASK_QUEUE",
     "TASK_TYPE",
     "TOOL_CONNECTION_LOST",
@@ -27,6 +29,9 @@ __all__ = [
 
 TASK_QUEUE = "tool-agent"
 """Where the workflows are."""
+
+LOOKS_QUEUE = f"{TASK_QUEUE}:looks"
+"""Where calls of others are waited for. No bucket and no host can have this name: theirs hold no colon, or a slash."""
 
 INVOKE_TOOL = "InvokeTool"
 RUN_TOOLS = "RunTools"
@@ -61,6 +66,9 @@ ATTEMPT_ENDED = "attempt_ended"
 
 NO_SLOT = "no_slot"
 """Error type of an attempt that did not get one of the tool's own slots in time; nothing was sent."""
+
+STILL_RUNNING = "still_running"
+"""Error type of a look at a call that is waited for and goes on; Temporal looks again later."""
 
 
 def control_queue(host: str) -> str:

@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self
 
-from pydantic import JsonValue
+from pydantic import JsonValue, ValidationError
 
 from toolagent.client.failures import ToolAgentError
-from toolagent.contracts.calls import Caller, ToolCall, ToolResult
+from toolagent.contracts.calls import Caller, ErrorType, ToolCall, ToolError, ToolResult, ValidationIssue
 
 __all__ = ["BriefSummary", "CallDetail", "ExecutionSummary", "OnResult", "RunsCalls", "ToolSubAgent"]
 
@@ -98,26 +98,29 @@ class ToolSubAgent:
         return cls(agent_id, calls, caller=Caller.for_workflow(workflow_id, node_id), on_result_callback=on_result_callback)
 
     async def execute(self, tool_name: str, params: dict[str, JsonValue] | None = None, timeout: float | None = None) -> ToolResult:
-        """Call a tool; `timeout` is in seconds. Raises pydantic.ValidationError for what is no call at all."""
-        call = ToolCall(tool_id=tool_name, params=params or {}, timeout_s=timeout, caller=self._caller)
-        try:
-            result = await self._calls.run(call)
-        except ToolAgentError as error:
-            result = error.result
+        """Call a tool; `timeout` is in seconds.
+
+        What is no call at all is a `validation_error` too: it was never made, so it has no `call_id`, and was executed at the epoch.
+        """
+        result = await self._result(tool_name, params or {}, timeout)
         self._details.append(_detail(tool_name, result, await self._told(result)))
         return result
 
     async def execute_batch(
         self, calls: Sequence[tuple[str, dict[str, JsonValue]]], *, ordered: bool = False, timeout: float | None = None
     ) -> list[ToolResult]:
-        """Results in the order of the calls. They run side by side, at most 16, or one after the other; a failure stops nobody."""
+        """Results in the order of the calls. They run side by side, at most 16, or one after the other; a failure stops nobody.
+
+        Raises what the connection raises that is no `ToolAgentError`, when all others have ended.
+        """
         places = asyncio.Semaphore(1 if ordered else _AT_ONCE)
 
         async def one(tool_name: str, params: dict[str, JsonValue]) -> ToolResult:
             async with places:
                 return await self.execute(tool_name, params, timeout)
 
-        return list(await asyncio.gather(*(one(tool_name, params) for tool_name, params in calls)))
+        ended = await asyncio.gather(*(one(tool_name, params) for tool_name, params in calls), return_exceptions=True)
+        return [_given(result) for result in ended]
 
     def get_execution_summary(self) -> ExecutionSummary:
         """Everything, in the order in which the calls ended."""
@@ -138,6 +141,16 @@ class ToolSubAgent:
             "tool_usage": self._usage(),
             "has_errors": self._successes() < len(self._details),
         }
+
+    async def _result(self, tool_name: str, params: dict[str, JsonValue], timeout: float | None) -> ToolResult:
+        try:
+            call = ToolCall(tool_id=tool_name, params=params, timeout_s=timeout, caller=self._caller)
+        except ValidationError as error:
+            return _no_call(tool_name, error)
+        try:
+            return await self._calls.run(call)
+        except ToolAgentError as error:
+            return error.result
 
     async def _told(self, result: ToolResult) -> str | None:
         """What went wrong in the callback, which is no reason to lose the result."""
@@ -164,6 +177,22 @@ async def _called_back(callback: OnResult, result: ToolResult) -> None:
     answer = callback(result)
     if inspect.isawaitable(answer):
         await answer
+
+
+def _given(ended: ToolResult | BaseException) -> ToolResult:
+    if isinstance(ended, BaseException):
+        raise ended
+    return ended
+
+
+def _no_call(tool_name: str, error: ValidationError) -> ToolResult:
+    issues = tuple(
+        ValidationIssue(path="$" + "".join(f".{part}" for part in issue["loc"]), message=issue["msg"], keyword=issue["type"])
+        for issue in error.errors(include_url=False, include_input=False)
+    )
+    message = "This is no call: " + "; ".join(f"{issue.path}: {issue.message}" for issue in issues[:5])
+    wrong = ToolError(type=ErrorType.VALIDATION_ERROR, message=message, details={"sent": False})
+    return ToolResult(status="error", error=wrong, error_type=wrong.type, validation_errors=issues, tool_id=tool_name)
 
 
 def _detail(tool_name: str, result: ToolResult, callback_error: str | None) -> CallDetail:

@@ -27,6 +27,9 @@ __all__ = ["ToolAgentClient", "is_away"]
 START_TIMEOUT = timedelta(seconds=5)
 CONTROL_TIMEOUT = timedelta(minutes=15)
 
+_ATTEMPTS = 5
+"""How often an id that has become free is tried for, when others who try are quicker each time."""
+
 
 class ToolAgentClient:
     """Starts, awaits, follows and cancels calls.
@@ -52,16 +55,20 @@ class ToolAgentClient:
         if call.idempotency_key is not None:
             call_id = call_id_for_key(call.caller.caller_id, call.idempotency_key)
         call_id = call_id or f"call-{uuid.uuid4().hex}"
-        try:
-            await self._start(call, call_id, WorkflowIDReusePolicy.REJECT_DUPLICATE)
-        except WorkflowAlreadyStartedError as error:
-            look = await self.look(call, call_id)
-            if look.state is LookState.CONFLICT:
-                raise _conflict(call, call_id) from error
-            if look.state is LookState.FREE:
-                # What holds the id was itself refused: the record has the call that the id belongs to.
-                await self._start(call, call_id, WorkflowIDReusePolicy.ALLOW_DUPLICATE)
-        return CallHandle(call_id, call.tool_id, calls=self)
+        reuse = WorkflowIDReusePolicy.REJECT_DUPLICATE
+        for _ in range(_ATTEMPTS):
+            try:
+                await self._start(call, call_id, reuse)
+            except WorkflowAlreadyStartedError:
+                look = await self.look(call, call_id)
+                if look.state is LookState.CONFLICT:
+                    break
+                if look.state is LookState.FREE:
+                    # What holds the id was itself refused: the record has the call that the id belongs to. Somebody may be quicker.
+                    reuse = WorkflowIDReusePolicy.ALLOW_DUPLICATE
+                    continue
+            return CallHandle(call_id, call.tool_id, calls=self)
+        raise _conflict(call, call_id)
 
     def handle(self, call_id: str) -> CallHandle:
         """A call that was handed over before, by anybody."""

@@ -60,7 +60,8 @@ class BatchedCall(Contract):
 class BatchEnd(Contract):
     """What `RunTools` answers: ids and states, for a hundred outputs do not fit into one message of Temporal.
 
-    `error` is there when the input was no batch; then there are no calls.
+    `error` is there when the batch has no ordinary end: the input was no batch (then there are no calls), or it was ended from outside
+    (then the calls are as the batch last knew them, and end by themselves; there are none when no worker could say).
     """
 
     batch_id: str
@@ -81,10 +82,11 @@ class BatchResult(Contract):
 
 
 class LookRequest(Contract):
-    """Asks after a call that somebody else may have begun under the same id."""
+    """Asks after a call that somebody else may have begun under the same id. `waits`: that it runs is no answer."""
 
     call: ToolCall
     call_id: str
+    waits: bool = False
 
 
 class LookState(StrEnum):

@@ -1,9 +1,12 @@
 """Which host takes a tool that lives on one."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-__all__ = ["HostLoad", "best_host"]
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.core.dispatch import bucket_of
+
+__all__ = ["HostLoad", "best_host", "hosts_with_bucket"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +16,15 @@ class HostLoad:
     host: str
     tools: int = 0
     has_it: bool = False
+
+
+def hosts_with_bucket(manifest: ToolManifest, alive: Mapping[str, Collection[str]]) -> Collection[str]:
+    """Of the hosts that are alive, with the buckets they serve: those with the bucket the tool asks for; all, when none has it.
+
+    A host without it would call the tool in its default bucket, where nothing is known of what the other one is for.
+    """
+    bucket = bucket_of(manifest, {name for buckets in alive.values() for name in buckets})
+    return [host for host, buckets in alive.items() if bucket in buckets] or alive.keys()
 
 
 def best_host(alive: Collection[str], loads: Iterable[HostLoad], own: str | None, avoid: str | None = None) -> str | None:

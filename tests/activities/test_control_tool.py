@@ -1,0 +1,91 @@
+"""Destroying a tool on one host: it is out of the registry before it ends, and nothing of it stays."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from temporalio.exceptions import ApplicationError
+from temporalio.testing import ActivityEnvironment
+
+from activities.control_tool import ControlTool
+from engine.registry.registry import ToolRegistry
+from engine.runtimes.http_exchange import HttpExchange
+from engine.runtimes.remote import RemoteRuntime
+from engine.runtimes.runtime import Running
+from engine.runtimes.supervisor import Supervisor
+from engine.store.database import Database
+from engine.store.routes import RouteTable
+from engine.store.tools import ToolTable
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.routes import ControlAction, RunState, ToolControl, ToolRoute
+from toolagent.contracts.sources import BuiltinSource, RemoteSource
+
+
+class _Witness(RemoteRuntime):
+    """Notes which tools the registry still had whenever one was ended."""
+
+    def __init__(self, http: HttpExchange, registry: ToolRegistry) -> None:
+        super().__init__(http, lambda _name: None)
+        self._registry = registry
+        self.seen: list[tuple[str, ...]] = []
+
+    async def stop(self, running: Running) -> None:
+        self.seen.append(await self._registry.list_ids())
+        await super().stop(running)
+
+
+@dataclass
+class Host:
+    registry: ToolRegistry
+    routes: RouteTable
+    witness: _Witness
+    control: ControlTool
+    folders: Path
+    env: ActivityEnvironment = field(default_factory=ActivityEnvironment)
+
+    async def obey(self, action: ControlAction, tool_id: str = "t") -> ToolRoute:
+        return await self.env.run(self.control.control_tool, ToolControl(tool_id=tool_id, action=action, host="h1"))
+
+
+@pytest_asyncio.fixture
+async def host(database: Database, tmp_path: Path) -> AsyncGenerator[Host]:
+    routes = RouteTable(database)
+    registry = ToolRegistry(ToolTable(database), routes)
+    http, folders = HttpExchange(), tmp_path / "tools"
+    witness = _Witness(http, registry)
+    supervisor = Supervisor({"remote": witness}, routes, "h1")
+    await registry.register(ToolManifest(tool_id="t", name="T"), (RemoteSource(remote_url="http://127.0.0.1:1"),))
+    yield Host(registry, routes, witness, ControlTool(registry, supervisor, routes, folders, "h1"), folders)
+    await supervisor.close()
+    await http.aclose()
+
+
+async def test_a_tool_is_out_of_the_registry_before_it_ends_and_leaves_nothing(host: Host) -> None:
+    (host.folders / "t" / "cache").mkdir(parents=True)
+    assert (await host.obey(ControlAction.START)).state is RunState.RUNNING
+    assert (await host.obey(ControlAction.DESTROY)).state is RunState.STOPPED
+    assert (host.witness.seen, await host.routes.list_all(), [*host.folders.iterdir()]) == ([()], (), [])
+
+
+async def test_a_host_ends_a_tool_that_another_one_has_removed(host: Host) -> None:
+    await host.obey(ControlAction.START)
+    await host.registry.destroy("t")
+    assert (await host.obey(ControlAction.DESTROY)).state is RunState.STOPPED
+    assert (host.witness.seen, await host.routes.list_all()) == ([()], ())
+
+
+async def test_a_tool_that_was_stopped_is_shown_as_that(host: Host) -> None:
+    await host.obey(ControlAction.START)
+    await host.obey(ControlAction.STOP)
+    assert [(route.state, route.host) for route in await host.routes.list_all()] == [(RunState.STOPPED, "h1")]
+
+
+async def test_what_is_part_of_the_engine_is_not_removed(host: Host) -> None:
+    await host.registry.register(ToolManifest(tool_id="echo", name="Echo"), (BuiltinSource(handler="echo"),))
+    with pytest.raises(ApplicationError) as refusal:
+        await host.obey(ControlAction.DESTROY, "echo")
+    assert refusal.value.type == ErrorType.PERMISSION_DENIED.value
+    assert "echo" in await host.registry.list_ids()

@@ -1,0 +1,141 @@
+"""Two processes import at once, on one PostgreSQL: nobody fails, nothing is lost. And the database goes away under the watcher."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import structlog
+from pydantic import JsonValue
+
+from engine.registry.registry import ToolRegistry
+from engine.store.database import Database, migrate
+from engine.store.routes import RouteTable
+from engine.store.tools import ToolTable
+from tests.postgres import PostgresServer
+from tests.registry.importing import importer_of, write_catalog
+from tests.system.waiting import wait_until
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.records import CatalogFault
+from workers.catalog_watch import imported_catalog
+from workers.settings import environment
+
+_ROOT = Path(__file__).parents[2]
+_TIMES = 6
+_TOOLS = 120
+_BOUND_S = 120.0
+
+# Waits until the other one is there too, then imports again and again, every other time without the last of its tools.
+_IMPORTER = """
+import asyncio, json, sys, time
+from pathlib import Path
+from engine.store.database import Database
+from tests.registry.importing import importer_of
+
+url, folder, data, name, other, times = sys.argv[1:]
+
+async def main():
+    database = Database(url)
+    importer = importer_of(database, Path(folder), name)
+    (Path(folder) / "there").touch()
+    until = time.monotonic() + 60
+    while not (Path(other) / "there").exists() and time.monotonic() < until:
+        await asyncio.sleep(0.005)
+    registry = Path(data) / "registry.json"
+    whole = registry.read_text("utf-8")
+    for number in range(int(times)):
+        document = json.loads(whole)
+        for tool in document["tools"]:
+            tool["description"] = f"by {name}, {number}"
+        own = Path(folder) / "own"
+        own.mkdir(exist_ok=True)
+        (own / "registry.json").write_text(json.dumps(document), "utf-8")
+        (own / "sources.json").write_text((Path(data) / "sources.json").read_text("utf-8"), "utf-8")
+        faults = await importer.run(own, ())
+        assert faults == (), faults
+    await database.close()
+
+asyncio.run(main())
+"""
+
+
+def _catalog(folder: Path, ids: list[str]) -> Path:
+    tools: list[JsonValue] = [{"tool_id": one, "name": one} for one in ids]
+    sources: dict[str, JsonValue] = {one: [{"type": "remote", "remote_url": "http://127.0.0.1:1"}] for one in ids}
+    write_catalog(folder, {"registry.json": {"tools": tools}, "sources.json": {"sources": sources}})
+    return folder
+
+
+@pytest.mark.parametrize("same", [True, False], ids=["the same folder", "different folders"])
+def test_two_processes_that_import_at_once_lose_nothing(postgres_url: str, tmp_path: Path, same: bool) -> None:
+    ids = {name: [f"{'both' if same or number % 2 else name}_{number}" for number in range(_TOOLS)] for name in ("h1", "h2")}
+    children = [
+        subprocess.Popen(
+            [
+                *(sys.executable, "-c", _IMPORTER, postgres_url, str(tmp_path / name)),
+                *(str(_catalog(tmp_path / f"data-{name}", ids[name])), name, str(tmp_path / other), str(_TIMES)),
+            ],
+            env={**environment(), "PYTHONPATH": str(_ROOT)},
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for name, other in (("h1", "h2"), ("h2", "h1"))
+        if (tmp_path / name).mkdir() is None
+    ]
+    with ThreadPoolExecutor(2) as waiting:
+        said = [*waiting.map(_said, children)]
+    assert [child.returncode for child in children] == [0, 0], said
+    stored = asyncio.run(_stored(postgres_url))
+    assert {entry.manifest.tool_id for entry in stored} == {*ids["h1"], *ids["h2"]}
+    assert all(len(entry.sources) == 1 for entry in stored)
+
+
+def _said(child: subprocess.Popen[str]) -> str:
+    return child.communicate(timeout=_BOUND_S)[1]
+
+
+async def _stored(url: str) -> tuple[ToolEntry, ...]:
+    database = Database(url)
+    try:
+        return await ToolTable(database).list_active_versions()
+    finally:
+        await database.close()
+
+
+async def test_a_change_while_the_database_is_away_is_reported_and_imported_when_it_is_back(
+    own_postgres: PostgresServer, tmp_path: Path
+) -> None:
+    own_postgres.execute("CREATE DATABASE agent")
+    url = own_postgres.url("agent")
+    await asyncio.to_thread(migrate, url, tmp_path / "migration.lock")
+    database, data = Database(url), _catalog(tmp_path / "data", ["a"])
+    importer, registry = importer_of(database, tmp_path), ToolRegistry(ToolTable(database), RouteTable(database))
+    imported = asyncio.Event()
+
+    async def run() -> tuple[CatalogFault, ...]:
+        faults = await importer.run(data, ())
+        imported.set()
+        return faults
+
+    with structlog.testing.capture_logs() as said:
+        async with imported_catalog(run, data, tmp_path / "state", watch=True):
+            assert await registry.list_ids() == ("a",)
+            imported.clear()
+            await asyncio.to_thread(own_postgres.stop)
+            (data / "registry.json").write_text(json.dumps({"tools": [{"tool_id": one, "name": one} for one in ("a", "b")]}), "utf-8")
+            reported = asyncio.to_thread(
+                wait_until, lambda: any(one["event"] == "catalog_not_imported" for one in said), "it is reported", 60.0
+            )
+            await reported
+            assert not imported.is_set()
+            await asyncio.to_thread(own_postgres.start)
+            async with asyncio.timeout(60):
+                await imported.wait()
+            assert await registry.list_ids() == ("a", "b")
+    with suppress(OSError):
+        await database.close()

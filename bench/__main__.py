@@ -4,19 +4,22 @@ import argparse
 import signal
 import sys
 import tempfile
+from collections import abc
 from collections.abc import Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import httpx
 from rich.console import Console
 
 from bench.bounds import judge
 from bench.cold_start import measure_cold_starts
-from bench.generator import Generator
+from bench.generator import Generator, WrongAnswersError
 from bench.machine import describe_machine, load_average, server_settings
 from bench.memory import measure_memory
-from bench.processes import end_in_order
+from bench.processes import NotReadyError, end_in_order
 from bench.report import show, write
 from bench.results import Results
 from bench.rounds import Measurements, Plan, measure
@@ -58,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="tool-agent-bench-") as folder, Generator(ROOT) as generator:
         # PostgreSQL runs as an ordinary user and has to find its way in.
         Path(folder).chmod(0o711)
-        _measure(results, Path(folder), generator, extent, pieces, peers, asked.targets)
+        Run(results, Path(folder), generator, extent).measure(pieces, peers, asked.targets)
     plan = extent.plan
     results.run = {
         "taken": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
@@ -76,30 +79,53 @@ def main(arguments: Sequence[str]) -> int:
     return 1 if results.failures else 0
 
 
-def _measure(
-    results: Results, folder: Path, generator: Generator, extent: Extent, pieces: Sequence[str], peers: Sequence[str], targets: str | None
-) -> None:
-    if {"calls", "cold"} & set(pieces):
-        with Stage(folder, peers if "calls" in pieces else ()) as stage:
-            if "calls" in pieces:
-                wanted = tuple(targets.split(",")) if targets else ("",)
-                chosen = [target for target in stage.targets if target.name.startswith(wanted)]
-                _take(results, measure(generator, chosen, extent.plan))
-            if "cold" in pieces:
-                results.singles += measure_cold_starts(stage.service, folder, extent.cold_starts)
-    if "scale" in pieces:
-        plan = replace(extent.plan, callers=(1,))
-        measurements, singles = measure_scale(generator, folder, plan, extent.sizes)
-        _take(results, measurements)
-        results.singles += singles
-    if "memory" in pieces:
-        results.singles += measure_memory(generator, folder, extent.memory_calls, extent.rest_s)
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of the measurements into `results`, in `folder`."""
 
+    results: Results
+    folder: Path
+    generator: Generator
+    extent: Extent
 
-def _take(results: Results, made: Measurements) -> None:
-    results.rows += made.rows
-    results.rounds += made.rounds
-    results.failures += made.failures
+    def measure(self, pieces: Sequence[str], peers: Sequence[str], targets: str | None) -> None:
+        """A piece that fails is told and left out: the others are still worth knowing."""
+        if {"calls", "cold"} & set(pieces):
+            with Stage(self.folder, peers if "calls" in pieces else ()) as stage:
+                if "calls" in pieces:
+                    self._calls(stage, targets)
+                if "cold" in pieces:
+                    with self._telling("cold"):
+                        self.results.singles += measure_cold_starts(stage.service, self.folder, self.extent.cold_starts)
+        if "scale" in pieces:
+            with self._telling("scale"):
+                self._scale()
+        if "memory" in pieces:
+            with self._telling("memory"):
+                self.results.singles += measure_memory(self.generator, self.folder, self.extent.memory_calls, self.extent.rest_s)
+
+    def _calls(self, stage: Stage, targets: str | None) -> None:
+        wanted = tuple(targets.split(",")) if targets else ("",)
+        chosen = [target for target in stage.targets if target.name.startswith(wanted)]
+        self._take(measure(self.generator, chosen, self.extent.plan))
+
+    def _scale(self) -> None:
+        plan = replace(self.extent.plan, callers=(1,))
+        made, singles = measure_scale(self.generator, self.folder, plan, self.extent.sizes)
+        self._take(made)
+        self.results.singles += singles
+
+    def _take(self, made: Measurements) -> None:
+        self.results.rows += made.rows
+        self.results.rounds += made.rounds
+        self.results.failures += made.failures
+
+    @contextmanager
+    def _telling(self, piece: str) -> abc.Generator[None]:
+        try:
+            yield
+        except (WrongAnswersError, NotReadyError, TimeoutError, httpx.HTTPError) as error:
+            self.results.failures.append(f"{piece}: {type(error).__name__}: {error}")
 
 
 def _length(plan: Plan) -> str:

@@ -144,7 +144,9 @@ async def _run(job: Job) -> Measured:
     try:
         requests = [await _prepared(connection, job) for connection in connections]
         counts = Counts(job)
-        await asyncio.gather(*(_call(connection, request, counts) for connection, request in zip(connections, requests, strict=True)))
+        callers = [_call(connection, request, counts) for connection, request in zip(connections, requests, strict=True)]
+        for error in filter(None, await asyncio.gather(*callers, return_exceptions=True)):
+            raise error
         return counts.measured()
     finally:
         for connection in connections:

@@ -47,7 +47,9 @@ def test_an_unreachable_service_ends_the_script_with_3(service: "Service") -> No
 
 
 def test_ctrl_c_asks_the_service_to_cancel_the_call(service: "Service") -> None:
-    with subprocess.Popen([SCRIPT, "run", "endless"], stderr=subprocess.PIPE, env={"TOOL_AGENT_URL": service.url}) as process:
+    # Whoever runs the tests in the background of a shell has them ignore Ctrl-C, and so would what they start.
+    command = ["/usr/bin/env", "--default-signal=INT", SCRIPT, "run", "endless"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, env={"TOOL_AGENT_URL": service.url}) as process:
         assert service.followed.wait(BOUND_S)
         process.send_signal(signal.SIGINT)
         _, messages = process.communicate(timeout=BOUND_S)

@@ -27,7 +27,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One way of calling. `parts` are the processes whose CPU time is told, by what they are."""
+    """One way of calling, left out with more than `most_callers`. `parts` are the processes whose CPU time is told, by what they are."""
 
     name: str
     label: str
@@ -37,6 +37,7 @@ class Target:
     expect: str = '"message"'
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     prelude: tuple[str, ...] = ()
+    most_callers: int | None = None
 
     def job(self, callers: int, seconds: float, calls: int | None = None) -> Job:
         return Job(
@@ -61,19 +62,30 @@ class Measurements:
 
 
 def measure(generator: Generator, targets: Sequence[Target], plan: Plan) -> Measurements:
-    """A way of calling that answers wrongly, or not within a minute, is told and left out: the others are still worth knowing."""
+    """A way of calling that answers wrongly, or not within a minute, is told and left out: the others are still worth knowing.
+
+    It has no row then, also if it answered in other rounds: a median of those that went well would be too good.
+    """
     made = Measurements()
-    for _, callers in itertools.product(range(plan.rounds), plan.callers):
-        for target in targets:
+    failed: set[tuple[str, int]] = set()
+    # All rounds of few callers come first, and every second one goes backwards: nobody always comes after the same neighbour.
+    for callers, number in itertools.product(sorted(plan.callers), range(plan.rounds)):
+        for target in _measured_with(callers, targets)[:: -1 if number % 2 else 1]:
             try:
                 generator.run(target.job(callers, plan.warm_up_s))
                 made.rounds.append(_measure_once(generator, target, callers, plan))
             except WrongAnswersError as error:
+                failed.add((target.name, callers))
                 made.failures.append(f"{target.name} with {callers} callers: {error}")
     for target, callers in itertools.product(targets, plan.callers):
-        if rounds := [row for row in made.rounds if (row.target, row.callers) == (target.name, callers)]:
+        rounds = [row for row in made.rounds if (row.target, row.callers) == (target.name, callers)]
+        if rounds and (target.name, callers) not in failed:
             made.rows.append(median_row(rounds))
     return made
+
+
+def _measured_with(callers: int, targets: Sequence[Target]) -> Sequence[Target]:
+    return [target for target in targets if target.most_callers is None or callers <= target.most_callers]
 
 
 def _measure_once(generator: Generator, target: Target, callers: int, plan: Plan) -> Row:

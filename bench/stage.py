@@ -93,25 +93,24 @@ class Stage:
             self._add(name, label, url, {**ours, **more}, body=body, expect='"success"')
 
     def _bare(self) -> None:
-        url, python = self._bare_process("bare", self.service.temporal)
+        port = free_port()
+        command = [sys.executable, "-m", "bench.peers.bare", str(port), self.service.temporal, self._tool_url]
+        url, python = f"http://127.0.0.1:{port}", self._child("bare", command, port).tree()
         parts = {"bare Python": python, "Temporal": self.service.parts()["temporal"]}
         self._add("bare.local", "bare: eager workflow, one local activity", f"{url}/local", parts)
         self._add("bare.http", "bare: workflow, regular activity, HTTP call", f"{url}/http", {**parts, "tool": self._tool})
         self._add("bare.update", "bare: update on a living workflow, local activity", f"{url}/update", parts)
 
     def _default(self) -> None:
-        """Temporal as it comes: nothing set, nothing kept."""
-        port = free_port()
+        """Temporal as it comes: nothing set, nothing kept on disk, and a worker with the SDK's defaults."""
+        port, ours = free_port(), free_port()
         command = [temporal_binary(), "server", "start-dev", "--ip", "127.0.0.1", "--port", str(port), "--headless", "--log-level", "warn"]
         server = self._child("temporal-default", command, port)
-        url, python = self._bare_process("bare-default", f"127.0.0.1:{port}")
-        parts = {"bare Python": python, "Temporal": server.tree()}
-        self._add("bare.default", "bare: workflow, regular activity; the server's defaults", f"{url}/regular", parts)
-
-    def _bare_process(self, name: str, temporal: str) -> tuple[str, Sequence[psutil.Process]]:
-        port = free_port()
-        child = self._child(name, [sys.executable, "-m", "bench.peers.bare", str(port), temporal, self._tool_url], port)
-        return f"http://127.0.0.1:{port}", child.tree()
+        worker = self._child("defaults", [sys.executable, "-m", "bench.peers.defaults", str(ours), f"127.0.0.1:{port}"], ours)
+        parts = {"bare Python": worker.tree(), "Temporal": server.tree()}
+        label = "bare: workflow, regular activity; the server's and the SDK's defaults"
+        # More callers leave it a queue that it works off at twenty tasks a second, long into the measurements that follow.
+        self._add("bare.default", label, f"http://127.0.0.1:{ours}/regular", parts, most_callers=1)
 
     def _fastmcp(self) -> None:
         greeting = (_rpc("initialize", _MCP_CLIENT), json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}))
@@ -163,8 +162,9 @@ class Stage:
         expect: str = '"message"',
         headers: Mapping[str, str] | None = None,
         prelude: tuple[str, ...] = (),
+        most_callers: int | None = None,
     ) -> None:
-        self.targets.append(Target(name, label, url, body, parts, expect, headers or {}, prelude))
+        self.targets.append(Target(name, label, url, body, parts, expect, headers or {}, prelude, most_callers))
 
 
 class _ToolCall(TypedDict):

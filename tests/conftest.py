@@ -12,7 +12,8 @@ from temporalio.client import Client
 
 from engine.runtimes.ports import free_port
 from engine.store.database import Database, migrate
-from tests.postgres import PostgresServer, must_be_there, postgres_binaries, postgres_database, postgres_server
+from tests.machine import lacking
+from tests.postgres import PostgresServer, postgres_binaries, postgres_database, postgres_server
 from workers.dev_server import read_config, server_command, temporal_binary
 from workers.temporal_connection import connect
 
@@ -35,12 +36,9 @@ def sqlite_url(empty_database: Path, tmp_path: Path) -> str:
 @pytest.fixture(scope="session")
 def postgres_programs() -> Path:
     """Where they are; a machine without them skips the test, but for one that checks everything."""
-    if (folder := postgres_binaries()) is not None:
-        return folder
-    reason = "PostgreSQL is not installed (Debian: apt-get install postgresql)"
-    if must_be_there():
-        pytest.fail(reason)
-    pytest.skip(reason)
+    if (folder := postgres_binaries()) is None:
+        lacking("PostgreSQL is not installed (Debian: apt-get install postgresql)")
+    return folder
 
 
 @pytest.fixture(scope="session")

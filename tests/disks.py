@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.machine import lacking
+
 __all__ = ["file_size_limit", "tiny_disk"]
 
 
@@ -22,7 +24,7 @@ def tiny_disk(folder: Path, size: str) -> Generator[Path]:
         pytest.skip("only root mounts a disk")
     mounted = subprocess.run([mount, "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], capture_output=True, check=False)
     if mounted.returncode != 0:
-        pytest.skip(f"no disk can be mounted here: {mounted.stderr.decode()}")
+        lacking(f"no disk can be mounted here: {mounted.stderr.decode()}")
     try:
         yield folder
     finally:

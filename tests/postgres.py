@@ -15,9 +15,8 @@ import psutil
 
 from engine.runtimes.ports import free_port
 from tests.system.waiting import wait_until
-from workers.settings import environment
 
-__all__ = ["PASSWORD", "PostgresServer", "must_be_there", "postgres_binaries", "postgres_database", "postgres_server"]
+__all__ = ["PASSWORD", "PostgresServer", "postgres_binaries", "postgres_database", "postgres_server"]
 
 PASSWORD = "sesame"  # noqa: S105 - of a server that lives as long as the tests
 _USER = "agent"
@@ -181,8 +180,3 @@ def _as_ordinary_user() -> list[str]:
 def _ordinary_user() -> str:
     names = {entry.pw_name for entry in pwd.getpwall()}
     return "postgres" if "postgres" in names else "nobody"
-
-
-def must_be_there() -> bool:
-    """Where everything is checked, nothing is left out."""
-    return environment().get("CI") == "true"

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 
 import structlog
@@ -27,16 +27,17 @@ _DEBOUNCE_MS = 400
 _STEP_MS = 100
 _LOOK_AGAIN_MS = 2_000
 _RETRY_S = 2.0
+_RESTART_S = 10.0
 
 
 @asynccontextmanager
 async def imported_catalog(
-    import_catalog: ImportCatalog, data_dir: Path, state_dir: Path, *, watch: bool
+    import_catalog: ImportCatalog, data_dir: Path, state_dir: Path, *, watch: bool, restart_s: float = _RESTART_S
 ) -> AsyncGenerator[tuple[CatalogFault, ...]]:
     """Import once; with `watch` again on every change until the block ends. Yields what was wrong at first.
 
     A change is imported when the files have been still for a moment. What was half written then is a fault, stops nothing, and is
-    imported when the rest of it comes.
+    imported when the rest of it comes. Whatever ends the watching is said, and it begins again after `restart_s` seconds.
     """
     stamp = await asyncio.to_thread(_stamp, data_dir)
     faults = await import_catalog()
@@ -46,13 +47,29 @@ async def imported_catalog(
     if not watch:
         yield faults
         return
-    watching = asyncio.create_task(_Watch(import_catalog, data_dir, state_dir, faults).run(stamp))
+    watching = asyncio.create_task(_kept_up(_Watch(import_catalog, data_dir, state_dir, faults), stamp, restart_s))
     try:
         yield faults
     finally:
         watching.cancel()
         with suppress(asyncio.CancelledError):
             await watching
+
+
+async def _kept_up(watch: "_Watch", stamp: object, restart_s: float) -> None:
+    """For ever. The service runs its tools on meanwhile, so it is no reason to end it; but nobody would see that edits have no effect."""
+    while True:
+        watching = asyncio.create_task(watch.run(stamp), name="watch the catalog")
+        try:
+            await asyncio.wait((watching,))
+        finally:
+            watching.cancel()
+            await asyncio.wait((watching,))
+        cause = None if watching.cancelled() else watching.exception()
+        _log.error("catalog_watch_ended", cause=repr(cause), begins_again_after_s=restart_s, exc_info=cause)
+        await asyncio.sleep(restart_s)
+        # Which change it was that could not be imported is not known any more.
+        stamp = None
 
 
 class _Watch:
@@ -77,7 +94,7 @@ class _Watch:
             await asyncio.sleep(_LOOK_AGAIN_MS / 1000)
             return stamp
         place = await asyncio.to_thread(_place_of, self._data_dir)
-        changes = awatch(
+        watched = awatch(
             self._data_dir,
             watch_filter=self._matters,
             debounce=_DEBOUNCE_MS,
@@ -86,14 +103,15 @@ class _Watch:
             yield_on_timeout=True,
             ignore_permission_denied=True,
         )
-        async for changed in changes:
-            # Also on a time-out: what changed before the watch stood, or where the system does not tell, is seen by its stamp.
-            seen = await asyncio.to_thread(_stamp, self._data_dir)
-            if changed or seen != stamp:
-                await self._import_again()
-                stamp = seen
-            if await asyncio.to_thread(_place_of, self._data_dir) != place:
-                return stamp
+        async with aclosing(watched) as changes:
+            async for changed in changes:
+                # Also on a time-out: what changed before the watch stood, or where the system does not tell, is seen by its stamp.
+                seen = await asyncio.to_thread(_stamp, self._data_dir)
+                if changed or seen != stamp:
+                    await self._import_again()
+                    stamp = seen
+                if await asyncio.to_thread(_place_of, self._data_dir) != place:
+                    return stamp
         return stamp
 
     def _matters(self, _change: Change, path: str) -> bool:

@@ -1,4 +1,4 @@
-"""Where this service keeps its files, from the settings, and the sweep of what nothing needs any more."""
+"""Where this service keeps its files, from the settings, and the sweep of what nothing and nobody needs any more."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import structlog
 
+from engine.registry.departures import departures_of
 from engine.store.content import CONTENT_STORES
 from engine.store.content.parts import ContentParts, UnusableContentStoreError
 from engine.store.content.store import ContentStore
@@ -27,8 +28,10 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 def content_of(database: Database, settings: Settings, state: StateDirectory) -> ContentStore:
-    """Raises CannotRun when the settings name no store that can be used."""
+    """Raises CannotRun when the settings name no store that can be used, or the secrets are not private."""
     secrets = SecretSource(environment(), state.root / "secrets")
+    # Otherwise a file that others may read would look like one without the keys.
+    secrets.check()
     parts = ContentParts(
         folder=state.content,
         database=database,
@@ -48,7 +51,10 @@ def content_of(database: Database, settings: Settings, state: StateDirectory) ->
 async def sweeping(
     database: Database, content: ContentStore, spool: Path, retention_hours: float, every_s: float = _SWEEP_EVERY_S
 ) -> AsyncGenerator[None]:
-    """Sweep now and every hour until the block ends; a sweep that is cut off is gone on with by the next one."""
+    """Sweep files, and hosts that never came back, now and every hour until the block ends.
+
+    A sweep that is cut off is gone on with by the next one.
+    """
     task = asyncio.create_task(_sweep(database, content, spool, timedelta(hours=retention_hours), every_s), name="sweep files")
     try:
         yield
@@ -59,8 +65,11 @@ async def sweeping(
 
 
 async def _sweep(database: Database, content: ContentStore, spool: Path, retention: timedelta, every_s: float) -> None:
+    departures = departures_of(database)
     while True:
         try:
+            for host in await departures.forget():
+                _log.info("forgot_host", host=host, with_it="the tools that only its catalog had")
             swept = await sweep_files(database, content, spool, retention)
         except StoreUnavailableError as error:
             _log.warning("sweep_failed", reason=str(error))

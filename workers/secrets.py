@@ -31,8 +31,8 @@ class SecretSource:
         bare = name.removeprefix("secret:")
         return self._environment.get(f"{_PREFIX}{bare}") or self._from_file().get(bare)
 
-    def keep(self, name: str, value: str) -> str:
-        """Write a secret down under this name, or `NAME_2` and so on when another value has it. Returns the name.
+    def keep(self, name: str, value: str) -> None:
+        """Write a secret down under this name, unless it has a value: that is somebody's decision, and stays.
 
         Raises SecretRefusedError. Whoever dies in here leaves the file as it was, or with the new line.
         """
@@ -40,13 +40,8 @@ class SecretSource:
             raise SecretRefusedError("it has more than one line.")
         with self._turn:
             self._insist_on_usable()
-            chosen, number = name, 1
-            while (there := self.resolve(chosen)) not in {None, value}:
-                number += 1
-                chosen = f"{name}_{number}"
-            if there is None:
-                self._add(chosen, value)
-            return chosen
+            if self.resolve(name) is None:
+                self._add(name, value)
 
     def check(self) -> None:
         """Raises CannotRun when others may read the file, or when it cannot be read as UTF-8."""

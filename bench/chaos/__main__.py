@@ -15,7 +15,7 @@ from rich.table import Table
 
 from bench.chaos.callers import Asked, Callers
 from bench.chaos.cast import Cast
-from bench.chaos.plan import KINDS, Kill, plan_calls, plan_kills
+from bench.chaos.plan import KINDS, Door, Kill, plan_calls, plan_kills
 from bench.chaos.truth import Fate, broken_promises, fates_of, running_workflows
 from bench.machine import load_average
 from bench.processes import end_in_order
@@ -55,14 +55,14 @@ def main(arguments: Sequence[str]) -> int:
 
 async def _act(cast: Cast, asked: argparse.Namespace, console: Console) -> tuple[list[Fate], list[str]]:
     effects = cast.folder / "effects"
-    callers = Callers(cast.api_url, effects)
+    callers = Callers(cast.urls, effects)
     kills = asyncio.create_task(_kill(cast, plan_kills(asked.seed, asked.kills), asked.duration, console))
     revivals = asyncio.create_task(_revive(cast))
     try:
         told = await callers.ask_all(plan_calls(asked.seed, asked.calls), asked.callers)
         await _stop(kills)
         cast.ready()
-        fates = await fates_of(told, callers, cast.api_url, effects)
+        fates = await fates_of(told, callers, cast.urls, effects)
         running = await running_workflows(cast.temporal_address, read_config(ROOT / "temporal-dev.yaml").namespace)
     finally:
         await _stop(kills)
@@ -102,12 +102,14 @@ async def _stop(task: asyncio.Task[None]) -> None:
 def _show(console: Console, fates: Sequence[Fate], faults: Sequence[str]) -> None:
     outcomes = sorted({fate.outcome for fate in fates})
     table = Table(title="Chaos: how the calls ended", title_justify="left")
-    for column in ("kind", "calls", "accepted", *outcomes, "asked", "effects", "most of one"):
+    for column in ("kind", "calls", "accepted", *outcomes, "asked", "cancels taken", "said not sent", "effects", "most of one"):
         table.add_column(column, justify="left" if column == "kind" else "right")
-    for kind in KINDS:
-        of_kind = [fate for fate in fates if fate.asked.call.kind == kind]
-        if of_kind:
-            table.add_row(kind, *_counts(of_kind, outcomes))
+    groups = {kind: [fate for fate in fates if fate.asked.call.kind == kind] for kind in KINDS}
+    groups |= {f"through {door}": [fate for fate in fates if fate.asked.call.door is door] for door in Door}
+    groups["to be cancelled"] = [fate for fate in fates if fate.asked.call.cancel_after_s is not None]
+    for name, of_group in groups.items():
+        if of_group:
+            table.add_row(name, *_counts(of_group, outcomes), end_section=name == [*KINDS][-1])
     table.add_row("all", *_counts(fates, outcomes), style="bold")
     console.print(table)
     if faults:
@@ -115,7 +117,10 @@ def _show(console: Console, fates: Sequence[Fate], faults: Sequence[str]) -> Non
         for fault in faults:
             console.print(f"  {fault}", markup=False, highlight=False, soft_wrap=True)
     else:
-        console.print("Every accepted call ended with one result; nothing that acts once acted twice; nothing is left over.")
+        console.print(
+            "Every accepted call ended with one result; nothing that acts once acted twice; what was said not to have been sent was not; "
+            "nothing is left over."
+        )
 
 
 def _counts(fates: Sequence[Fate], outcomes: Sequence[str]) -> list[str]:
@@ -127,6 +132,8 @@ def _counts(fates: Sequence[Fate], outcomes: Sequence[str]) -> list[str]:
         sum(one.accepted for one in asked),
         *(ended[outcome] for outcome in outcomes),
         sum(one.attempts for one in asked),
+        sum(one.is_cancelled for one in asked),
+        sum(fate.is_said_unsent for fate in fates),
         sum(effects),
         max(effects),
     ]

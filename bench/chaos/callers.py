@@ -1,15 +1,16 @@
-"""Callers who do not give up: they ask again under the same key until they know how it ended, or what to follow."""
+"""Callers who ask again under the same key until they know how it ended, or what to follow; some of them change their minds."""
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
 from pydantic import JsonValue
 
-from bench.chaos.plan import KINDS, PlannedCall
+from bench.chaos.plan import KINDS, Door, PlannedCall
 from toolagent.contracts.calls import ToolResult
 from toolagent.core.idempotency import call_id_for_key
 
@@ -25,11 +26,14 @@ _AGAIN = {500, 503, 504}
 
 @dataclass(slots=True)
 class Asked:
-    """What came of one planned call, as its callers saw it. `results` are all results they were told, equal ones once."""
+    """What came of one planned call, as its callers saw it. `results` are all results they were told, equal ones once; `is_cancelled`
+    says that the service took a request to end it, `cancels` how often that was asked."""
 
     call: PlannedCall
     accepted: bool = False
     attempts: int = 0
+    cancels: int = 0
+    is_cancelled: bool = False
     results: list[ToolResult] = field(default_factory=list[ToolResult])
     last: str = ""
 
@@ -39,21 +43,21 @@ class Asked:
 
 
 class Callers:
-    """So many ask at once, in the order of the plan."""
+    """So many ask at once, in the order of the plan. `urls` are those of the doors."""
 
-    def __init__(self, api_url: str, effects: Path) -> None:
-        self._api_url, self._effects = api_url, effects
+    def __init__(self, urls: Mapping[Door, str], effects: Path) -> None:
+        self._urls, self._effects = urls, effects
 
     async def ask_all(self, calls: Sequence[PlannedCall], number: int) -> list[Asked]:
         asked = [Asked(call) for call in calls]
         waiting = iter(asked)
         limits = httpx.Limits(max_connections=2 * number + 4, keepalive_expiry=2)
-        async with httpx.AsyncClient(base_url=self._api_url, timeout=_ASK_S, trust_env=False, limits=limits) as http:
+        async with httpx.AsyncClient(timeout=_ASK_S, trust_env=False, limits=limits) as http:
 
             async def caller() -> None:
                 for one in waiting:
                     await asyncio.sleep(one.call.pause_s)
-                    await asyncio.gather(*(self._ask(http, one) for _ in range(one.call.twins)))
+                    await asyncio.gather(self._change_mind(http, one), *(self._ask(http, one) for _ in range(one.call.twins)))
 
             await asyncio.gather(*(caller() for _ in range(number)))
         return asked
@@ -71,12 +75,28 @@ class Callers:
         while time.monotonic() < end:
             asked.attempts += 1
             try:
-                answer = await http.post("/run_tool", json=body, headers=headers)
+                answer = await http.post(f"{self._urls[asked.call.door]}/run_tool", json=body, headers=headers)
             except httpx.TransportError as error:
                 asked.last = type(error).__name__
             else:
                 asked.last = f"{answer.status_code} {answer.text[:200]}"
                 if _note(asked, answer):
+                    return
+            await asyncio.sleep(_PAUSE_S)
+
+    async def _change_mind(self, http: httpx.AsyncClient, asked: Asked) -> None:
+        """Ask for the end of the call until the service has taken that, or says that the call has ended."""
+        if asked.call.cancel_after_s is None:
+            return
+        await asyncio.sleep(asked.call.cancel_after_s)
+        end = time.monotonic() + _PATIENCE_S
+        while time.monotonic() < end:
+            asked.cancels += 1
+            with suppress(httpx.TransportError):
+                answer = await http.post(f"{self._urls[asked.call.door]}/tasks/{asked.call_id}/cancel")
+                # One that has not been heard of may be on the way: its callers ask for as long as we do.
+                if answer.is_success:
+                    asked.is_cancelled = True
                     return
             await asyncio.sleep(_PAUSE_S)
 

@@ -1,14 +1,15 @@
-"""Who plays: a database, Temporal, an API and two hosts, each in processes of its own that can be killed and started again."""
+"""Who plays: a database, Temporal, an API, two hosts and one that is both, each in a process that can be killed and started again."""
 
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import httpx
 import psutil
 
-from bench.chaos.plan import Victim
+from bench.chaos.plan import Door, Victim
 from bench.postgres import Postgres, postgres_binaries
 from bench.processes import Child, NotReadyError, until
 from bench.service import ROOT, make_catalog, python_path
@@ -21,6 +22,7 @@ __all__ = ["Cast"]
 _UP_S = 120.0
 _GONE_S = 30.0
 _TOLD = 1500
+_HOSTS = (Victim.WORKER_1, Victim.WORKER_2, Victim.UP)
 
 
 class Cast:
@@ -48,8 +50,9 @@ class Cast:
         return f"127.0.0.1:{self.temporal_port}"
 
     @property
-    def api_url(self) -> str:
-        return f"http://127.0.0.1:{self.api_port}"
+    def urls(self) -> Mapping[Door, str]:
+        """Where calls come in."""
+        return {door: f"http://127.0.0.1:{port}" for door, port in self._ports.items()}
 
     def kill(self, victim: Victim) -> None:
         """SIGKILL to this one process; counted. What it started is left to whoever has to see to it."""
@@ -74,8 +77,8 @@ class Cast:
 
         def look() -> bool:
             self.revive()
-            hosts = (self._children[Victim.WORKER_1], self._children[Victim.WORKER_2])
-            return not is_free(self.temporal_port) and all("ready" in host.output for host in hosts) and self._is_healthy()
+            hosts = [self._children[host] for host in _HOSTS]
+            return not is_free(self.temporal_port) and all("ready" in host.output for host in hosts) and self._are_healthy()
 
         if not until(look, _UP_S):
             last = "\n".join(f"{victim}: {child.output[-_TOLD:]}" for victim, child in self._children.items())
@@ -83,7 +86,7 @@ class Cast:
 
     def stop(self) -> None:
         """In order, as an operator does. Not an error when it has been done before."""
-        for victim in (Victim.API, Victim.WORKER_1, Victim.WORKER_2, Victim.TEMPORAL):
+        for victim in (Victim.API, *_HOSTS, Victim.TEMPORAL):
             if child := self._children.pop(victim, None):
                 child.stop()
 
@@ -91,13 +94,14 @@ class Cast:
         """Processes, ports and folders of calls that are still there after `stop`."""
         until(lambda: not self._processes(), _GONE_S)
         left = [f"process {told}" for told in self._processes()]
-        left += [f"port {port}" for port in (self.api_port, self.temporal_port) if not is_free(port)]
-        return left + [f"folder {path.relative_to(self.folder)}" for path in self.folder.glob("worker-*/calls/*")]
+        left += [f"port {port}" for port in (*self._ports.values(), self.temporal_port) if not is_free(port)]
+        return left + [f"folder {path.relative_to(self.folder)}" for host in _HOSTS for path in self.folder.glob(f"{host}/calls/*")]
 
     def _begin(self, stack: ExitStack) -> None:
         stack.callback(self.stop)
         self.data = make_catalog(self.folder / "data")
-        self.temporal_port, self.api_port = free_port(), free_port()
+        self.temporal_port = free_port()
+        self._ports = {door: free_port() for door in Door}
         binaries = postgres_binaries()
         if binaries is None:
             self.database, self._database_url = "SQLite", f"sqlite+aiosqlite:///{self.folder / 'shared.db'}"
@@ -107,7 +111,7 @@ class Cast:
             postgres.create("chaos")
             self.database = "PostgreSQL"
             self._database_url = postgres.url("chaos").replace("postgresql://", "postgresql+asyncpg://")
-        for victim in (Victim.TEMPORAL, Victim.WORKER_1, Victim.WORKER_2, Victim.API):
+        for victim in (Victim.TEMPORAL, *_HOSTS, Victim.API):
             self.start(victim)
             if victim is Victim.TEMPORAL:
                 self._children[victim].ready(lambda: not is_free(self.temporal_port), _UP_S)
@@ -122,6 +126,8 @@ class Cast:
                 return server_command(temporal_binary(), config, folder, self.temporal_port, free_port())
             case Victim.API:
                 return [sys.executable, "-m", "workers", "api"]
+            case Victim.UP:
+                return [sys.executable, "-m", "workers", "up"]
             case Victim.WORKER_1 | Victim.WORKER_2:
                 return [sys.executable, "-m", "workers", "worker"]
 
@@ -136,18 +142,18 @@ class Cast:
             "STATE_DIR": str(self.folder / victim.value),
             "DATA_DIR": str(self.data),
             "TEMPORAL_CONFIG": str(ROOT / "temporal-dev.yaml"),
-            "FASTAPI_PORT": str(self.api_port),
+            "FASTAPI_PORT": str(self._ports[Door.UP if victim is Victim.UP else Door.API]),
         }
         return {"PYTHONPATH": python_path(), "COLUMNS": "300"} | {f"TOOL_AGENT_{name}": value for name, value in settings.items()}
 
-    def _is_healthy(self) -> bool:
+    def _are_healthy(self) -> bool:
         with suppress(httpx.TransportError):
-            return httpx.get(f"{self.api_url}/health", trust_env=False, timeout=10).is_success
+            return all(httpx.get(f"{url}/health", trust_env=False, timeout=10).is_success for url in self.urls.values())
         return False
 
     def _processes(self) -> list[str]:
         """Those that name our folder, or carry the mark of a host in it; not the database, which stays until the end."""
-        signs = [str(self.folder), *(Owner.state_of(self.folder / host) for host in (Victim.WORKER_1, Victim.WORKER_2))]
+        signs = [str(self.folder), *(Owner.state_of(self.folder / host) for host in _HOSTS)]
         return [told for process in psutil.process_iter() if (told := _told(process, signs)) and "postgres" not in told]
 
 

@@ -5,16 +5,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["KINDS", "Kill", "Kind", "PlannedCall", "Victim", "plan_calls", "plan_kills"]
+__all__ = ["KINDS", "Door", "Kill", "Kind", "PlannedCall", "Victim", "plan_calls", "plan_kills"]
 
 
 _LONGEST_PAUSE_S = 3.0
+_WAITING, _TWINS, _THROUGH_UP, _CANCELLED = 0.7, 0.1, 0.4, 0.12
+"""Shares of the calls."""
+
+_LATEST_CANCEL_S = 4.0
+
+
+class Door(StrEnum):
+    """Where a call comes in. `up` has a worker in its own process and answers from the record; `api` waits for Temporal."""
+
+    API = "api"
+    UP = "up"
 
 
 class Victim(StrEnum):
     WORKER_1 = "worker-1"
     WORKER_2 = "worker-2"
     API = "api"
+    UP = "up"
     TEMPORAL = "temporal"
 
 
@@ -46,13 +58,15 @@ KINDS: Mapping[str, Kind] = {
 @dataclass(frozen=True, slots=True)
 class PlannedCall:
     """`twins` is how many ask at once under the one key; `waits` whether they wait for the result or are told a task. Before it the caller
-    thinks for `pause_s`, so that the kills find calls to hit."""
+    thinks for `pause_s`, so that the kills find calls to hit. `cancel_after_s` seconds after that somebody begins to ask for its end."""
 
     key: str
     kind: str
     waits: bool
     twins: int
+    door: Door = Door.API
     pause_s: float = 0.0
+    cancel_after_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +85,11 @@ def plan_calls(seed: int, calls: int) -> list[PlannedCall]:
         PlannedCall(
             key=f"chaos-{seed}-{number}",
             kind=chance.choices(names, weights)[0],
-            waits=chance.random() < 0.7,
-            twins=2 if chance.random() < 0.1 else 1,
+            waits=chance.random() < _WAITING,
+            twins=2 if chance.random() < _TWINS else 1,
+            door=Door.UP if chance.random() < _THROUGH_UP else Door.API,
             pause_s=chance.uniform(0, _LONGEST_PAUSE_S),
+            cancel_after_s=chance.uniform(0, _LATEST_CANCEL_S) if chance.random() < _CANCELLED else None,
         )
         for number in range(calls)
     ]

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +11,8 @@ import httpx
 from temporalio.client import Client
 
 from bench.chaos.callers import Asked, Callers
-from bench.chaos.plan import KINDS
-from toolagent.contracts.calls import ToolResult
+from bench.chaos.plan import KINDS, Door
+from toolagent.contracts.calls import ErrorType, ToolResult
 from toolagent.contracts.http import Task
 
 __all__ = ["Fate", "broken_promises", "fates_of", "running_workflows"]
@@ -39,17 +39,28 @@ class Fate:
             return "no result" if self.asked.accepted else "never taken"
         return "success" if self.result.status == "success" else (self.result.error_type or "error")
 
+    @property
+    def told(self) -> Sequence[ToolResult]:
+        """Every result that somebody was told, in whatever way."""
+        return [*self.asked.results, *(result for result in (self.result, self.repeated) if result)]
 
-async def fates_of(asked: Sequence[Asked], callers: Callers, api_url: str, effects: Path) -> list[Fate]:
+    @property
+    def is_said_unsent(self) -> bool:
+        return any(map(_says_not_sent, self.told))
+
+
+async def fates_of(asked: Sequence[Asked], callers: Callers, urls: Mapping[Door, str], effects: Path) -> list[Fate]:
     """Waits until every accepted call has ended, with a bound. Everything has to be up again."""
     end = time.monotonic() + _END_S
     slots = asyncio.Semaphore(_AT_ONCE)
-    async with httpx.AsyncClient(base_url=api_url, timeout=60, trust_env=False) as http:
+    async with httpx.AsyncClient(timeout=60, trust_env=False) as http:
 
         async def end_of(one: Asked) -> tuple[Asked, ToolResult | None, ToolResult | None]:
             async with slots:
-                result = await _ended(http, one, end)
-                return one, result, await _repeated(http, one, callers) if result else None
+                result = await _ended(http, f"{urls[one.call.door]}/tasks/{one.call_id}", end)
+                # The key is asked again at the other door: both have to say the same.
+                other = urls[Door.API if one.call.door is Door.UP else Door.UP]
+                return one, result, await _repeated(http, other, one, callers) if result else None
 
         ends = await asyncio.gather(*map(end_of, asked))
     # Only now: a call that has ended has no more effects, and repeating its key must not have had one.
@@ -61,9 +72,9 @@ def _count(effects: Path) -> Counter[str]:
     return Counter(effects.read_text("utf-8").splitlines() if effects.exists() else [])
 
 
-async def _ended(http: httpx.AsyncClient, asked: Asked, end: float) -> ToolResult | None:
+async def _ended(http: httpx.AsyncClient, task_url: str, end: float) -> ToolResult | None:
     while True:
-        answer = await http.get(f"/tasks/{asked.call_id}")
+        answer = await http.get(task_url)
         if answer.status_code == _NOT_FOUND:
             return None
         if answer.is_success and (task := Task.model_validate_json(answer.content)).result:
@@ -73,9 +84,9 @@ async def _ended(http: httpx.AsyncClient, asked: Asked, end: float) -> ToolResul
         await asyncio.sleep(_PAUSE_S)
 
 
-async def _repeated(http: httpx.AsyncClient, asked: Asked, callers: Callers) -> ToolResult:
+async def _repeated(http: httpx.AsyncClient, url: str, asked: Asked, callers: Callers) -> ToolResult:
     body = callers.body(asked.call, waits=True)
-    answer = await http.post("/run_tool", json=body, headers={"Idempotency-Key": asked.call.key})
+    answer = await http.post(f"{url}/run_tool", json=body, headers={"Idempotency-Key": asked.call.key})
     return ToolResult.model_validate_json(answer.content)
 
 
@@ -93,17 +104,21 @@ async def running_workflows(address: str, namespace: str) -> list[str]:
 def broken_promises(fate: Fate) -> list[str]:
     """What this call's fate says against us, each with the call's id."""
     kind, asked = KINDS[fate.asked.call.kind], fate.asked
-    told = [*asked.results, *(result for result in (fate.result, fate.repeated) if result)]
+    essences = {result.model_dump_json() for result in fate.told}
     success = fate.result is not None and fate.result.status == "success"
     faults = {
         "was accepted and has no result": asked.accepted and fate.result is None,
-        f"has {len(set(map(_essence, told)))} different results": len(set(map(_essence, told))) > 1,
+        f"has {len(essences)} different results": len(essences) > 1,
         f"had its effect {fate.effects} times": kind.once and fate.effects > 1,
         "succeeded without an effect": kind.acts and success and not fate.effects,
+        f"was said not to have been sent and had its effect {fate.effects} times": fate.is_said_unsent and fate.effects > 0,
+        "was cancelled although nobody asked for that": fate.outcome == ErrorType.CANCELLED and not asked.cancels,
         "was never taken and had an effect": not asked.accepted and fate.result is None and fate.effects > 0,
     }
     return [f"{asked.call_id} ({kind.name}) {fault}" for fault, is_so in faults.items() if is_so]
 
 
-def _essence(result: ToolResult) -> str:
-    return result.model_dump_json()
+def _says_not_sent(result: ToolResult) -> bool:
+    """Whether its caller may safely call again."""
+    details = result.error.details if result.error else None
+    return isinstance(details, dict) and details.get("sent") is False

@@ -12,16 +12,14 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import httpx
-import uvicorn
 import uvloop
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse
-from starlette.routing import Route
 from temporalio import activity, workflow
 from temporalio.client import Client, WithStartWorkflowOperation
 from temporalio.common import WorkflowIDConflictPolicy
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+
+from bench.peers.echo import Body, echo
+from bench.peers.route import Run, serve
 
 __all__: list[str] = []
 
@@ -29,13 +27,6 @@ _QUEUE = "bare"
 _STEP = timedelta(seconds=30)
 _UPDATES_A_LIFE = 500
 """A living workflow gets this many updates, then the next one is born: histories stay short, as continuing as new would keep them."""
-
-Body = dict[str, str]
-
-
-@activity.defn
-async def echo(body: Body) -> Body:
-    return body
 
 
 class HttpTool:
@@ -60,13 +51,6 @@ class LocalEcho:
 
 
 @workflow.defn
-class RegularEcho:
-    @workflow.run
-    async def run(self, body: Body) -> Body:
-        return await workflow.execute_activity(echo, body, start_to_close_timeout=_STEP)
-
-
-@workflow.defn
 class RegularHttp:
     @workflow.run
     async def run(self, body: Body) -> Body:
@@ -84,12 +68,9 @@ class Living:
         return await workflow.execute_local_activity(echo, body, start_to_close_timeout=_STEP)
 
 
-Run = Callable[[Body], Awaitable[Body]]
-
-
-def _starting(client: Client, kind: Callable[..., Awaitable[Body]], *, eager: bool) -> Run:
+def _starting(client: Client, kind: Callable[..., Awaitable[Body]]) -> Run:
     async def run(body: Body) -> Body:
-        return await client.execute_workflow(kind, body, id=f"bare-{uuid.uuid4().hex}", task_queue=_QUEUE, request_eager_start=eager)
+        return await client.execute_workflow(kind, body, id=f"bare-{uuid.uuid4().hex}", task_queue=_QUEUE, request_eager_start=True)
 
     return run
 
@@ -109,34 +90,24 @@ def _updating(client: Client) -> Run:
     return run
 
 
-def _route(path: str, run: Run) -> Route:
-    async def answer(request: Request) -> JSONResponse:
-        return JSONResponse(await run(await request.json()))
-
-    return Route(path, answer, methods=["POST"])
-
-
 async def _serve(port: int, address: str, tool_url: str) -> None:
     client = await Client.connect(address)
     tool = HttpTool(tool_url)
-    routes = [
-        _route("/local", _starting(client, LocalEcho.run, eager=True)),
-        # As the SDK does it when nobody asks for more: this is the row of defaults.
-        _route("/regular", _starting(client, RegularEcho.run, eager=False)),
-        _route("/http", _starting(client, RegularHttp.run, eager=True)),
-        _route("/update", _updating(client)),
-    ]
+    runs = {
+        "/local": _starting(client, LocalEcho.run),
+        "/http": _starting(client, RegularHttp.run),
+        "/update": _updating(client),
+    }
     worker = Worker(
         client,
         task_queue=_QUEUE,
-        workflows=[LocalEcho, RegularEcho, RegularHttp, Living],
+        workflows=[LocalEcho, RegularHttp, Living],
         activities=[echo, tool.call_http],
         workflow_runner=UnsandboxedWorkflowRunner(),
         workflow_task_executor=ThreadPoolExecutor(2),
     )
-    config = uvicorn.Config(Starlette(routes=routes), port=port, log_level="warning", access_log=False, server_header=False)
     async with worker:
-        await uvicorn.Server(config).serve()
+        await serve(port, runs)
 
 
 if __name__ == "__main__":

@@ -3,10 +3,10 @@
 from pydantic import JsonValue
 
 from engine.store.clock import now
-from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
+from toolagent.contracts.calls import ErrorType, ToolError, ToolResult, ValidationIssue
 from toolagent.contracts.records import Event, EventType
 
-__all__ = ["as_not_sent", "as_sent", "events_of"]
+__all__ = ["as_not_sent", "as_sent", "events_of", "misfit"]
 
 
 def events_of(result: ToolResult, *, started: bool) -> tuple[Event, ...]:
@@ -26,6 +26,13 @@ def events_of(result: ToolResult, *, started: bool) -> tuple[Event, ...]:
         event_id=f"{result.call_id}:ended", event_type=kind, tool_id=result.tool_id, call_id=result.call_id, at=now(), details=details
     )
     return (begun, ended) if started else (ended,)
+
+
+def misfit(issues: tuple[ValidationIssue, ...]) -> ToolError:
+    """The error of a call whose output breaks its tool's output schema."""
+    listed = "; ".join(f"{issue.path}: {issue.message}" for issue in issues[:3])
+    message = f"The tool ran, but its output does not fit its output schema: {listed}"
+    return ToolError(type=ErrorType.OUTPUT_VALIDATION_ERROR, message=message, details={"outcome": "executed"})
 
 
 def as_sent(error: ToolError) -> ToolError:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 from pydantic_core import to_json
 
+from engine.calls.endings import misfit
 from engine.store.files import FileStore
 from engine.validation.schemas import issues_of
 from toolagent.contracts.calls import ErrorType, ToolError, ValidationIssue
 from toolagent.contracts.manifest import JsonSchema
 from toolagent.contracts.references import ResultReference
 
-__all__ = ["FittedOutput", "LargeResults", "OutputRefused", "misfit"]
+__all__ = ["FittedOutput", "LargeResults", "OutputRefused"]
 
 _PREVIEW_CHARACTERS = 1000
 _PIECE = 1 << 20
@@ -69,13 +70,6 @@ class LargeResults:
             preview=encoded[: 4 * _PREVIEW_CHARACTERS].decode("utf-8", "ignore")[:_PREVIEW_CHARACTERS],
         )
         return FittedOutput(reference.model_dump(mode="json"), is_reference=True)
-
-
-def misfit(issues: tuple[ValidationIssue, ...]) -> ToolError:
-    """The error of a call whose output breaks its tool's output schema."""
-    listed = "; ".join(f"{issue.path}: {issue.message}" for issue in issues[:3])
-    message = f"The tool ran, but its output does not fit its output schema: {listed}"
-    return ToolError(type=ErrorType.OUTPUT_VALIDATION_ERROR, message=message, details={"outcome": "executed"})
 
 
 def _too_large(size: int, limit: int) -> ToolError:

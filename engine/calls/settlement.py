@@ -2,13 +2,13 @@
 
 from pydantic import JsonValue
 
-from engine.calls.endings import as_not_sent, as_sent, events_of
+from engine.calls.endings import as_not_sent, as_sent, events_of, misfit
 from engine.calls.lookup import ToolLookup
 from engine.calls.settled import SettledCalls
 from engine.store.calls import CallTable
 from engine.store.clock import now
 from engine.validation.schemas import issues_of
-from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
+from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.records import CallRecord
@@ -75,25 +75,20 @@ def _result(plan: CallPlan, outcome: Finished, manifest: ToolManifest | None) ->
         "active_source": outcome.active_source,
         "fast": plan.fast,
     }
-    if outcome.error is not None:
+    error, issues = outcome.error, outcome.validation_errors
+    # What a reference stands for was checked before it was stored.
+    if error is None and manifest and manifest.output_schema and not outcome.is_reference:
+        issues = issues_of(manifest.output_schema, outcome.output)
+        error = misfit(issues) if issues else None
+    if error is not None:
         return failed(
             plan.call_id,
             plan.tool_id,
-            outcome.error,
+            error,
             at,
-            validation_errors=outcome.validation_errors,
+            validation_errors=issues,
             execution_time=outcome.execution_time,
             metadata=metadata,
-        )
-    # What a reference stands for was checked before it was stored.
-    schema = manifest.output_schema if manifest and not outcome.is_reference else {}
-    issues = issues_of(schema, outcome.output) if schema else ()
-    if issues:
-        listed = "; ".join(f"{issue.path}: {issue.message}" for issue in issues[:3])
-        message = f"The tool ran, but its output does not fit its output schema: {listed}"
-        error = ToolError(type=ErrorType.OUTPUT_VALIDATION_ERROR, message=message, details={"outcome": "executed"})
-        return failed(
-            plan.call_id, plan.tool_id, error, at, validation_errors=issues, execution_time=outcome.execution_time, metadata=metadata
         )
     return succeeded(
         plan.call_id,

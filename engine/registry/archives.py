@@ -73,8 +73,8 @@ def packed(folder: Path) -> bytes:
 
 
 def _add(archive: tarfile.TarFile, path: Path, folder: Path) -> None:
-    if path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
-        raise NotPackedError(f"{path.relative_to(folder)} is a link that leads out of the folder. Put a copy there.")
+    if path.is_symlink():
+        _insist_on_inside(path, folder)
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
         return
@@ -84,6 +84,16 @@ def _add(archive: tarfile.TarFile, path: Path, folder: Path) -> None:
     member.size = len(content)
     member.mode = 0o755 if status.st_mode & 0o100 else 0o644
     archive.addfile(member, io.BytesIO(content))
+
+
+def _insist_on_inside(link: Path, folder: Path) -> None:
+    name = link.relative_to(folder)
+    try:
+        is_inside = link.resolve(strict=True).is_relative_to(folder.resolve())
+    except (OSError, RuntimeError) as error:  # a RuntimeError: it leads in a circle
+        raise NotPackedError(f"{name} is a link that leads nowhere, or in a circle. Remove it, or put a file there.") from error
+    if not is_inside:
+        raise NotPackedError(f"{name} is a link that leads out of the folder. Put a copy there.")
 
 
 def _files_in(folder: Path) -> list[Path]:
@@ -99,7 +109,7 @@ def _files_in(folder: Path) -> list[Path]:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    for place, folders, names in os.walk(folder):
+    for place, folders, names in os.walk(folder, onerror=_raise):
         folders[:] = [name for name in folders if name not in _LEFT_OUT]
         links = [name for name in folders if (Path(place) / name).is_symlink()]
         if links:
@@ -107,15 +117,29 @@ def _walk(folder: Path) -> Iterator[Path]:
         yield from (Path(place) / name for name in names if not name.endswith(".pyc"))
 
 
+def _raise(error: OSError) -> None:
+    """A part that cannot be read must not be missing from the archive in silence."""
+    raise error
+
+
 def _stamp_of(folder: Path) -> Stamp | None:
-    if not folder.is_dir():
-        return None
     try:
+        if not _is_folder(folder):
+            return None
         files = _files_in(folder)
-        found = [(path.relative_to(folder).as_posix(), path.stat()) for path in files if path.exists()]
+        # A link that leads nowhere counts too: with it the folder cannot be packed any more.
+        found = [(path.relative_to(folder).as_posix(), path.stat() if path.exists() else path.lstat()) for path in files]
     except OSError as error:
         raise NotPackedError(f"The folder cannot be read ({error.strerror}).") from error
     return tuple((name, status.st_mtime_ns, status.st_size, status.st_mode) for name, status in found)
+
+
+def _is_folder(path: Path) -> bool:
+    """Raises OSError when it may not be looked at, or is a link in a circle."""
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 async def _chunks(content: bytes) -> AsyncIterator[bytes]:

@@ -30,9 +30,9 @@ from toolagent.contracts.manifest import ToolGroup, ToolManifest
 from toolagent.contracts.records import CatalogFault
 from toolagent.contracts.sources import LocalSource, ToolSource, backend_runtime_of
 
-__all__ = ["BUILTIN_ORIGIN", "CatalogImport"]
+__all__ = ["BUILTIN_ORIGIN", "FILES_ORIGIN", "CatalogImport"]
 
-_FILES_ORIGIN = "catalog"
+FILES_ORIGIN = "catalog"
 BUILTIN_ORIGIN = "builtin"
 _AT_ONCE = 50
 _RARELY = 1_000_000
@@ -83,7 +83,7 @@ class CatalogImport:
         prepared = await self._prepare(reading, data_dir, builtin)
         # Those that went go first: an id may come back under another file's entry.
         await self._forget_missing(reading)
-        await self._entries.bring_in(prepared.entries, _FILES_ORIGIN)
+        await self._entries.bring_in(prepared.entries, FILES_ORIGIN)
         await self._entries.bring_in_versions(prepared.versions)
         await self._bring_in_lists(reading)
         for name, parsed in _by_file(reading).items():
@@ -166,7 +166,7 @@ class CatalogImport:
             return
         before = await self._files.of_file(registry_json.FILE_NAME)
         # Tools without a mark are from before there was such a table.
-        mine = before[self._catalog].entry_ids if self._catalog in before else await self._entries.list_unmarked(_FILES_ORIGIN)
+        mine = before[self._catalog].entry_ids if self._catalog in before else await self._entries.list_unmarked(FILES_ORIGIN)
         mentioned = tuple(reading.tools.mentioned)
         if not set(mentioned) <= set(mine):
             # Said before it is written: so nobody who had these too, and has them no more, takes them away again.
@@ -174,7 +174,7 @@ class CatalogImport:
             await self._files.save(self._catalog, registry_json.FILE_NAME, CatalogFile(reading.tools.envelope, claimed))
         gone = [tool_id for tool_id in mine if tool_id not in reading.tools.mentioned]
         if gone:
-            await self._entries.forget(gone, _FILES_ORIGIN, registry_json.FILE_NAME, self._catalog)
+            await self._entries.forget(gone, FILES_ORIGIN, registry_json.FILE_NAME, self._catalog)
 
     async def _bring_in_lists(self, reading: CatalogReading) -> None:
         groups, containers = reading.groups, reading.containers

@@ -12,9 +12,6 @@ class SecretRefusedError(ValueError):
 class SecretVault(Protocol):
     """`workers.secrets.SecretSource` is one."""
 
-    def keep(self, name: str, value: str) -> str:
-        """Keep a value under this name, or one like it when that is taken by another value. Returns the name.
-
-        The same name and value give the same answer again. Raises SecretRefusedError.
-        """
+    def keep(self, name: str, value: str) -> None:
+        """Keep a value under this name. A value that is there already stays. Raises SecretRefusedError."""
         ...

@@ -106,17 +106,18 @@ class HttpExchange:
         try:
             return self._client(target.endpoint).build_request(
                 target.method,
-                _url(target.endpoint, parts.path),
-                params=list(parts.query) or None,
+                # Merged: `params=` would replace the query that the tool's own path has.
+                httpx.URL(_url(target.endpoint, parts.path)).copy_merge_params(list(parts.query)),
                 content=parts.body,
                 headers=headers,
                 # A little less than the whole, so that it is seen that nothing was sent.
                 timeout=httpx.Timeout(None, connect=min(self._connect_timeout_s, 0.9 * request.timeout_s)),
             )
         except (httpx.InvalidURL, UnicodeEncodeError) as error:
-            # The error may quote a header, and a header may be a key.
+            # The error may quote a header, and a header may be a key; so may a part of the query.
+            place = target.path.partition("?")[0]
             raise NotSent(
-                ErrorType.VALIDATION_ERROR, f"The request to {target.method} {target.path} cannot be written ({type(error).__name__})."
+                ErrorType.VALIDATION_ERROR, f"The request to {target.method} {place} cannot be written ({type(error).__name__})."
             ) from None
 
     async def _exchange(self, built: httpx.Request, endpoint: str) -> Received:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
+from urllib.parse import quote
 
 from pydantic import JsonValue
 
@@ -18,6 +19,7 @@ __all__ = ["RemoteRuntime", "Secrets"]
 Secrets = Callable[[str], str | None]
 """The value of a secret by its name without `secret:`, or None."""
 
+_IN_A_QUERY = re.compile(r"(?<==)secret:([A-Z][A-Z0-9_]*)(?=[&#]|$)")
 _HEADER_TEXT = re.compile(r"[\x20-\x7e]+")
 
 
@@ -39,19 +41,28 @@ class RemoteRuntime:
 
     async def call(self, running: Running, source: RemoteSource, request: ToolRequest) -> JsonValue:
         key = self._key(source)
-        path = source.remote_path or source.endpoint_path
+        path, keys = self._filled(source.remote_path or source.endpoint_path)
         target = Target(
             running.endpoint,
             source.http_method,
             path if path.startswith("/") else f"/{path}",
             {source.auth_header: f"{source.auth_scheme} {key}".strip()} if key else {},
-            (key,) if key else (),
+            (key, *keys) if key else keys,
             through_gateways=True,
         )
         return await self._http.call(target, request)
 
     async def stop(self, running: Running) -> None:
         """Nothing was started."""
+
+    def _filled(self, path: str) -> tuple[str, tuple[str, ...]]:
+        """The path with the secrets that its query names, and these, also as they stand there. Raises NotSent."""
+        place, mark, query = path.partition("?")
+        found = {name: self._secrets(name) or "" for name in _IN_A_QUERY.findall(query)}
+        for name in (name for name, value in found.items() if not value):
+            raise _not_there(name, "is not set")
+        query = _IN_A_QUERY.sub(lambda named: quote(found[named[1]], safe=""), query)
+        return place + mark + query, tuple(dict.fromkeys(form for value in found.values() for form in (value, quote(value, safe=""))))
 
     def _key(self, source: RemoteSource) -> str | None:
         """The key, resolved anew for each call. Raises NotSent when it is named but not there."""
@@ -62,8 +73,12 @@ class RemoteRuntime:
         if _HEADER_TEXT.fullmatch(key):
             return key
         said = "cannot be sent in a header: it holds characters outside ASCII" if key else "is not set"
-        raise NotSent(
-            ErrorType.DEPENDENCY_ERROR,
-            f"The secret {name!r} of the remote tool {said}. Set TOOL_AGENT_SECRET_{name}.",
-            {"secret": name, "setting": f"TOOL_AGENT_SECRET_{name}"},
-        )
+        raise _not_there(name, said)
+
+
+def _not_there(name: str, said: str) -> NotSent:
+    return NotSent(
+        ErrorType.DEPENDENCY_ERROR,
+        f"The secret {name!r} of the remote tool {said}. Set TOOL_AGENT_SECRET_{name}.",
+        {"secret": name, "setting": f"TOOL_AGENT_SECRET_{name}"},
+    )

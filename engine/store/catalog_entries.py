@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from sqlalchemy import Row, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from engine.store.catalog_files import IMPORTING
+from engine.store.catalog_files import CATALOG
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
 from engine.store.tables import catalog_files, events, sources, tool_versions, tools
@@ -72,7 +72,7 @@ class CatalogEntryTable:
         one is active, and whether it may be called, unless the file says something new about that.
         """
         for some in _batches(await self._changed(entries)):
-            async with self._database.write(alone=IMPORTING) as connection:
+            async with self._database.write(alone=CATALOG) as connection:
                 known = await _known(connection, [entry.version.entry.manifest.tool_id for entry in some])
                 await _write(connection, [(entry, known.get(entry.version.entry.manifest.tool_id)) for entry in some], origin)
 
@@ -87,7 +87,7 @@ class CatalogEntryTable:
     async def bring_in_versions(self, entries: Sequence[CatalogEntry]) -> None:
         """Write versions beside the active ones, where the file says something new of them."""
         for some in _batches(entries):
-            async with self._database.write(alone=IMPORTING) as connection:
+            async with self._database.write(alone=CATALOG) as connection:
                 known = await _known(connection, [entry.version.entry.manifest.tool_id for entry in some])
                 said_of = await _raws_of_sources(connection, list(known))
                 new = [entry.version for entry in some if _is_news(entry.version, known, said_of)]
@@ -106,7 +106,7 @@ class CatalogEntryTable:
 
     async def forget(self, tool_ids: Iterable[str], origin: str, file: str, catalog: str) -> None:
         """Erase those of this origin that no other catalog has in this file: looked up with nobody writing in between."""
-        async with self._database.write(alone=IMPORTING) as connection:
+        async with self._database.write(alone=CATALOG) as connection:
             query = select(catalog_files.c.entry_ids).where(catalog_files.c.file == file, catalog_files.c.catalog != catalog)
             kept = {entry for ids in (await connection.execute(query)).scalars() for entry in cast("list[str]", json.loads(ids))}
             there = select(tools.c.tool_id).where(tools.c.origin == origin, tools.c.removed_at.is_(None))

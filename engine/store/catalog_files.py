@@ -11,10 +11,13 @@ from engine.store.database import Database
 from engine.store.tables import catalog_files
 from engine.store.upserts import upsert
 
-__all__ = ["IMPORTING", "CatalogFile", "CatalogFileTable"]
+__all__ = ["CATALOG", "CatalogFile", "CatalogFileTable"]
 
-IMPORTING = "catalog import"
-"""What hosts that import at once write, they write one after the other (`Database.write`), never into each other's rows."""
+CATALOG = "catalog import"
+"""Whoever changes the catalog, an import on any host or a person, does it alone (`Database.write`).
+
+The one lock over tools, versions, groups, containers and faults: what was read in a transaction is still so when it writes.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,7 @@ class CatalogFileTable:
 
     async def save(self, catalog: str, file: str, content: CatalogFile) -> None:
         row = {"catalog": catalog, "file": file, "envelope": json.dumps(content.envelope), "entry_ids": json.dumps(content.entry_ids)}
-        async with self._database.write(alone=IMPORTING) as connection:
+        async with self._database.write(alone=CATALOG) as connection:
             await upsert(connection, catalog_files, row)
 
     async def of_file(self, file: str) -> dict[str, CatalogFile]:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import bindparam, delete, select
 
-from engine.store.catalog_files import IMPORTING
+from engine.store.catalog_files import CATALOG
 from engine.store.database import Database
 from engine.store.tables import containers
 from engine.store.upserts import upsert_all
@@ -40,7 +40,7 @@ class ContainerTable:
             }
             for container, raw in new
         ]
-        async with self._database.write(alone=IMPORTING) as connection:
+        async with self._database.write(alone=CATALOG) as connection:
             if gone:
                 await connection.execute(_ONE, [{"of_container": container_id} for container_id in gone])
             await upsert_all(connection, containers, rows)

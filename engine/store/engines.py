@@ -16,15 +16,15 @@ from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
 from engine.store.outages import is_out_of_step, outage_of
 
-__all__ = ["WRITES", "UnknownUrlError", "make_engine", "make_migration_engine"]
+__all__ = ["ANSWER_MS", "BUSY_TIMEOUT_MS", "CONNECT_S", "WRITES", "UnknownUrlError", "make_engine", "make_migration_engine"]
 
 _SQLITE, _POSTGRES = "sqlite+aiosqlite", "postgresql+asyncpg"
 WRITES = "tool_agent_writes"
 """The execution option of a transaction that will write."""
 
-_BUSY_TIMEOUT_MS = 10_000
-_CONNECT_S = 5.0
-_ANSWER_MS = 20_000
+BUSY_TIMEOUT_MS = 10_000
+CONNECT_S = 5.0
+ANSWER_MS = 20_000
 _AILING_S = 5.0
 """How much longer we wait for a server that is too ill to end a statement by itself."""
 
@@ -63,7 +63,7 @@ def make_engine(url: str, pool_size: int, pool_wait_s: float) -> AsyncEngine:
     parsed = _parsed(url)
     pool = {"pool_size": pool_size, "max_overflow": 0, "pool_timeout": pool_wait_s, "pool_use_lifo": True}
     if parsed.drivername == _POSTGRES:
-        return _postgres_engine(parsed, _ANSWER_MS, _BUSY_TIMEOUT_MS, **pool)
+        return _postgres_engine(parsed, ANSWER_MS, BUSY_TIMEOUT_MS, **pool)
     engine = create_async_engine(parsed, hide_parameters=True, **pool)
     _listen(engine.sync_engine)
     return engine
@@ -93,7 +93,7 @@ def _parsed(url: str) -> URL:
 
 def _postgres_engine(url: URL, answer_ms: int, lock_ms: int, **pool: Any) -> AsyncEngine:
     connecting = {
-        "timeout": _CONNECT_S,
+        "timeout": CONNECT_S,
         "command_timeout": answer_ms / 1000 + _AILING_S if answer_ms else None,
         "server_settings": {**_SESSION, "statement_timeout": f"{answer_ms}ms", "lock_timeout": f"{lock_ms}ms"},
     }
@@ -165,7 +165,7 @@ def _open_sqlite(_dialect: Dialect, _record: ConnectionPoolEntry, args: tuple[An
 def _configure_sqlite(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
     connection.isolation_level = None  # the driver must not say BEGIN: we do
     cursor = connection.cursor()
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={_BUSY_TIMEOUT_MS}", "foreign_keys=ON"):
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={BUSY_TIMEOUT_MS}", "foreign_keys=ON"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import delete, insert, select
 
-from engine.store.catalog_files import IMPORTING
+from engine.store.catalog_files import CATALOG
 from engine.store.clock import now
 from engine.store.database import Database
 from engine.store.events import event_row
@@ -30,7 +30,7 @@ class FaultTable:
 
     async def replace(self, found: Sequence[CatalogFault], catalog: str = "") -> None:
         """Make these the faults of one catalog."""
-        async with self._database.write(alone=IMPORTING) as connection:
+        async with self._database.write(alone=CATALOG) as connection:
             await connection.execute(delete(faults).where(faults.c.catalog == catalog))
             rows = [{"catalog": catalog, "position": position, **fault.model_dump()} for position, fault in enumerate(found)]
             if rows:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from sqlalchemy import bindparam, delete, select
 
-from engine.store.catalog_files import IMPORTING
+from engine.store.catalog_files import CATALOG
 from engine.store.database import Database
 from engine.store.tables import groups
 from engine.store.upserts import upsert_all
@@ -31,14 +31,14 @@ class GroupTable:
     async def replace(self, new: Iterable[ToolGroup]) -> None:
         """Make these the groups there are."""
         rows = [{"group_id": group.group_id, "document": group.model_dump_json(), "raw": None} for group in new]
-        async with self._database.write(alone=IMPORTING) as connection:
+        async with self._database.write(alone=CATALOG) as connection:
             await connection.execute(delete(groups))
             await upsert_all(connection, groups, rows)
 
     async def bring_in(self, new: Sequence[tuple[ToolGroup, str]], gone: Collection[str]) -> None:
         """Write these, each with its entry in the file, and forget those."""
         rows = [{"group_id": group.group_id, "document": group.model_dump_json(), "raw": raw} for group, raw in new]
-        async with self._database.write(alone=IMPORTING) as connection:
+        async with self._database.write(alone=CATALOG) as connection:
             if gone:
                 await connection.execute(_ONE, [{"of_group": group_id} for group_id in gone])
             await upsert_all(connection, groups, rows)

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from datetime import timedelta
 
-from sqlalchemy import ColumnElement, RowMapping, String, and_, delete, exists, func, literal, or_, select, update
+from sqlalchemy import ColumnElement, RowMapping, String, and_, delete, func, literal, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.database import Database
@@ -15,10 +15,13 @@ from engine.store.tables import hosts, routes
 from engine.store.upserts import insert_for
 from toolagent.contracts.hosts import Host
 
-__all__ = ["HostClaim", "HostTable", "HostTakenError", "database_time"]
+__all__ = ["NOBODY", "HostClaim", "HostTable", "HostTakenError", "database_time"]
 
-_FORGOTTEN = timedelta(days=1)
-"""How long a dead host is still shown."""
+_SHOWN = timedelta(days=1)
+"""How long a dead host is still shown; its row stays longer (`engine.store.departures`)."""
+
+NOBODY = ""
+"""The instance of a host that gave its id back: the row stays, since its catalog does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +59,10 @@ class HostTable:
             now, dead = database_time(connection), database_time(connection, -self._lease)
             insert = insert_for(connection, hosts).values(**row, started_at=now, seen_at=now)
             changed = {name: insert.excluded[name] for name in ("instance", "origin", "buckets", "started_at", "seen_at")}
-            free = or_(hosts.c.origin == claim.origin, hosts.c.seen_at < dead)
+            free = or_(hosts.c.origin == claim.origin, hosts.c.seen_at < dead, hosts.c.instance == NOBODY)
             statement = insert.on_conflict_do_update(index_elements=["host"], set_=changed, where=free).returning(hosts.c.host)
             if (await connection.execute(statement)).one_or_none() is None:
                 raise HostTakenError(await self._holder(connection, claim.host))
-            await self._forget_dead(connection)
 
     async def beat(self, claim: HostClaim) -> None:
         """Say that it is alive. Raises HostTakenError when another instance has become this host."""
@@ -68,7 +70,8 @@ class HostTable:
         async with self._database.write() as connection:
             if (await connection.execute(update(hosts).where(mine).values(seen_at=database_time(connection)))).rowcount:
                 return
-            if (await connection.execute(select(hosts.c.host).where(hosts.c.host == claim.host))).one_or_none() is not None:
+            taken = select(hosts.c.host).where(hosts.c.host == claim.host, hosts.c.instance != NOBODY)
+            if (await connection.execute(taken)).one_or_none() is not None:
                 raise HostTakenError(await self._holder(connection, claim.host))
         # Somebody removed the row: nobody else is this host, so it is ours.
         await self.claim(claim)
@@ -77,19 +80,21 @@ class HostTable:
         """Be a host no longer; nothing when another instance is. Its tools have ended, so their routes go too."""
         mine = and_(hosts.c.host == claim.host, hosts.c.instance == claim.instance)
         async with self._database.write() as connection:
-            if (await connection.execute(delete(hosts).where(mine))).rowcount:
+            left = {"instance": NOBODY, "buckets": "{}", "seen_at": database_time(connection)}
+            if (await connection.execute(update(hosts).where(mine).values(**left))).rowcount:
                 await connection.execute(delete(routes).where(routes.c.host == claim.host))
 
     async def list_all(self) -> tuple[Host, ...]:
         """By id; the dead ones too, for a day."""
         async with self._database.read() as connection:
-            rows = (await connection.execute(self._select(connection).order_by(hosts.c.host))).mappings().all()
+            shown = and_(hosts.c.instance != NOBODY, hosts.c.seen_at >= database_time(connection, -_SHOWN))
+            rows = (await connection.execute(self._select(connection).where(shown).order_by(hosts.c.host))).mappings().all()
         return tuple(map(_host, rows))
 
     async def list_alive(self) -> dict[str, frozenset[str]]:
         """The buckets that each host serves which is alive, by its id."""
         async with self._database.read() as connection:
-            alive = hosts.c.seen_at >= database_time(connection, -self._lease)
+            alive = and_(hosts.c.instance != NOBODY, hosts.c.seen_at >= database_time(connection, -self._lease))
             rows = (await connection.execute(select(hosts.c.host, hosts.c.buckets).where(alive).order_by(hosts.c.host))).all()
         return {host: frozenset(json.loads(buckets)) for host, buckets in rows}
 
@@ -99,11 +104,6 @@ class HostTable:
 
     async def _holder(self, connection: AsyncConnection, host: str) -> Host:
         return _host((await connection.execute(self._select(connection).where(hosts.c.host == host))).mappings().one())
-
-    async def _forget_dead(self, connection: AsyncConnection) -> None:
-        old = hosts.c.seen_at < database_time(connection, -_FORGOTTEN)
-        await connection.execute(delete(routes).where(exists().where(hosts.c.host == routes.c.host, old)))
-        await connection.execute(delete(hosts).where(old))
 
 
 def database_time(connection: AsyncConnection, shift: timedelta = timedelta()) -> ColumnElement[str]:

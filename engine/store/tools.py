@@ -8,6 +8,7 @@ from pydantic import JsonValue, TypeAdapter
 from sqlalchemy import Row, Select, and_, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from engine.store.catalog_files import CATALOG
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
 from engine.store.file_references import holder_of_version, release_files
@@ -58,7 +59,7 @@ class ToolTable:
     async def put(self, entry: ToolEntry, origin: str) -> None:
         """Write a version with its sources and make it the active one. Revives a removed tool."""
         manifest = entry.manifest
-        async with self._database.write() as connection:
+        async with self._database.write(alone=CATALOG) as connection:
             row = {
                 "tool_id": manifest.tool_id,
                 "active_version": manifest.version,
@@ -75,7 +76,7 @@ class ToolTable:
 
     async def put_sources(self, tool_id: str, version: str, new: Iterable[ToolSource]) -> None:
         """Replace the sources of a version; nothing happens where there is no such version."""
-        async with self._database.write() as connection:
+        async with self._database.write(alone=CATALOG) as connection:
             text = (await connection.execute(_manifest(tool_id, version))).scalar_one_or_none()
             if text is not None:
                 entry = ToolEntry(manifest=ToolManifest.model_validate_json(text), sources=tuple(new))
@@ -105,7 +106,7 @@ class ToolTable:
 
     async def activate(self, tool_id: str, version: str) -> bool:
         """Make a version callable, and the one that calls without a version get; False when there is none."""
-        async with self._database.write() as connection:
+        async with self._database.write(alone=CATALOG) as connection:
             manifest = await _set_status(connection, tool_id, version, ToolStatus.ACTIVE)
             if manifest is None:
                 return False
@@ -118,12 +119,12 @@ class ToolTable:
 
     async def deactivate(self, tool_id: str, version: str) -> bool:
         """Make a version one that cannot be called; False when there is none."""
-        async with self._database.write() as connection:
+        async with self._database.write(alone=CATALOG) as connection:
             return await _set_status(connection, tool_id, version, ToolStatus.INACTIVE) is not None
 
     async def remove(self, tool_id: str) -> tuple[int, int]:
         """Forget all versions. Returns how many versions and how many sources went; the active version stays as a mark."""
-        async with self._database.write() as connection:
+        async with self._database.write(alone=CATALOG) as connection:
             await _release(connection, tool_id)
             versions = await connection.execute(delete(tool_versions).where(tool_versions.c.tool_id == tool_id))
             gone = await connection.execute(delete(sources).where(sources.c.tool_id == tool_id))
@@ -131,17 +132,6 @@ class ToolTable:
                 await say(connection, tool_id, EventType.TOOL_REMOVED, {"version": version})
             await connection.execute(update(tools).where(tools.c.tool_id == tool_id).values(removed_at=timestamp(now())))
             return versions.rowcount, gone.rowcount
-
-    async def erase(self, tool_id: str) -> None:
-        """Forget a tool without leaving a mark."""
-        async with self._database.write() as connection:
-            await erase_tool(connection, tool_id)
-
-    async def removed_version(self, tool_id: str) -> str | None:
-        """The version that was active when the tool was removed; None when it was not removed."""
-        query = select(tools.c.active_version).where(tools.c.tool_id == tool_id, tools.c.removed_at.is_not(None))
-        async with self._database.read() as connection:
-            return (await connection.execute(query)).scalar_one_or_none()
 
 
 async def erase_tool(connection: AsyncConnection, tool_id: str) -> None:

@@ -12,6 +12,7 @@ from engine.runtimes.builtin.destination import Destinations
 from engine.runtimes.builtin.http_request import Arguments, HttpRequest
 from engine.runtimes.failures import CallFailed
 from tests.builtin.conftest import Site
+from tests.machine import lacking
 from toolagent.contracts.calls import ErrorType
 
 OPENSSL = shutil.which("openssl")
@@ -35,7 +36,7 @@ async def failure_of(sender: HttpRequest, url: str) -> CallFailed:
 async def certificate(tmp_path: Path) -> Path:
     """One file with the key and the self-signed certificate of `tls.test`."""
     if OPENSSL is None:
-        pytest.skip("needs the openssl command to make a certificate")
+        lacking("openssl is not installed (Debian: apt-get install openssl)")
     found = tmp_path / "tls.pem"
     made = await asyncio.create_subprocess_exec(
         *(OPENSSL, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=tls.test"),

@@ -1,5 +1,6 @@
 """A small real server that speaks the service's protocol, and the command line to try on it."""
 
+import asyncio
 import hashlib
 import socket
 import threading
@@ -59,7 +60,11 @@ class WrongKey(Exception):
 
 
 class Service:
-    """What the server knows and was asked; `followed` is set when an endless task has been looked at."""
+    """What the server knows and was asked.
+
+    `asked` is set when a call is being handed over, which is held back until `may_accept`.
+    `followed` is set when an endless task has been looked at.
+    """
 
     def __init__(self) -> None:
         self.url = ""
@@ -71,7 +76,8 @@ class Service:
         self.ranges: list[str] = []
         self.files: dict[str, tuple[str, bytes]] = {}
         self.tasks: dict[str, dict[str, JsonValue]] = {}
-        self.followed = threading.Event()
+        self.asked, self.may_accept, self.followed = threading.Event(), threading.Event(), threading.Event()
+        self.may_accept.set()
         self.cancelled: list[str] = []
 
     async def check_key(self, request: Request) -> None:
@@ -105,6 +111,8 @@ class Service:
 
     async def run_tool(self, call: dict[str, JsonValue]) -> Response:
         self.calls.append(call)
+        self.asked.set()
+        await asyncio.to_thread(self.may_accept.wait, BOUND_S)
         if unknown := set(call) - {"tool_id", "params", "version", "mode", "timeout_s", "idempotency_key"}:
             return problem(
                 422, "Unprocessable", "Unknown fields.", [{"field": name, "message": "is not known"} for name in sorted(unknown)]

@@ -1,6 +1,7 @@
 """The installed command as a person runs it: a process of its own."""
 
 import json
+import select
 import signal
 import subprocess
 import sys
@@ -56,6 +57,33 @@ def test_ctrl_c_asks_the_service_to_cancel_the_call(service: "Service") -> None:
     assert (process.returncode, service.cancelled) == (130, ["call-00000000"])
     assert b"Traceback" not in messages
     assert b"cancel" in messages
+
+
+def test_ctrl_c_in_the_middle_of_the_hand_over_cancels_what_was_handed_over(service: "Service") -> None:
+    command = ["/usr/bin/env", "--default-signal=INT", SCRIPT, "run", "endless"]
+    service.may_accept.clear()
+    with subprocess.Popen(command, stderr=subprocess.PIPE, env={"TOOL_AGENT_URL": service.url}) as process:
+        assert service.asked.wait(BOUND_S)
+        process.send_signal(signal.SIGINT)
+        service.may_accept.set()
+        _, messages = process.communicate(timeout=BOUND_S)
+    assert (process.returncode, service.cancelled) == (130, ["call-00000000"]), messages
+
+
+def test_a_second_ctrl_c_leaves_a_service_that_does_not_answer(service: "Service") -> None:
+    command = ["/usr/bin/env", "--default-signal=INT", SCRIPT, "run", "endless"]
+    service.may_accept.clear()
+    with subprocess.Popen(command, stderr=subprocess.PIPE, env={"TOOL_AGENT_URL": service.url}) as process:
+        assert service.asked.wait(BOUND_S)
+        assert process.stderr
+        # Two that come close upon each other are one.
+        process.send_signal(signal.SIGINT)
+        while not select.select([process.stderr], [], [], 3)[0]:
+            process.send_signal(signal.SIGINT)
+        service.may_accept.set()
+        _, messages = process.communicate(timeout=BOUND_S)
+    assert (process.returncode, service.cancelled) == (130, []), messages
+    assert b"may have taken it" in messages
 
 
 def test_a_reader_that_goes_away_is_no_traceback(service: "Service") -> None:

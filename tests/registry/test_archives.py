@@ -6,10 +6,13 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
 from engine.registry.archives import NotPackedError, ProjectArchives, packed
 from engine.store.database import Database
-from tests.registry.importing import files_of
+from engine.store.tools import ToolTable
+from tests.registry.importing import files_of, importer_of, write_catalog
+from toolagent.contracts.sources import LocalSource
 
 
 def project(folder: Path) -> Path:
@@ -39,6 +42,49 @@ def test_a_link_that_leads_out_is_refused_and_one_that_stays_becomes_its_file(tm
     (folder / "outside").symlink_to("/etc/passwd")
     with pytest.raises(NotPackedError):
         packed(folder)
+
+
+@pytest.mark.parametrize("target", ["link", "other", "nothing", "x" * 300])
+def test_a_link_that_leads_nowhere_or_in_a_circle_is_refused_by_name(tmp_path: Path, target: str) -> None:
+    folder = project(tmp_path / "a")
+    (folder / "link").symlink_to(target)
+    (folder / "other").symlink_to("link")
+    with pytest.raises(NotPackedError, match=r"link|other"):
+        packed(folder)
+
+
+@pytest.mark.parametrize("broken", ["in_it", "itself", "name"])
+async def test_a_project_that_cannot_be_packed_is_a_fault_of_its_own_and_the_other_tools_are_there(
+    database: Database, tmp_path: Path, broken: str
+) -> None:
+    project(tmp_path / "data" / "good")
+    project(tmp_path / "data" / "in_it")
+    (tmp_path / "data" / "in_it" / "loop.py").symlink_to("loop.py")
+    (tmp_path / "data" / "itself").symlink_to("itself")
+    host_dirs = {"a": "x" * 300 if broken == "name" else broken, "b": "good"}
+    sources: dict[str, JsonValue] = {tool: [{"type": "local", "host_dir": folder}] for tool, folder in host_dirs.items()}
+    tools: list[JsonValue] = [{"tool_id": tool, "name": tool} for tool in host_dirs]
+    write_catalog(tmp_path / "data", {"registry.json": {"tools": tools}, "sources.json": {"sources": sources}})
+    faults = await importer_of(database, tmp_path).run(tmp_path / "data", ())
+    assert [(fault.file, fault.field) for fault in faults] == [("sources.json", "$.sources.a")]
+    assert host_dirs["a"] in faults[0].reason
+    found = {entry.manifest.tool_id: entry.sources[0] for entry in await ToolTable(database).list_active_versions()}
+    assert {tool: isinstance(source, LocalSource) and source.content is not None for tool, source in found.items()} == {
+        "a": False,
+        "b": True,
+    }
+
+
+def test_a_part_of_a_folder_that_cannot_be_read_is_not_left_out_in_silence(tmp_path: Path) -> None:
+    folder = project(tmp_path / "a")
+    (folder / "sub").chmod(0)
+    try:
+        if os.access(folder / "sub", os.R_OK):
+            pytest.skip("root may read everything")
+        with pytest.raises(NotPackedError):
+            packed(folder)
+    finally:
+        (folder / "sub").chmod(0o755)
 
 
 def test_a_folder_that_is_too_large_is_refused(tmp_path: Path) -> None:

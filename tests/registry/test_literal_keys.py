@@ -11,10 +11,14 @@ from engine.registry.export import CatalogExport
 from engine.store.database import Database
 from engine.store.tables import METADATA
 from tests.registry.importing import importer_of, write_catalog
-from workers.secrets import SecretSource
 
 KEY = "sk-live-5f0c8e0a7d3b4c4f"
 TOOLS: JsonValue = [{"tool_id": "ns:weather", "name": "W", "apiKey": KEY + "-2"}]
+
+
+def secrets_of(folder: Path) -> dict[str, str]:
+    lines = (folder / "secrets").read_text("utf-8").splitlines()
+    return dict(line.split("=", 1) for line in lines)
 
 
 def remote(**fields: JsonValue) -> JsonValue:
@@ -52,22 +56,79 @@ async def test_a_literal_key_is_moved_and_is_nowhere_else(database: Database, tm
     stored = await stored_in(database)
     assert KEY not in said + exported
     assert KEY.encode() not in stored
-    assert "secret:NS_WEATHER_REMOTE_API_KEY" in said
-    assert "secret:NS_WEATHER_REMOTE_API_KEY" in exported
     file = tmp_path / "secrets"
     assert file.stat().st_mode & 0o777 == 0o600
-    secrets = SecretSource({}, file)
-    names = ("NS_WEATHER_REMOTE_API_KEY", "NS_WEATHER_APIKEY", "NS_WEATHER_HEADERS_X_TOKEN")
-    assert [secrets.resolve(name) for name in names] == [KEY, f"{KEY}-2", f"{KEY}-3"]
+    kept = secrets_of(tmp_path)
+    beginnings = ("NS_WEATHER_APIKEY", "NS_WEATHER_HEADERS_X_TOKEN", "NS_WEATHER_REMOTE_API_KEY")
+    assert [name.rpartition("_")[0] for name in sorted(kept)] == [*beginnings]
+    assert [kept[name] for name in sorted(kept)] == [f"{KEY}-2", f"{KEY}-3", KEY]
+    for name in kept:
+        assert f"secret:{name}" in said
+        assert f"secret:{name}" in exported
 
 
 async def test_the_same_key_is_moved_once_and_another_one_gets_another_name(database: Database, tmp_path: Path) -> None:
     await imported(database, tmp_path, remote(remote_api_key=KEY))
-    before = (tmp_path / "secrets").read_text("utf-8")
+    before = secrets_of(tmp_path)
     await imported(database, tmp_path, remote(remote_api_key=KEY))
-    assert (tmp_path / "secrets").read_text("utf-8") == before
-    assert "secret:NS_WEATHER_REMOTE_API_KEY_2" in await imported(database, tmp_path, remote(remote_api_key="another"))
-    assert SecretSource({}, tmp_path / "secrets").resolve("NS_WEATHER_REMOTE_API_KEY") == KEY
+    assert secrets_of(tmp_path) == before
+    await imported(database, tmp_path, remote(remote_api_key="another"))
+    after = secrets_of(tmp_path)
+    assert {name: after[name] for name in before} == before
+    assert [value for name, value in after.items() if name not in before] == ["another"]
+
+
+async def test_a_key_has_the_same_name_on_every_host_whatever_each_has_kept_before(database: Database, tmp_path: Path) -> None:
+    first, second = tmp_path / "host-1", tmp_path / "host-2"
+    await imported(database, first, remote(remote_api_key="old"))
+    for folder in (first, second):
+        await imported(database, folder, remote(remote_api_key=KEY))
+    name = next(name for name, value in secrets_of(second).items() if value == KEY)
+    assert secrets_of(first)[name] == KEY
+    stored = await stored_in(database)
+    assert name.encode() in stored
+
+
+async def test_a_secret_that_somebody_has_set_is_not_written_over(database: Database, tmp_path: Path) -> None:
+    await imported(database, tmp_path, remote(remote_api_key=KEY))
+    file = tmp_path / "secrets"
+    changed = file.read_text("utf-8").replace(f"={KEY}\n", "=set by hand\n")
+    file.write_text(changed, "utf-8")
+    await imported(database, tmp_path, remote(remote_api_key=KEY))
+    assert file.read_text("utf-8") == changed
+
+
+@pytest.mark.parametrize(
+    ("source", "keys"),
+    [
+        (remote(api_keys=[KEY, "second"]), [KEY, "second"]),
+        (remote(auth={"token": [[KEY], "secret:KEPT", ""]}), [KEY]),
+        (remote(apiKeys={"one": KEY, "two": ["second"]}), [KEY, "second"]),
+        (remote(remote_path=f"/v1?units=m&api_key={KEY}%2F&lang=de"), [f"{KEY}/"]),
+        (remote(docs=f"see https://api.example.com/a?access_token={KEY}#top or ?apikey=second."), [KEY, "second."]),
+        (remote(remote_path="/v1?api_key=secret:KEPT", hint="https://h/?api_key={key}&token=<token>"), []),
+        (remote(stop_tokens=["</s>"], max_tokens=5, secrets=["SOME_NAME"], token={"type": "bearer"}), []),
+    ],
+)
+async def test_keys_in_lists_objects_and_queries_are_moved(
+    database: Database, tmp_path: Path, source: JsonValue, keys: list[JsonValue]
+) -> None:
+    said = await imported(database, tmp_path, source)
+    kept = {value: name for name, value in secrets_of(tmp_path).items() if name.rpartition("_")[0] != "NS_WEATHER_APIKEY"}
+    assert sorted(kept) == sorted(map(str, keys))
+    assert "is not used" not in said
+    exported = json.dumps(await CatalogExport(database).documents())
+    assert KEY not in exported.replace(f"{KEY}-2", "")
+    assert all(f"secret:{name}" in exported for name in kept.values())
+    if not keys:
+        assert json.dumps(source)[1:-1] in exported
+
+
+@pytest.mark.parametrize("text", ["git clone ssh://git@host/a.git", "git+ssh://git@host:22/a", "http://host/ and me@example.com"])
+async def test_a_user_name_that_is_no_key_may_stand_in_a_url(database: Database, tmp_path: Path, text: str) -> None:
+    said = await imported(database, tmp_path, remote(note=text))
+    assert "is not used" not in said
+    assert text in json.dumps(await CatalogExport(database).documents())
 
 
 @pytest.mark.parametrize(
@@ -77,6 +138,8 @@ async def test_the_same_key_is_moved_once_and_another_one_gets_another_name(data
         {"type": "remote", "remote_url": f"https://me:{KEY}@api.example.com"},
         {"type": "mcp", "tool_name": "x", "url": f"https://{KEY}@api.example.com"},
         remote(mirror=f"https://me:{KEY}@elsewhere"),
+        remote(mirror=f"postgresql://me:{KEY}@elsewhere/x"),
+        remote(mirror=f"ssh://git:{KEY}@elsewhere/x"),
     ],
 )
 async def test_what_cannot_be_moved_is_refused_and_not_repeated(database: Database, tmp_path: Path, source: JsonValue) -> None:

@@ -84,6 +84,20 @@ async def send(http: HttpExchange, service: Service, source: RemoteSource | None
     return cast("dict[str, JsonValue]", await runtime.call(running, source, request_of(5.0, **params)))
 
 
+async def test_secrets_that_the_query_of_a_path_names_are_filled_in_and_masked_in_what_comes_back(
+    http: HttpExchange, service: Service
+) -> None:
+    source = RemoteSource(remote_url=service.url, remote_path="/v1?api_key=secret:KEY&units=m")
+    seen = await send(http, service, source)
+    assert service.seen[0]["query"] == {"api_key": [SECRET], "units": ["m"]}
+    assert SECRET not in json.dumps(seen)
+
+
+async def test_a_secret_in_a_query_that_is_not_set_is_named_and_nothing_is_sent(http: HttpExchange, service: Service) -> None:
+    refusal = await not_sent(http, service, RemoteSource(remote_url=service.url, remote_path="/v1?token=secret:NONE"))
+    assert (refusal.error_type, service.seen) == (ErrorType.DEPENDENCY_ERROR, [])
+
+
 async def failing(http: HttpExchange, service: Service, source: RemoteSource | None = None, **params: JsonValue) -> CallFailed:
     with pytest.raises(CallFailed) as caught:
         await send(http, service, source, **params)
@@ -111,6 +125,11 @@ async def test_get_and_delete_send_the_rest_as_query(http: HttpExchange, service
     seen = await send(http, service, source, city="x", q="a&b=c", tags=["a", 2, True], deep={"a": 1}, on=False, nothing=None, empty="")
     assert (seen["path"], seen["body"]) == ("/x", None)
     assert seen["query"] == {"q": ["a&b=c"], "tags": ["a", "2", "true"], "deep": ['{"a":1}'], "on": ["false"], "empty": [""]}
+
+
+async def test_the_query_of_a_path_and_the_parameters_are_both_sent(http: HttpExchange, service: Service) -> None:
+    source = RemoteSource(remote_url=service.url, remote_path="/v1?units=m", http_method="GET")
+    assert (await send(http, service, source, q="x"))["query"] == {"units": ["m"], "q": ["x"]}
 
 
 async def test_the_remote_path_goes_before_the_endpoint_path(http: HttpExchange, service: Service) -> None:

@@ -8,13 +8,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
-from pydantic import JsonValue
 
 from tests.system.leftovers import processes_of
-from tests.system.service_process import child_environment
+from tests.system.service_process import Asked, child_environment
 from tests.system.waiting import wait_until
 from toolagent.contracts.hosts import Host, HostListing
-from toolagent.contracts.tasks import TaskView
 
 __all__ = ["Cluster", "Member", "running_cluster"]
 
@@ -90,13 +88,12 @@ class Member:
         return self._child
 
 
-class Cluster:
+class Cluster(Asked):
     """Members by name. All share `settings`."""
 
     def __init__(self, folder: Path, settings: dict[str, str]) -> None:
         self._folder, self._settings = folder, settings
         self._ends = ExitStack()
-        self._http: httpx.Client | None = None
 
     def member(self, kind: str, name: str, data: Path | None = None, **settings: str) -> Member:
         """Not started yet. Without `data` it has no data folder."""
@@ -109,26 +106,8 @@ class Cluster:
         self._http = self._ends.enter_context(httpx.Client(base_url=api.url, timeout=120, trust_env=False))
         wait_until(lambda: self.http.get("/health").is_success, "the front door sees a host", 60.0)
 
-    @property
-    def http(self) -> httpx.Client:
-        assert self._http is not None, "No front door."
-        return self._http
-
     def hosts(self) -> dict[str, Host]:
         return {host.host: host for host in HostListing.model_validate_json(self.http.get("/hosts").content).hosts}
-
-    def begin(self, tool_id: str, params: dict[str, JsonValue]) -> str:
-        answer = self.http.post("/run_tool", json={"tool_id": tool_id, "params": params, "mode": "async"})
-        assert answer.status_code == httpx.codes.ACCEPTED, answer.text
-        return answer.json()["task_id"]
-
-    def task(self, call_id: str) -> TaskView:
-        answer = self.http.get(f"/tasks/{call_id}")
-        assert answer.is_success, answer.text
-        return TaskView.model_validate_json(answer.content)
-
-    def ended_task(self, call_id: str, bound_s: float = 120.0) -> TaskView:
-        return wait_until(lambda: task if (task := self.task(call_id)).result else None, f"{call_id} has ended", bound_s)
 
     def close(self) -> None:
         """End all members, also when one of them does not end as it should."""

@@ -16,7 +16,7 @@ from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.tasks import TaskView
 from workers.settings import environment
 
-__all__ = ["ROOT", "ServiceProcess", "child_environment", "run_tool"]
+__all__ = ["ROOT", "Asked", "ServiceProcess", "child_environment", "run_tool"]
 
 ROOT = Path(__file__).parents[2]
 _START_S = 90.0
@@ -48,7 +48,32 @@ def run_tool(http: httpx.Client, tool_id: str, params: Mapping[str, JsonValue], 
     return answer.status_code, ToolResult.model_validate_json(answer.content)
 
 
-class ServiceProcess:
+class Asked:
+    """A front door, while there is one, and the calls through it that are not waited for."""
+
+    _http: httpx.Client | None = None
+
+    @property
+    def http(self) -> httpx.Client:
+        assert self._http is not None, "No service answers."
+        return self._http
+
+    def begin(self, tool_id: str, params: Mapping[str, JsonValue]) -> str:
+        """Make a call that is not waited for. Its id."""
+        answer = self.http.post("/run_tool", json={"tool_id": tool_id, "params": params, "mode": "async"})
+        assert answer.status_code == httpx.codes.ACCEPTED, answer.text
+        return answer.json()["task_id"]
+
+    def task(self, call_id: str) -> TaskView:
+        answer = self.http.get(f"/tasks/{call_id}")
+        assert answer.is_success, answer.text
+        return TaskView.model_validate_json(answer.content)
+
+    def ended_task(self, call_id: str, bound_s: float = 120.0) -> TaskView:
+        return wait_until(lambda: task if (task := self.task(call_id)).result else None, f"{call_id} has ended", bound_s)
+
+
+class ServiceProcess(Asked):
     """One service on the state directory `folder/state`; its output is in `folder/service-N.log`, N counting its starts.
 
     `settings` are named without their prefix. `api_url`, `temporal_address` and `temporal_ui_url` are where the last start answered.
@@ -60,7 +85,6 @@ class ServiceProcess:
         self._child: subprocess.Popen[bytes] | None = None
         self._starts = 0
         self._addresses: dict[str, str] = {}
-        self._http: httpx.Client | None = None
 
     @property
     def pid(self) -> int:
@@ -77,11 +101,6 @@ class ServiceProcess:
     @property
     def temporal_ui_url(self) -> str:
         return self._addresses["Temporal UI"]
-
-    @property
-    def http(self) -> httpx.Client:
-        assert self._http is not None, "The service does not run."
-        return self._http
 
     @property
     def output(self) -> str:
@@ -154,20 +173,6 @@ class ServiceProcess:
 
     def wait_until_nothing_is_left(self) -> None:
         wait_until(lambda: not self.leftovers(), f"no process of {self.state} is left", 20.0)
-
-    def begin(self, tool_id: str, params: Mapping[str, JsonValue]) -> str:
-        """Make a call that is not waited for. Its id."""
-        answer = self.http.post("/run_tool", json={"tool_id": tool_id, "params": params, "mode": "async"})
-        assert answer.status_code == httpx.codes.ACCEPTED, answer.text
-        return answer.json()["task_id"]
-
-    def task(self, call_id: str) -> TaskView:
-        answer = self.http.get(f"/tasks/{call_id}")
-        assert answer.is_success, answer.text
-        return TaskView.model_validate_json(answer.content)
-
-    def ended_task(self, call_id: str, bound_s: float = 60.0) -> TaskView:
-        return wait_until(lambda: task if (task := self.task(call_id)).result else None, f"{call_id} has ended", bound_s)
 
     @property
     def _running(self) -> subprocess.Popen[bytes]:

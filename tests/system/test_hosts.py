@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.postgres import PostgresServer, must_be_there, postgres_database
+from tests.machine import lacking
+from tests.postgres import PostgresServer, postgres_database
 from tests.system.cluster import Cluster, Member, running_cluster
 from tests.system.effects import count_of, wait_for_effect
 from tests.system.leftovers import processes_of
@@ -135,8 +136,7 @@ def test_a_host_that_finds_its_id_taken_stops_itself(house: House, postgres: Pos
 def test_a_host_whose_clock_is_an_hour_off_is_alive_and_runs_tools(house: House, shift: str, tmp_path: Path) -> None:
     faketime = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
     if faketime is None:
-        leave = pytest.fail if must_be_there() else pytest.skip
-        leave("faketime is not installed (Debian: apt-get install faketime)")
+        lacking("faketime is not installed (Debian: apt-get install faketime)")
     cluster = house.cluster
     member = cluster.member("worker", f"clock {shift}")
     member.environment.update(LD_PRELOAD=str(faketime), FAKETIME=shift, FAKETIME_DONT_FAKE_MONOTONIC="1")

@@ -19,7 +19,7 @@ PROJECTS = sorted(path.name for path in (DATA / "tools" / "local").iterdir())
 class NoVault:
     """There are no keys in what we ship."""
 
-    def keep(self, name: str, value: str) -> str:
+    def keep(self, name: str, value: str) -> None:
         del value
         raise SecretRefusedError(name)
 

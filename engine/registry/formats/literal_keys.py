@@ -1,7 +1,10 @@
 """Finding keys, tokens and passwords in what a catalog file says, and putting them where secrets are."""
 
+import hashlib
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
+from urllib.parse import unquote
 
 from pydantic import JsonValue
 
@@ -10,9 +13,16 @@ from toolagent.contracts.records import CatalogFault
 
 __all__ = ["Hidden", "without_keys"]
 
-_NAMES_A_KEY = re.compile(r"(api[_-]?key|access[_-]?key|private[_-]?key|token|secret|passw(or)?d|authorization|cookie)$", re.IGNORECASE)
-# Begins at the colon: a scheme in front would be sought from every letter of a long text anew.
-_CREDENTIALS = re.compile(r"(?<=[A-Za-z0-9+.-])://[^/?#\s]*@")
+_KEY = r"api[_-]?key|access[_-]?key|private[_-]?key|passw(?:or)?d|authorization|cookie"
+_NAMES_A_KEY = re.compile(rf"(?:{_KEY}|token|secret)$", re.IGNORECASE)
+# `stop_tokens` are no keys, and what is called just `secrets` are mostly names of some.
+_NAMES_KEYS = re.compile(rf"(?:(?:{_KEY}|.secret)s|(?:^|access|api|auth|bearer|refresh)[_-]?tokens)$", re.IGNORECASE)
+# These begin at the colon: a scheme in front would be sought from every letter of a long text anew. A name alone is a key to a web
+# server, as in `https://KEY@host`; elsewhere it is only a name, as in `ssh://git@host`.
+_USER_AND_PASSWORD = re.compile(r"(?<=[A-Za-z0-9+.-])://[^/?#\s:]*:[^/?#\s]*@")
+_USER_OF_A_WEB_SERVER = re.compile(r"(?:(?<=http)|(?<=https)|(?<=ws)|(?<=wss))://[^/?#\s]+@", re.IGNORECASE)
+# `{key}`, `<key>`, `$KEY` and `***` stand for a key.
+_IN_A_QUERY = re.compile(rf"([?&#][\w.-]{{0,60}}?(?:{_KEY}|token|secret)=)(?!secret:|[{{<$*\[])([^&#\s\"'<>]+)", re.IGNORECASE)
 _NO_LETTER = re.compile(r"[^A-Z0-9]+")
 _NOT_LOOKED_INTO = frozenset({"input_schema", "output_schema", "examples"})
 """They speak of parameters, in which a property may be called `token`."""
@@ -48,19 +58,45 @@ class _Hiding:
                 return {key: self._member(key, value, f"{where}.{key}", (*path, key)) for key, value in item.items()}
             case list():
                 return [self.of(value, f"{where}[{index}]", path) for index, value in enumerate(item)]
-            case str() if _CREDENTIALS.search(item):
-                self._refuse(where, "a user name or password does not belong in a URL: name a secret in `remote_api_key`.")
-                return None
+            case str():
+                return self._text(item, where, path)
             case _:
                 return item
 
     def _member(self, key: str, value: JsonValue, where: str, path: tuple[str, ...]) -> JsonValue:
         if key in _NOT_LOOKED_INTO:
             return value
-        if not isinstance(value, str) or not value or value.startswith("secret:") or not _NAMES_A_KEY.search(key):
-            return self.of(value, where, path)
+        several = _NAMES_KEYS.search(key) is not None
+        return self._keys(value, where, path, several=several) if several or _NAMES_A_KEY.search(key) else self.of(value, where, path)
+
+    def _keys(self, value: JsonValue, where: str, path: tuple[str, ...], *, several: bool) -> JsonValue:
+        """What stands under the name of a key, or of `several`: then an object has one under each of its names."""
+        match value:
+            case str() if value and not value.startswith("secret:"):
+                return self._moved(value, where, path)
+            case list():
+                return [self._keys(one, f"{where}[{index}]", path, several=several) for index, one in enumerate(value)]
+            case dict() if several:
+                return {name: self._keys(one, f"{where}.{name}", (*path, name), several=True) for name, one in value.items()}
+            case _:
+                return self.of(value, where, path)
+
+    def _text(self, text: str, where: str, path: tuple[str, ...]) -> str | None:
+        if _USER_AND_PASSWORD.search(text) or _USER_OF_A_WEB_SERVER.search(text):
+            self._refuse(where, "a user name or password does not belong in a URL: name a secret in `remote_api_key`.")
+            return None
+        found = [*_IN_A_QUERY.finditer(text)]
+        for one in reversed(found):
+            moved = self._moved(unquote(one[2]), where, (*path, one[1][1:-1]))
+            if moved is None:
+                return None
+            text = text[: one.start(2)] + moved + text[one.end(2) :]
+        return text
+
+    def _moved(self, value: str, where: str, path: tuple[str, ...]) -> str | None:
+        name = _name_of((self._owner, *path), value)
         try:
-            name = self._vault.keep(_name_of((self._owner, *path)), value)
+            self._vault.keep(name, value)
         except SecretRefusedError as error:
             self._refuse(where, f"a literal key stands here and could not be moved to the secrets: {error} Write secret:NAME instead.")
             return None
@@ -73,6 +109,12 @@ class _Hiding:
         self.faults.append(CatalogFault(file=self._file, field=where, reason=f"This entry is not used: {reason}"))
 
 
-def _name_of(parts: tuple[str, ...]) -> str:
-    name = _NO_LETTER.sub("_", "_".join(parts).upper()).strip("_")[:120]
-    return name if name[:1].isalpha() else f"KEY_{name}"
+# An edit of one entry reads all the others again.
+@lru_cache(maxsize=4096)
+def _name_of(parts: tuple[str, ...], value: str) -> str:
+    """The same on every host, and another one for another value: hosts on one database write it into the same rows."""
+    name = _NO_LETTER.sub("_", "_".join(parts).upper()).strip("_")[:110]
+    name = name if name[:1].isalpha() else f"KEY_{name}"
+    # Slow, since names are for all to see: a password that is easy to guess must not be easy to find by trying.
+    mark = hashlib.scrypt(value.encode(errors="surrogatepass"), salt=name.encode(), n=4096, r=8, p=1, dklen=4)
+    return f"{name}_{mark.hex().upper()}"

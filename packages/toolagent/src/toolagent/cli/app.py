@@ -12,6 +12,7 @@ from toolagent.cli.endings import ended, finish, started
 from toolagent.cli.failures import ExitCode, reported
 from toolagent.cli.files import output_file, output_folder, read_text, uploaded
 from toolagent.cli.follow import follow, has_ended
+from toolagent.cli.interrupts import CtrlC
 from toolagent.cli.options import ApiKey, AsJson, Tool, Url, connected, tool_id_of
 from toolagent.cli.parameters import ParameterError, parse_parameters
 from toolagent.cli.render import (
@@ -149,12 +150,13 @@ def run(
         given = {name: value for name, value in options.items() if value is not None}
         call = ToolCall.model_validate({"tool_id": tool, "params": values, "mode": CallMode.ASYNC, **given})
         call = call.model_copy(update={"params": uploaded(service, values)})
-        answer = started(service, call)
-        if isinstance(answer, TaskAccepted) and detach:
-            show_contract(answer)
-            show_note(f"Follow it: toolagent task {answer.task_id} --follow")
-            return
-        result = answer if isinstance(answer, ToolResult) else ended(follow(service, answer.task_id))
+        with CtrlC() as ctrl_c:
+            answer = started(service, call)
+            if isinstance(answer, TaskAccepted) and detach:
+                show_contract(answer)
+                show_note(f"Follow it: toolagent task {answer.task_id} --follow")
+                return
+            result = answer if isinstance(answer, ToolResult) else ended(follow(service, answer.task_id, ctrl_c))
         finish(service, result, json_output=json_output, folder=folder, file=file)
 
 
@@ -201,8 +203,9 @@ def task(
     """
     with reported(), connected(url, api_key) as service:
         folder, file = output_folder(out) if out else None, output_file(output) if output else None
-        view = service.cancel(task_id) if cancel else service.task(task_id)
-        view = follow(service, task_id) if wait else view
+        with CtrlC() as ctrl_c:
+            view = service.cancel(task_id) if cancel else service.task(task_id)
+            view = follow(service, task_id, ctrl_c) if wait else view
         if json_output:
             show_contract(view)
         elif not has_ended(view) or cancel:

@@ -11,6 +11,7 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 from toolagent.cli.failures import ExitCode, reported
 from toolagent.cli.files import read_text
 from toolagent.cli.follow import follow
+from toolagent.cli.interrupts import CtrlC
 from toolagent.cli.options import ApiKey, AsJson, Url, connected
 from toolagent.cli.parameters import ParameterError
 from toolagent.cli.render import show_batch, show_contract, show_failure, show_note
@@ -51,12 +52,13 @@ def batch(
     """
     with reported(), connected(url, api_key) as service:
         asked = _read(source, {"ordered": ordered, "stop_on_error": stop_on_error, "idempotency_key": key})
-        answer = service.run_batch(asked)
-        if isinstance(answer, TaskAccepted) and detach:
-            show_contract(answer)
-            show_note(f"Follow it: toolagent task {answer.task_id} --follow")
-            return
-        ended = answer if isinstance(answer, BatchResult) else _results(service, follow(service, answer.task_id))
+        with CtrlC() as ctrl_c:
+            answer = service.run_batch(asked)
+            if isinstance(answer, TaskAccepted) and detach:
+                show_contract(answer)
+                show_note(f"Follow it: toolagent task {answer.task_id} --follow")
+                return
+            ended = answer if isinstance(answer, BatchResult) else _results(service, follow(service, answer.task_id, ctrl_c))
         if json_output:
             show_contract(ended)
         else:

@@ -1,0 +1,98 @@
+"""What ends the watching of the catalog is said, and does not end it for good."""
+
+import asyncio
+from pathlib import Path
+
+import structlog
+from pydantic import JsonValue
+
+from engine.store.database import Database
+from engine.store.tools import ToolTable
+from tests.registry.importing import importer_of, write_catalog
+from toolagent.contracts.records import CatalogFault
+from workers.catalog_watch import imported_catalog
+
+
+class _UnforeseenError(RuntimeError):
+    pass
+
+
+async def test_a_watch_that_dies_is_reported_with_its_cause_and_begins_again(sqlite_url: str, tmp_path: Path) -> None:
+    database = Database(sqlite_url)
+    importer, data = importer_of(database, tmp_path), tmp_path / "data"
+    write_catalog(data, {"registry.json": {"tools": [{"tool_id": "a", "name": "a"}]}})
+    imports, again = iter(range(9)), asyncio.Event()
+
+    async def run() -> tuple[CatalogFault, ...]:
+        number = next(imports)
+        if number == 1:
+            raise _UnforeseenError("nobody thought of this")
+        faults = await importer.run(data, ())
+        if number > 1:
+            again.set()
+        return faults
+
+    with structlog.testing.capture_logs() as said:
+        async with imported_catalog(run, data, tmp_path / "state", watch=True, restart_s=0.01):
+            write_catalog(data, {"registry.json": {"tools": [{"tool_id": "b", "name": "b"}]}})
+            async with asyncio.timeout(60):
+                await again.wait()
+    assert await ToolTable(database).list_ids() == ("b",)
+    [ended] = [one for one in said if one["event"] == "catalog_watch_ended"]
+    assert (ended["log_level"], "nobody thought of this" in ended["cause"]) == ("error", True)
+    await database.close()
+
+
+async def test_an_import_that_is_under_way_when_the_service_stops_has_ended_afterwards(sqlite_url: str, tmp_path: Path) -> None:
+    data, running, ended = tmp_path / "data", asyncio.Event(), asyncio.Event()
+    write_catalog(data, {"registry.json": {"tools": []}})
+    imports = iter(range(9))
+
+    async def run() -> tuple[CatalogFault, ...]:
+        if next(imports) == 0:
+            return ()
+        running.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return ()
+
+    async with imported_catalog(run, data, tmp_path / "state", watch=True):
+        write_catalog(data, {"registry.json": {"tools": [{"tool_id": "b", "name": "b"}]}})
+        async with asyncio.timeout(60):
+            await running.wait()
+    assert ended.is_set()
+
+
+async def test_links_in_a_circle_do_not_end_the_watching(sqlite_url: str, tmp_path: Path) -> None:
+    database = Database(sqlite_url)
+    importer, data, again = importer_of(database, tmp_path), tmp_path / "data", asyncio.Event()
+    tool: dict[str, JsonValue] = {"tool_id": "a", "name": "a"}
+    write_catalog(data, {"registry.json": {"tools": [tool]}, "sources.json": {"sources": {"a": [{"type": "local", "host_dir": "a"}]}}})
+    (data / "a").mkdir()
+    (data / "a" / "main.py").write_text("", "utf-8")
+    found: list[CatalogFault] = []
+
+    async def run() -> tuple[CatalogFault, ...]:
+        faults = await importer.run(data, ())
+        found[:] = faults
+        again.set()
+        return faults
+
+    async def imported_with(*fields: str) -> None:
+        again.clear()
+        while tuple(fault.field for fault in found) != fields:
+            await again.wait()
+            again.clear()
+
+    async with imported_catalog(run, data, tmp_path / "state", watch=True), asyncio.timeout(60):
+        again.clear()
+        # Seen at the latest when the watch stands; what happens to a project is only seen from then on.
+        write_catalog(data, {"registry.json": {"tools": [{**tool, "description": "new"}]}})
+        await again.wait()
+        (data / "a" / "loop.py").symlink_to("loop.py")
+        await imported_with("$.sources.a")
+        (data / "a" / "loop.py").unlink()
+        await imported_with()
+    await database.close()

@@ -5,6 +5,8 @@ PYTHON ?= python3
 PY := .venv/bin/python
 UV := .venv/bin/uv
 UV_VERSION := 0.13.8
+# Many tests wait for processes, so one more than this machine's two cores is busy.
+TEST_PROCESSES ?= 3
 export PYTHONPATH := $(CURDIR)
 
 .PHONY: help setup bootstrap demo up test check lint types contracts bench chaos lock clean histories golden docs
@@ -35,8 +37,8 @@ demo: setup ## start everything on free ports, stitch pictures through POST /run
 up: setup ## run everything in one process until Ctrl-C
 	@exec $(PY) -m workers up
 
-test: setup ## all tests
-	@$(PY) -m pytest
+test: setup ## all tests, several at a time; TEST_PROCESSES=0 one after the other, ARGS="tests/api" some
+	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile $(ARGS)
 
 check: setup lint types contracts test ## what .ci/run runs: format, lint, types, import contracts, tests
 

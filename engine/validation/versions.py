@@ -8,7 +8,7 @@ import semantic_version
 
 __all__ = ["NoSuchVersion", "NotARangeError", "best_of", "is_exact", "newest_first"]
 
-_EXACT = re.compile(r"\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
+_EXACT = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
 
 
 class NotARangeError(ValueError):

@@ -18,7 +18,7 @@ _BY_PATTERN = {
     "^/": "/compress",
     r"^https?://[^\s/]": "https://api.example.com",
     r"^[a-z][a-z0-9_-]*$": "default",
-    r"^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$": "1.2.3",
+    r"^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$": "1.2.3",
 }
 _MOMENT = "2026-03-26T10:30:00Z"
 _ANYTHING: JsonValue = {"anything": [1, "text", None, True]}

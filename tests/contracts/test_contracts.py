@@ -111,6 +111,12 @@ def test_the_security_context_is_read_and_written_as_seed_004_writes_it() -> Non
     assert ToolExample.model_validate({"input": {}, "expectedOutput": 1}).expected_output == 1
 
 
+@pytest.mark.parametrize("version", ["1.0", "v1.0.0", "1.0.0٠", "٠.0.0", "1.0.0-ä"])
+def test_a_version_is_semver_in_ascii(version: str) -> None:
+    with pytest.raises(ValidationError):
+        ToolManifest(tool_id="t", name="T", version=version)
+
+
 def test_a_route_is_written_as_seed_001_writes_it() -> None:
     route = ToolRoute(tool_id="x", sources=(LocalSource(host_dir="x"),), state=RunState.RUNNING, pid=1, port=2)
     assert {"tool_id", "sources", "active_source", "state", "pid", "port", "started_at", "last_error", "host", "endpoint"} == set(

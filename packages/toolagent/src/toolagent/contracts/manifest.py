@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 JsonSchema = dict[str, JsonValue]
-SemVer = Annotated[str, StringConstraints(pattern=r"^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$", max_length=64)]
+SemVer = Annotated[str, StringConstraints(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$", max_length=64)]
 
 
 class ToolStatus(StrEnum):

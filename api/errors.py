@@ -19,7 +19,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import JsonValue
 from pydantic_core import ErrorDetails
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from api.problems import Kind, ProblemKind, problem_response
@@ -70,6 +70,15 @@ REASON_STATUS: Mapping[tuple[ErrorType, str], HTTPStatus] = {
 
 _RETRY: Mapping[str, str] = {"Retry-After": "1"}
 _MAX_LISTED = 50
+_MESSAGES = {
+    "extra_forbidden": "There is no such field.",
+    "tuple_type": "It must be a list.",
+    "dict_type": "It must be an object.",
+    "model_type": "It must be an object.",
+    "model_attributes_type": "It must be an object.",
+    "too_short": "It must have at least {min_length} items, not {actual_length}.",
+    "too_long": "It must have at most {max_length} items, not {actual_length}.",
+}
 _KINDS_OF_STATUS = {404: ProblemKind.ROUTE_NOT_FOUND, 405: ProblemKind.METHOD_NOT_ALLOWED, 413: ProblemKind.BODY_TOO_LARGE}
 
 ErrorT = TypeVar("ErrorT", bound=Exception)
@@ -129,6 +138,8 @@ def handle_errors(app: FastAPI) -> None:
     _handle(app, ControlFailedError, lambda error: _control_problem(error.error))
     _handle(app, FileTooLargeError, lambda error: refusal_response(Refusal(ProblemKind.BODY_TOO_LARGE, str(error))))
     _handle(app, StoreUnavailableError, _store_problem)
+    # Nobody reads this answer; but it is no failure of ours, to be logged as one.
+    _handle(app, ClientDisconnect, lambda _: refusal_response(Refusal(ProblemKind.MALFORMED_BODY, "The client went away.")))
     app.add_exception_handler(Exception, _unexpected)
 
 
@@ -164,7 +175,9 @@ def _field(location: tuple[int | str, ...]) -> str:
 
 
 def _message(error: ErrorDetails) -> str:
-    return "There is no such field." if error["type"] == "extra_forbidden" else error["msg"]
+    """In the words of JSON, not of Python."""
+    text = _MESSAGES.get(error["type"])
+    return error["msg"] if text is None else text.format(**error.get("ctx", {}))
 
 
 def _control_problem(error: ToolError) -> Response:

@@ -12,6 +12,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from workers.failures import CannotRun
+from workers.http_head import BoundedHead
 from workers.ports import listen
 from workers.settings import Settings
 
@@ -56,6 +57,7 @@ async def serving(app: FastAPI, listener: socket.socket, grace_s: float) -> Asyn
         lifespan="off",
         timeout_graceful_shutdown=math.ceil(grace_s) + 3 * _SHUTDOWN_S,
         server_header=False,
+        http=BoundedHead,
     )
     server = _Server(config)
     task = asyncio.create_task(server.serve(sockets=[listener]), name="http")

@@ -132,7 +132,9 @@ class Admissions:
         if manifest.status is not ToolStatus.ACTIVE:
             message = f"Version {manifest.version} of tool {manifest.tool_id!r} is {manifest.status.value} and cannot be called."
             details: JsonValue = {"status": manifest.status.value, "version": manifest.version}
-            raise Refused(ToolError(type=ErrorType.UNAVAILABLE, message=message, details=details))
+            # What somebody took away does not come back by waiting; what is being made does.
+            kind = ErrorType.TOOL_NOT_FOUND if manifest.status is ToolStatus.INACTIVE else ErrorType.UNAVAILABLE
+            raise Refused(ToolError(type=kind, message=message, details=details))
         if manifest.requires_confirmation:
             # Nobody can be asked yet: running it unasked would break the promise of its manifest.
             message = f"Tool {manifest.tool_id!r} may only run when a person has confirmed the call, and nobody can be asked here."

@@ -32,6 +32,10 @@ def is_free(port: int) -> bool:
 def listens(pgid: int, port: int) -> bool:
     """Whether a process of the group listens on the port; True when that cannot be seen on this machine."""
     try:
+        # Mostly its leader does; looking through all processes of the machine takes longer.
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if _listens(psutil.Process(pgid), port):
+                return True
         members = [process for process in psutil.process_iter() if _is_in(process, pgid)]
         return any(_listens(process, port) for process in members)
     except psutil.AccessDenied:

@@ -1,6 +1,7 @@
 """Waits until a server that was just launched can serve, and makes sure that it is ours that answers."""
 
 import asyncio
+import time
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -10,8 +11,11 @@ from engine.runtimes.processes import Process
 
 __all__ = ["Exited", "NotOurs", "Readiness", "Ready", "Unhealthy", "await_ready"]
 
-_FIRST_LOOK_S = 0.02
+_FASTEST_LOOK_S = 0.01
 _SLOWEST_LOOK_S = 0.2
+_LATE_BY = 0.1
+"""How late a start may be seen, as a part of what it took."""
+
 _ASK_S = 2.0
 _OK = 200
 _NOT_FOUND = 404
@@ -43,7 +47,7 @@ Readiness: TypeAlias = Ready | Exited | NotOurs | Unhealthy
 
 async def await_ready(process: Process, port: int, health_path: str, http: HttpExchange, timeout_s: float) -> Readiness:
     """Ask the health path until it answers 200; where it answers 404, any answer below 500 to `/` counts."""
-    endpoint, pause, last = f"http://{LOOPBACK}:{port}", _FIRST_LOOK_S, "no answer"
+    endpoint, began, last = f"http://{LOOPBACK}:{port}", time.monotonic(), "no answer"
     try:
         async with asyncio.timeout(timeout_s):
             while not process.has_ended:
@@ -51,8 +55,7 @@ async def await_ready(process: Process, port: int, health_path: str, http: HttpE
                 last = f"status {health.status}" if health else last
                 if health and await _serves(health, endpoint, http):
                     return await _whose(process, port)
-                await _pause(process, pause)
-                pause = min(pause * 1.5, _SLOWEST_LOOK_S)
+                await _pause(process, min(max((time.monotonic() - began) * _LATE_BY, _FASTEST_LOOK_S), _SLOWEST_LOOK_S))
     except TimeoutError:
         return Unhealthy(timeout_s, last)
     return Exited()

@@ -31,7 +31,7 @@ class RemoteRuntime:
 
     async def start(self, tool: ToolManifest, source: RemoteSource, progress: Progress) -> Running:
         progress(f"{tool.tool_id} is remote")
-        return Running(endpoint=source.remote_url, started_at=datetime.now(UTC))
+        return Running(endpoint=source.remote_url.partition("?")[0], started_at=datetime.now(UTC))
 
     async def is_alive(self, running: Running) -> bool:  # noqa: ARG002 - nobody knows but by asking
         return True
@@ -41,11 +41,11 @@ class RemoteRuntime:
 
     async def call(self, running: Running, source: RemoteSource, request: ToolRequest) -> JsonValue:
         key = self._key(source)
-        path, keys = self._filled(source.remote_path or source.endpoint_path)
+        path, keys = self._filled(_path(source))
         target = Target(
             running.endpoint,
             source.http_method,
-            path if path.startswith("/") else f"/{path}",
+            path,
             {source.auth_header: f"{source.auth_scheme} {key}".strip()} if key else {},
             (key, *keys) if key else keys,
             through_gateways=True,
@@ -74,6 +74,13 @@ class RemoteRuntime:
             return key
         said = "cannot be sent in a header: it holds characters outside ASCII" if key else "is not set"
         raise _not_there(name, said)
+
+
+def _path(source: RemoteSource) -> str:
+    """The path of a call, with the query of both parts of its address behind it."""
+    path, query = source.remote_path or source.endpoint_path, source.remote_url.partition("?")[2]
+    whole = path if path.startswith("/") else f"/{path}"
+    return f"{whole}{'&' if '?' in whole else '?'}{query}" if query else whole
 
 
 def _not_there(name: str, said: str) -> NotSent:

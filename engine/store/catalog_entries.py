@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import TypeVar, cast
 
 from pydantic import JsonValue
 from sqlalchemy import Row, select
@@ -13,13 +13,15 @@ from engine.store.catalog_files import CATALOG
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
 from engine.store.tables import catalog_files, events, sources, tool_versions, tools
-from engine.store.tools import erase_tool
+from engine.store.tools import erase_tools
 from engine.store.upserts import insert_new, upsert_all
 from engine.store.version_rows import NewVersion, tool_event, write_versions
 from toolagent.contracts.manifest import ToolManifest, ToolStatus
 from toolagent.contracts.records import EventType
 
 __all__ = ["CatalogEntry", "CatalogEntryTable", "StoredVersion"]
+
+T = TypeVar("T")
 
 _AT_ONCE = 100
 """Entries a transaction: SQLite has one writer, and calls are waiting for it."""
@@ -105,15 +107,17 @@ class CatalogEntryTable:
             return tuple((await connection.execute(query)).scalars())
 
     async def forget(self, tool_ids: Iterable[str], origin: str, file: str, catalog: str) -> None:
-        """Erase those of this origin that no other catalog has in this file: looked up with nobody writing in between."""
-        async with self._database.write(alone=CATALOG) as connection:
-            query = select(catalog_files.c.entry_ids).where(catalog_files.c.file == file, catalog_files.c.catalog != catalog)
-            kept = {entry for ids in (await connection.execute(query)).scalars() for entry in cast("list[str]", json.loads(ids))}
-            there = select(tools.c.tool_id).where(tools.c.origin == origin, tools.c.removed_at.is_(None))
-            known = set((await connection.execute(there)).scalars())
-            for tool_id in tool_ids:
-                if tool_id in known and tool_id not in kept:
-                    await erase_tool(connection, tool_id)
+        """Erase those of this origin that no other catalog has in this file: looked up with nobody writing in between.
+
+        A few dozen at a time, so that calls need not wait for thousands.
+        """
+        for some in _batches(tuple(tool_ids)):
+            async with self._database.write(alone=CATALOG) as connection:
+                query = select(catalog_files.c.entry_ids).where(catalog_files.c.file == file, catalog_files.c.catalog != catalog)
+                kept = {entry for ids in (await connection.execute(query)).scalars() for entry in cast("list[str]", json.loads(ids))}
+                there = select(tools.c.tool_id).where(tools.c.origin == origin, tools.c.removed_at.is_(None), tools.c.tool_id.in_(some))
+                known = (await connection.execute(there)).scalars().all()
+                await erase_tools(connection, [tool_id for tool_id in known if tool_id not in kept])
 
     async def content_of(self) -> dict[tuple[str, str, str], str]:
         """The archives of local sources by tool, version and folder."""
@@ -145,7 +149,7 @@ class CatalogEntryTable:
         )
 
 
-def _batches(entries: Sequence[CatalogEntry]) -> Iterator[Sequence[CatalogEntry]]:
+def _batches(entries: Sequence[T]) -> Iterator[Sequence[T]]:
     for at in range(0, len(entries), _AT_ONCE):
         yield entries[at : at + _AT_ONCE]
 
@@ -195,7 +199,8 @@ def _is_settled(entry: CatalogEntry, known: _Known | None) -> bool:
     if known is None:
         return False
     if known.removed:
-        return known.active_version == entry.version.entry.manifest.version
+        # What the file said when it was removed, whichever version somebody had made the active one.
+        return (_version_in(known.imported) or known.active_version) == entry.version.entry.manifest.version
     return known.imported == entry.imported
 
 

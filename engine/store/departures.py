@@ -13,7 +13,7 @@ from engine.store.catalog_files import CATALOG
 from engine.store.database import Database
 from engine.store.hosts import NOBODY, database_time
 from engine.store.tables import catalog_files, containers, faults, groups, hosts, routes, tools
-from engine.store.tools import erase_tool
+from engine.store.tools import erase_tools
 from engine.store.upserts import insert_for
 
 __all__ = ["Departures", "EntryFiles"]
@@ -64,8 +64,7 @@ class Departures:
     async def _drop(self, connection: AsyncConnection, gone: Collection[str]) -> None:
         orphans = {file: await _only_in(connection, file, gone) for file in (self._files.tools, self._files.groups, self._files.containers)}
         ours = select(tools.c.tool_id).where(tools.c.origin == self._files.origin, tools.c.removed_at.is_(None))
-        for tool_id in sorted(orphans[self._files.tools].intersection((await connection.execute(ours)).scalars())):
-            await erase_tool(connection, tool_id)
+        await erase_tools(connection, sorted(orphans[self._files.tools].intersection((await connection.execute(ours)).scalars())))
         await _delete(connection, groups, groups.c.group_id, orphans[self._files.groups])
         await _delete(connection, containers, containers.c.container_id, orphans[self._files.containers])
         for table, column in ((catalog_files, catalog_files.c.catalog), (faults, faults.c.catalog), (routes, routes.c.host)):

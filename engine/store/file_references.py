@@ -35,6 +35,6 @@ async def hold_files(connection: AsyncConnection, holder: str, file_ids: tuple[s
         await connection.execute(insert_for(connection, file_references).from_select(["file_id", "holder"], known).on_conflict_do_nothing())
 
 
-async def release_files(connection: AsyncConnection, holder: str) -> None:
-    """The holder is gone; what nobody else holds is swept when its time comes."""
-    await connection.execute(delete(file_references).where(file_references.c.holder == holder))
+async def release_files(connection: AsyncConnection, *holders: str) -> None:
+    """The holders are gone; what nobody else holds is swept when its time comes."""
+    await connection.execute(delete(file_references).where(file_references.c.holder.in_(holders)))

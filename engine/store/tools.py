@@ -1,6 +1,6 @@
 """The tables `tools`, `tool_versions` and `sources`: what tools there are and where they run from."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import lru_cache
 
@@ -12,16 +12,18 @@ from engine.store.catalog_files import CATALOG
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
 from engine.store.file_references import holder_of_version, release_files
-from engine.store.tables import sources, tool_versions, tools
-from engine.store.upserts import upsert
-from engine.store.version_rows import NewVersion, say, write_versions
+from engine.store.tables import events, sources, tool_versions, tools
+from engine.store.upserts import insert_new, upsert
+from engine.store.version_rows import NewVersion, say, tool_event, write_versions
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest, ToolStatus
 from toolagent.contracts.records import EventType
 from toolagent.contracts.sources import ToolSource
 from toolagent.contracts.versions import ToolVersion
 
-__all__ = ["ToolTable", "erase_tool"]
+__all__ = ["ToolTable", "erase_tools"]
+
+_AT_ONCE = 100
 
 _SOURCE: TypeAdapter[ToolSource] = TypeAdapter(ToolSource)
 
@@ -134,13 +136,20 @@ class ToolTable:
             return versions.rowcount, gone.rowcount
 
 
-async def erase_tool(connection: AsyncConnection, tool_id: str) -> None:
-    """Forget a tool without leaving a mark."""
-    if (version := (await connection.execute(_known(tool_id))).scalar_one_or_none()) is not None:
-        await say(connection, tool_id, EventType.TOOL_REMOVED, {"version": version})
-    await _release(connection, tool_id)
+async def erase_tools(connection: AsyncConnection, tool_ids: Sequence[str]) -> None:
+    """Forget tools without leaving a mark."""
+    for at in range(0, len(tool_ids), _AT_ONCE):
+        await _erase(connection, tool_ids[at : at + _AT_ONCE])
+
+
+async def _erase(connection: AsyncConnection, tool_ids: Sequence[str]) -> None:
+    active = select(tools.c.tool_id, tools.c.active_version).where(tools.c.tool_id.in_(tool_ids), tools.c.removed_at.is_(None))
+    there = (await connection.execute(active)).all()
+    await insert_new(connection, events, [tool_event(tool_id, EventType.TOOL_REMOVED, {"version": version}) for tool_id, version in there])
+    versions = select(tool_versions.c.tool_id, tool_versions.c.version).where(tool_versions.c.tool_id.in_(tool_ids))
+    await release_files(connection, *[holder_of_version(*version) for version in (await connection.execute(versions)).all()])
     for table in (tool_versions, sources, tools):
-        await connection.execute(delete(table).where(table.c.tool_id == tool_id))
+        await connection.execute(delete(table).where(table.c.tool_id.in_(tool_ids)))
 
 
 def _known(tool_id: str) -> Select[str]:
@@ -173,8 +182,7 @@ async def _set_status(connection: AsyncConnection, tool_id: str, version: str, s
 
 async def _release(connection: AsyncConnection, tool_id: str) -> None:
     versions = (await connection.execute(select(tool_versions.c.version).where(tool_versions.c.tool_id == tool_id))).scalars().all()
-    for version in versions:
-        await release_files(connection, holder_of_version(tool_id, version))
+    await release_files(connection, *[holder_of_version(tool_id, version) for version in versions])
 
 
 def _entries() -> Select[str, str, str, str | None]:

@@ -64,6 +64,7 @@ async def desk(database: Database, tmp_path: Path) -> Desk:
         (STITCH, (local,)),
         (ToolManifest(tool_id="pure", name="Pure", side_effect_scope=SideEffectScope.NONE, timeout_s=1), (BuiltinSource(handler="pure"),)),
         (ToolManifest(tool_id="asleep", name="Asleep", status=ToolStatus.STAGING), (local,)),
+        (ToolManifest(tool_id="taken_away", name="Taken away", status=ToolStatus.INACTIVE), (local,)),
         (ToolManifest(tool_id="asks", name="Asks", requires_confirmation=True), (local,)),
         (ToolManifest(tool_id="homeless", name="Homeless"), ()),
         (ToolManifest(tool_id="boxed", name="Boxed"), (DockerSource(image="x"),)),

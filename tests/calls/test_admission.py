@@ -79,6 +79,7 @@ async def test_a_missing_parameter_is_named(desk: "Desk") -> None:
     ("tool_id", "fields", "error_type"),
     [
         ("asleep", {}, ErrorType.UNAVAILABLE),
+        ("taken_away", {}, ErrorType.TOOL_NOT_FOUND),
         ("asks", {}, ErrorType.PERMISSION_DENIED),
         ("homeless", {}, ErrorType.EXECUTOR_NOT_FOUND),
         ("boxed", {}, ErrorType.EXECUTOR_NOT_FOUND),

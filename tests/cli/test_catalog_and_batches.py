@@ -39,6 +39,32 @@ def test_a_batch_gives_its_results_as_json(toolagent: Invoke, tmp_path: Path) ->
     assert (result.exit_code, ended["succeeded"], ended["results"][0]["result"]) == (0, 1, {"text": "a"})
 
 
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ('[{"tool_id": "echo", "idempotancy_key": "k"}]', "calls[0].idempotancy_key"),
+        ('{"calls": [{"tool_id": "echo"}], "orderd": true}', "ordered"),
+    ],
+)
+def test_a_misspelt_field_is_named_and_nothing_is_sent(
+    toolagent: Invoke, service: "Service", tmp_path: Path, text: str, named: str
+) -> None:
+    (tmp_path / "calls.json").write_text(text, "utf-8")
+    result = toolagent("batch", str(tmp_path / "calls.json"))
+    assert (result.exit_code, service.batches) == (2, [])
+    assert named in result.stderr
+
+
+def test_the_task_of_a_batch_that_has_ended_shows_its_calls(toolagent: Invoke, tmp_path: Path) -> None:
+    (tmp_path / "calls.json").write_text('[{"tool_id": "echo", "params": {"text": "a"}}, {"tool_id": "breaker"}]', "utf-8")
+    begun = json.loads(toolagent("batch", str(tmp_path / "calls.json"), "--async").stdout)
+    shown = toolagent("task", begun["task_id"])
+    assert shown.exit_code == 1
+    lines = shown.stdout.splitlines()
+    assert lines[1].split()[:2] == ["echo", "success"]
+    assert "execution_error" in lines[2]
+
+
 @pytest.mark.parametrize("text", ["", "not json", "[]", '{"calls": 1}', '[{"tool": "echo"}]'])
 def test_a_file_that_is_no_batch_is_wrong_usage_and_nothing_is_sent(
     toolagent: Invoke, service: "Service", tmp_path: Path, text: str

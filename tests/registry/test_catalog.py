@@ -226,6 +226,28 @@ async def test_a_tool_that_left_the_file_leaves_the_registry(catalog: Catalog) -
     assert await catalog.registry.list_ids() == ("a", "echo")
 
 
+async def test_a_destroyed_tool_stays_away_whichever_version_was_active(catalog: Catalog) -> None:
+    await catalog.run()
+    catalog.write("registry.json", {"tools": [{**A, "version": "2.0.0"}, B]})
+    await catalog.run()
+    await catalog.registry.activate("a", "1.0.0")
+    await catalog.registry.destroy("a")
+    catalog.write("registry.json", {"tools": [{**A, "version": "2.0.0"}, B], "x-note": "changed"})
+    await catalog.run()
+    assert await catalog.registry.get("a") is None
+
+
+async def test_hundreds_of_tools_that_left_the_file_leave_and_say_so(catalog: Catalog) -> None:
+    names = [f"a{number}" for number in range(250)]
+    catalog.write("registry.json", {"tools": [A, *({**A, "tool_id": name} for name in names)]})
+    catalog.write("sources.json", {"sources": {name: [LOCAL] for name in ("a", *names)}})
+    await catalog.run()
+    catalog.write("registry.json", {"tools": [A]})
+    catalog.write("sources.json", {"sources": {"a": [LOCAL]}})
+    await catalog.run()
+    assert await catalog.registry.list_ids() == ("a", "echo")
+
+
 async def test_a_destroyed_tool_stays_away_until_its_entry_has_another_version(catalog: Catalog) -> None:
     await catalog.run()
     await catalog.registry.destroy("a")

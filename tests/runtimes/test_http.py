@@ -93,6 +93,25 @@ async def test_secrets_that_the_query_of_a_path_names_are_filled_in_and_masked_i
     assert SECRET not in json.dumps(seen)
 
 
+async def test_the_query_of_a_remote_url_comes_behind_the_path_with_its_secrets_filled_in(http: HttpExchange, service: Service) -> None:
+    source = RemoteSource(remote_url=f"{service.url}/base?token=secret:KEY&x=1", remote_path="/v1?y=2", http_method="GET")
+    seen = await send(http, service, source, q="3")
+    assert (seen["path"], service.seen[0]["query"]) == ("/base/v1", {"token": [SECRET], "x": ["1"], "y": ["2"], "q": ["3"]})
+    assert SECRET not in json.dumps(seen)
+
+
+@pytest.mark.parametrize("body", [b'{"n":1e400}', b'[{"deep":[-1e999]}]', b"1" + b"0" * 400 + b".0"])
+async def test_a_number_that_is_too_large_is_an_output_error_and_not_null(http: HttpExchange, service: Service, body: bytes) -> None:
+    service.body = body
+    failure = await failing(http, service)
+    assert (failure.error_type, failure.outcome) == (ErrorType.OUTPUT_VALIDATION_ERROR, "failed")
+
+
+async def test_what_only_looks_like_a_number_that_is_too_large_is_taken(http: HttpExchange, service: Service) -> None:
+    service.body = b'{"text":"1e400","n":1e300,"whole":1' + b"0" * 400 + b"}"
+    assert await send(http, service) == {"text": "1e400", "n": 1e300, "whole": 10**400}
+
+
 async def test_a_secret_in_a_query_that_is_not_set_is_named_and_nothing_is_sent(http: HttpExchange, service: Service) -> None:
     refusal = await not_sent(http, service, RemoteSource(remote_url=service.url, remote_path="/v1?token=secret:NONE"))
     assert (refusal.error_type, service.seen) == (ErrorType.DEPENDENCY_ERROR, [])

@@ -115,12 +115,12 @@ def test_what_was_decided_about_versions_is_said_to_callers_and_survives_a_resta
     assert _decide(service, "2.0.0", "deactivate").is_success
     for wanted in (None, "2.0.0"):
         status, result = edited.call(service, wanted)
-        assert (status, result.error_type) == (httpx.codes.SERVICE_UNAVAILABLE, ErrorType.UNAVAILABLE)
+        assert (status, result.error_type) == (httpx.codes.NOT_FOUND, ErrorType.TOOL_NOT_FOUND)
         assert result.error is not None
         assert "2.0.0" in result.error.message
     status, result = edited.call(service, "^2.0")
     assert result.error is not None
-    assert status in {httpx.codes.NOT_FOUND, httpx.codes.SERVICE_UNAVAILABLE}
+    assert (status, result.error_type) == (httpx.codes.NOT_FOUND, ErrorType.TOOL_NOT_FOUND)
     assert "2.0.0" in result.error.message
     status, result = edited.call(service, "3.0.0")
     assert (status, result.error_type) == (httpx.codes.NOT_FOUND, ErrorType.TOOL_NOT_FOUND)
@@ -134,7 +134,7 @@ def test_what_was_decided_about_versions_is_said_to_callers_and_survives_a_resta
     assert service.stop() == 0
     service.start()
     assert _versions(service) == before
-    assert (edited.code(service), edited.call(service, "2.0.0")[0]) == ("one", httpx.codes.SERVICE_UNAVAILABLE)
+    assert (edited.code(service), edited.call(service, "2.0.0")[0]) == ("one", httpx.codes.NOT_FOUND)
     assert _decide(service, "2.0.0", "activate").is_success
     assert edited.code(service) == "two"
 

@@ -5,9 +5,10 @@ import socket
 
 import httpx
 import pytest
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 
 from workers.front_door import serving
+from workers.http_head import MAX_HEAD_BYTES
 from workers.ports import listen
 
 
@@ -28,6 +29,30 @@ async def test_a_client_that_waits_when_the_service_stops_is_left_without_a_trac
         with pytest.raises(httpx.TransportError):
             await waiting
     assert [record for record in caplog.records if record.levelname in {"ERROR", "CRITICAL"}] == []
+
+
+async def test_a_head_without_end_is_refused_before_it_is_held() -> None:
+    listener = listen("127.0.0.1", 0, "PORT")
+    async with serving(FastAPI(), listener, 0.5):
+        reader, writer = await asyncio.open_connection(*listener.getsockname())
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nX-Long: " + b"a" * (2 * MAX_HEAD_BYTES))
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 431 ")
+        writer.close()
+
+
+async def test_a_large_body_behind_an_ordinary_head_is_taken_and_so_is_the_next_request() -> None:
+    app = FastAPI()
+
+    @app.post("/size")
+    async def size(request: Request) -> int:  # pyright: ignore[reportUnusedFunction] - the app has it
+        return len(await request.body())
+
+    listener = listen("127.0.0.1", 0, "PORT")
+    address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    async with serving(app, listener, 0.5), httpx.AsyncClient(base_url=address, trust_env=False) as http:
+        for length in (4 * MAX_HEAD_BYTES, 10, 4 * MAX_HEAD_BYTES):
+            answer = await http.post("/size", content=b"a" * length, headers={"X-Some": "b" * 30_000})
+            assert (answer.status_code, answer.json()) == (200, length)
 
 
 async def test_a_server_that_nobody_waits_for_stops() -> None:

@@ -212,7 +212,9 @@ def task(
             show_task(view)
         if cancel and view.status is TaskState.CANCELLED:
             return
-        if has_ended(view):
+        if has_ended(view) and view.calls:
+            batch.finish_batch(batch.results_of(service, view), quiet=json_output)
+        elif has_ended(view):
             finish(service, ended(view), quiet=json_output or cancel, folder=folder, file=file)
 
 

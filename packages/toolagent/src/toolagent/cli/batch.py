@@ -17,12 +17,14 @@ from toolagent.cli.parameters import ParameterError
 from toolagent.cli.render import show_batch, show_contract, show_failure, show_note
 from toolagent.client.http import DEFAULT_URL, Refused, ToolAgentHttp
 from toolagent.contracts.batches import BatchedCall, BatchEnd, BatchResult, ToolBatch
-from toolagent.contracts.calls import CallMode, ToolResult
+from toolagent.contracts.calls import CallMode, ToolCall, ToolResult
+from toolagent.contracts.contract import Contract
 from toolagent.contracts.http import Problem, TaskAccepted
 from toolagent.contracts.tasks import TaskState, TaskView
 from toolagent.core.batches import counted, lost, never_made
+from toolagent.core.suggestions import nearest
 
-__all__ = ["add_commands"]
+__all__ = ["add_commands", "finish_batch", "results_of"]
 
 _DOCUMENT: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 
@@ -58,14 +60,19 @@ def batch(
                 show_contract(answer)
                 show_note(f"Follow it: toolagent task {answer.task_id} --follow")
                 return
-            ended = answer if isinstance(answer, BatchResult) else _results(service, follow(service, answer.task_id, ctrl_c))
+            ended = answer if isinstance(answer, BatchResult) else results_of(service, follow(service, answer.task_id, ctrl_c))
         if json_output:
             show_contract(ended)
-        else:
-            show_batch(ended)
-        if ended.failed:
-            show_failure(f"{ended.failed} of {ended.total} calls failed.")
-            raise typer.Exit(ExitCode.FAILED)
+        finish_batch(ended, quiet=json_output)
+
+
+def finish_batch(ended: BatchResult, *, quiet: bool = False) -> None:
+    """Show how it ended. Exit code 1 when a call failed."""
+    if not quiet:
+        show_batch(ended)
+    if ended.failed:
+        show_failure(f"{ended.failed} of {ended.total} calls failed.")
+        raise typer.Exit(ExitCode.FAILED)
 
 
 def _read(source: str, options: dict[str, JsonValue]) -> ToolBatch:
@@ -76,11 +83,24 @@ def _read(source: str, options: dict[str, JsonValue]) -> ToolBatch:
     except ValidationError as error:
         raise ParameterError(f"{source!r} is not JSON: {error.errors()[0]['msg']}.") from error
     body: dict[str, JsonValue] = document if isinstance(document, dict) else {"calls": document}
+    _insist_on_fields(source, body, ToolBatch, "")
+    for number, call in enumerate(calls if isinstance(calls := body.get("calls"), list) else ()):
+        if isinstance(call, dict):
+            _insist_on_fields(source, call, ToolCall, f"calls[{number}].")
     given = {name: value for name, value in options.items() if value}
     return ToolBatch.model_validate({**body, **given, "mode": CallMode.ASYNC})
 
 
-def _results(service: ToolAgentHttp, task: TaskView) -> BatchResult:
+def _insist_on_fields(source: str, body: dict[str, JsonValue], model: type[Contract], place: str) -> None:
+    """Contracts ignore what they do not know; a person's typing error must not be ignored. Raises ParameterError."""
+    for name in body:
+        if name not in model.model_fields:
+            near = nearest(name, model.model_fields)
+            hint = f" Did you mean {near[0]}?" if near else f" There are: {', '.join(model.model_fields)}."
+            raise ParameterError(f"{source!r}: {place}{name} is no field of a call or a batch.{hint}")
+
+
+def results_of(service: ToolAgentHttp, task: TaskView) -> BatchResult:
     """The results of a batch that has ended, from the tasks of its calls. Raises Refused when it was broken off."""
     if task.result is not None and task.result.error is not None:
         error = task.result.error

@@ -114,4 +114,4 @@ def own_temporal(tmp_path: Path) -> Generator[tuple[str, subprocess.Popen[bytes]
 @pytest_asyncio.fixture
 async def temporal(temporal_address: str) -> Client:
     """A connection whose workers run workflows in Temporal's sandbox."""
-    return await connect(temporal_address, "default", sandbox=True, patience_s=30)
+    return await connect(temporal_address, "default", sandbox=True, patience_s=120)

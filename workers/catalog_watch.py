@@ -1,6 +1,7 @@
 """Importing the catalog at start, and again whenever its files or its tools' projects change."""
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
@@ -39,7 +40,7 @@ async def imported_catalog(
     A change is imported when the files have been still for a moment. What was half written then is a fault, stops nothing, and is
     imported when the rest of it comes. Whatever ends the watching is said, and it begins again after `restart_s` seconds.
     """
-    stamp = await asyncio.to_thread(_stamp, data_dir)
+    whole = await asyncio.to_thread(_whole, data_dir, state_dir)
     faults = await import_catalog()
     _say(faults, ())
     if not await asyncio.to_thread(data_dir.is_dir):
@@ -47,7 +48,7 @@ async def imported_catalog(
     if not watch:
         yield faults
         return
-    watching = asyncio.create_task(_kept_up(_Watch(import_catalog, data_dir, state_dir, faults), stamp, restart_s))
+    watching = asyncio.create_task(_kept_up(_Watch(import_catalog, data_dir, state_dir, faults), whole, restart_s))
     try:
         yield faults
     finally:
@@ -56,10 +57,10 @@ async def imported_catalog(
             await watching
 
 
-async def _kept_up(watch: "_Watch", stamp: object, restart_s: float) -> None:
+async def _kept_up(watch: "_Watch", whole: object, restart_s: float) -> None:
     """For ever. The service runs its tools on meanwhile, so it is no reason to end it; but nobody would see that edits have no effect."""
     while True:
-        watching = asyncio.create_task(watch.run(stamp), name="watch the catalog")
+        watching = asyncio.create_task(watch.run(whole), name="watch the catalog")
         try:
             await asyncio.wait((watching,))
         finally:
@@ -69,7 +70,7 @@ async def _kept_up(watch: "_Watch", stamp: object, restart_s: float) -> None:
         _log.error("catalog_watch_ended", cause=repr(cause), begins_again_after_s=restart_s, exc_info=cause)
         await asyncio.sleep(restart_s)
         # Which change it was that could not be imported is not known any more.
-        stamp = None
+        whole = None
 
 
 class _Watch:
@@ -79,20 +80,21 @@ class _Watch:
         self._state_dir = state_dir.absolute()
         self._faults = faults
 
-    async def run(self, stamp: object) -> None:
+    async def run(self, whole: object) -> None:
         """For ever: a folder that is not there, or that is replaced by another one, is looked for again."""
         while True:
             try:
-                stamp = await self._follow(stamp)
+                whole = await self._follow(whole)
             except OSError as error:
                 _log.warning("catalog_not_watched", folder=str(self._data_dir), reason=str(error), looked_again_after_s=_RETRY_S)
                 await asyncio.sleep(_RETRY_S)
 
-    async def _follow(self, stamp: object) -> object:
-        """Until the folder is another one than the one that is watched. Returns what the files looked like then."""
+    async def _follow(self, whole: object) -> object:
+        """Until the folder is another one than the one that is watched. Takes and returns what all files looked like at the last import,
+        none when that is not known."""
         if not await asyncio.to_thread(self._data_dir.is_dir):
             await asyncio.sleep(_LOOK_AGAIN_MS / 1000)
-            return stamp
+            return whole
         place = await asyncio.to_thread(_place_of, self._data_dir)
         watched = awatch(
             self._data_dir,
@@ -104,15 +106,18 @@ class _Watch:
             ignore_permission_denied=True,
         )
         async with aclosing(watched) as changes:
-            async for changed in changes:
-                # Also on a time-out: what changed before the watch stood, or where the system does not tell, is seen by its stamp.
-                seen = await asyncio.to_thread(_stamp, self._data_dir)
-                if changed or seen != stamp:
+            # Comes when the watch stands, at the latest on its first time-out: what changed before that, it cannot tell.
+            changed = await anext(changes)
+            seen = await asyncio.to_thread(_stamp, self._data_dir)
+            if changed or await asyncio.to_thread(_whole, self._data_dir, self._state_dir) != whole:
+                await self._import_again()
+            while await asyncio.to_thread(_place_of, self._data_dir) == place:
+                changed = await anext(changes)
+                # Also on a time-out: where the system does not tell, the catalog files are seen by their stamp.
+                before, seen = seen, await asyncio.to_thread(_stamp, self._data_dir)
+                if changed or seen != before:
                     await self._import_again()
-                    stamp = seen
-                if await asyncio.to_thread(_place_of, self._data_dir) != place:
-                    return stamp
-        return stamp
+        return None
 
     def _matters(self, _change: Change, path: str) -> bool:
         one = Path(path)
@@ -145,6 +150,17 @@ def _say(faults: Iterable[CatalogFault], said: Iterable[CatalogFault]) -> None:
 def _stamp(data_dir: Path) -> tuple[object, ...]:
     """What the catalog files look like from outside."""
     return tuple(_place_of(data_dir / name) for name in sorted(_FILES))
+
+
+def _whole(data_dir: Path, state_dir: Path) -> tuple[object, ...]:
+    """What the catalog files and all files of the tools' projects look like from outside."""
+    top, left_out = data_dir.absolute(), state_dir.absolute()
+    found: list[object] = [_stamp(top)]
+    for place, folders, names in os.walk(top):
+        folders[:] = sorted(name for name in folders if name not in _LEFT_OUT and Path(place, name) != left_out)
+        if Path(place) != top:
+            found.extend((place, name, _place_of(Path(place, name))) for name in sorted(names))
+    return tuple(found)
 
 
 def _place_of(path: Path) -> tuple[int, ...] | None:

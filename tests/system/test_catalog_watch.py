@@ -12,6 +12,7 @@ from engine.store.faults import FaultTable
 from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
 from tests.registry.importing import importer_of, write_catalog
+from toolagent.contracts.records import CatalogFault
 from toolagent.contracts.sources import LocalSource
 from workers.catalog_watch import imported_catalog
 
@@ -29,7 +30,7 @@ class Watched:
         self._importer = importer_of(database, folder)
         self._imported = asyncio.Condition()
 
-    async def run(self):
+    async def run(self) -> tuple[CatalogFault, ...]:
         faults = await self._importer.run(self.data, ())
         async with self._imported:
             self._imported.notify_all()
@@ -83,8 +84,17 @@ async def test_a_changed_project_gets_a_new_archive(database: Database, tmp_path
         assert isinstance(entry.sources[0], LocalSource)
         return entry.sources[0].content
 
-    async with imported_catalog(watched.run, watched.data, watched.state, watch=True):
-        first = await content()
-        assert first is not None
-        await watched.next_import(lambda: main.write_text("print(2) # changed", "utf-8"))
-        assert await content() != first
+    contents: asyncio.Queue[str | None] = asyncio.Queue()
+
+    async def imported() -> tuple[CatalogFault, ...]:
+        faults = await watched.run()
+        if main.read_text("utf-8") == "print(1)":
+            # In the moment between the first import and the watch.
+            main.write_text("print(2) # changed", "utf-8")
+        await contents.put(await content())
+        return faults
+
+    async with imported_catalog(imported, watched.data, watched.state, watch=True), asyncio.timeout(80):
+        first, second = await contents.get(), await contents.get()
+        main.write_text("print(3) # changed once more", "utf-8")
+        assert len({first, second, await contents.get()}) == 3

@@ -1,7 +1,8 @@
 """Importing the catalog at start, and again whenever its files or its tools' projects change."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+import os
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
 from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from watchfiles import (
 from engine.registry.formats import FORMATS
 from toolagent.contracts.records import CatalogFault
 from toolagent.core.failures import StoreUnavailableError
+from toolagent.core.tool_files import SUFFIX
 
 __all__ = ["ImportCatalog", "imported_catalog"]
 
@@ -32,12 +34,19 @@ _RESTART_S = 10.0
 
 @asynccontextmanager
 async def imported_catalog(
-    import_catalog: ImportCatalog, data_dir: Path, state_dir: Path, *, watch: bool, restart_s: float = _RESTART_S
+    import_catalog: ImportCatalog,
+    data_dir: Path,
+    state_dir: Path,
+    *,
+    watch: bool,
+    others: Iterable[Path] = (),
+    restart_s: float = _RESTART_S,
 ) -> AsyncGenerator[tuple[CatalogFault, ...]]:
     """Import once; with `watch` again on every change until the block ends. Yields what was wrong at first.
 
     A change is imported when the files have been still for a moment. What was half written then is a fault, stops nothing, and is
-    imported when the rest of it comes. Whatever ends the watching is said, and it begins again after `restart_s` seconds.
+    imported when the rest of it comes. `others` are folders outside the data folder in which every change counts. Whatever ends the
+    watching is said, and it begins again after `restart_s` seconds.
     """
     stamp = await asyncio.to_thread(_stamp, data_dir)
     faults = await import_catalog()
@@ -47,13 +56,17 @@ async def imported_catalog(
     if not watch:
         yield faults
         return
-    watching = asyncio.create_task(_kept_up(_Watch(import_catalog, data_dir, state_dir, faults), stamp, restart_s))
+    beside = [_Watch(import_catalog, folder, state_dir, faults, every=True) for folder in _outside(data_dir, others)]
+    watched = [(_Watch(import_catalog, data_dir, state_dir, faults), stamp), *((watch, None) for watch in beside)]
+    tasks = [asyncio.create_task(_kept_up(watch, begun, restart_s)) for watch, begun in watched]
     try:
         yield faults
     finally:
-        watching.cancel()
-        with suppress(asyncio.CancelledError):
-            await watching
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with suppress(asyncio.CancelledError):
+                await task
 
 
 async def _kept_up(watch: "_Watch", stamp: object, restart_s: float) -> None:
@@ -73,7 +86,10 @@ async def _kept_up(watch: "_Watch", stamp: object, restart_s: float) -> None:
 
 
 class _Watch:
-    def __init__(self, import_catalog: ImportCatalog, data_dir: Path, state_dir: Path, faults: tuple[CatalogFault, ...]) -> None:
+    def __init__(
+        self, import_catalog: ImportCatalog, data_dir: Path, state_dir: Path, faults: tuple[CatalogFault, ...], *, every: bool = False
+    ) -> None:
+        self._every = every
         self._import = import_catalog
         self._data_dir = data_dir.absolute()
         self._state_dir = state_dir.absolute()
@@ -119,7 +135,7 @@ class _Watch:
         if one.is_relative_to(self._state_dir) or not one.is_relative_to(self._data_dir):
             return False
         parts = one.relative_to(self._data_dir).parts
-        return parts[0] in _FILES if len(parts) == 1 else _LEFT_OUT.isdisjoint(parts)
+        return self._every or parts[0] in _FILES if len(parts) == 1 else _LEFT_OUT.isdisjoint(parts)
 
     async def _import_again(self) -> None:
         while True:
@@ -144,7 +160,24 @@ def _say(faults: Iterable[CatalogFault], said: Iterable[CatalogFault]) -> None:
 
 def _stamp(data_dir: Path) -> tuple[object, ...]:
     """What the catalog files look like from outside."""
-    return tuple(_place_of(data_dir / name) for name in sorted(_FILES))
+    files = [data_dir / name for name in sorted(_FILES)]
+    return (*map(_place_of, files), *((str(path), _place_of(path)) for path in _tool_files_below(data_dir)))
+
+
+def _tool_files_below(folder: Path) -> Iterator[Path]:
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name not in _LEFT_OUT)
+        yield from (Path(place, name) for name in sorted(names) if name.endswith(SUFFIX))
+
+
+def _outside(data_dir: Path, others: Iterable[Path]) -> tuple[Path, ...]:
+    """Of folders that lie in each other the outer one."""
+    every = sorted({folder.absolute() for folder in others}, key=lambda folder: len(folder.parts))
+    found = [data_dir.absolute()]
+    for folder in every:
+        if not any(folder.is_relative_to(outer) for outer in found):
+            found.append(folder)
+    return tuple(found[1:])
 
 
 def _place_of(path: Path) -> tuple[int, ...] | None:

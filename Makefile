@@ -9,10 +9,10 @@ UV_VERSION := 0.13.8
 TEST_PROCESSES ?= 3
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: help setup bootstrap demo up test check lint types contracts bench chaos lock clean histories golden docs
+.PHONY: help setup bootstrap demo up test check lint types contracts bench chaos lock clean histories golden docs sandbox-image
 
 help: ## list these habits
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 setup: .venv/.ready ## the environment, from the lock (bootstraps uv itself)
 
@@ -71,6 +71,9 @@ lock: ## write requirements.lock anew (hashes, no addresses)
 	@test -x $(UV) || $(MAKE) setup
 	$(UV) pip compile -q --universal --generate-hashes --python-version 3.11 --group dev \
 	  --no-emit-package toolagent --custom-compile-command "make lock" pyproject.toml -o requirements.lock
+
+sandbox-image: ## build the image that containers are made from, out of Debian packages (root on Debian, with an engine)
+	@bash deploy/sandbox-image/build $(TOOL_AGENT_DOCKER_BASE_IMAGE)
 
 clean: ## remove the environment and the development state
 	rm -rf .venv .state

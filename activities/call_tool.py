@@ -130,7 +130,7 @@ class CallTool:
         params = await self._files.resolve(entry.manifest.input_schema, plan.params, folder)
         reply = await self._supervisor.call(
             entry,
-            ToolRequest(call_id=plan.call_id, params=params, timeout_s=plan.timeout_s, output_dir=folder.outputs),
+            ToolRequest(plan.call_id, params, plan.timeout_s, folder.outputs, progress=say, manifest=entry.manifest, caller=plan.caller),
             before_send=attempt.before_send,
             after_not_sent=attempt.after_not_sent,
             progress=say,

@@ -19,6 +19,8 @@ def create_app(doors: Doors) -> FastAPI:
     if doors.api_key == "":
         raise ValueError("An empty API key protects nothing: set TOOL_AGENT_API_KEY to a long random text, or unset it.")
     large = {"/files": doors.limits.max_file_bytes + BODY_SLACK, "/run_tools": MAX_BATCH_BYTES + BODY_SLACK}
+    # Around its parameters an agent may have said as much again.
+    large["/agent/action"] = 2 * doors.limits.max_params_bytes + BODY_SLACK
     app = Documented(
         title="Tool Agent",
         description=DESCRIPTION,

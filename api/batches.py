@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from api.bodies import CallerBody
 from api.body_limit import BODY_SLACK, MAX_BATCH_BYTES
+from api.calls import insist_on_callback
 from api.doors import Behind
 from api.errors import Refusal
 from api.ports import Doors
@@ -18,6 +19,7 @@ from api.task_views import result_of_call
 from toolagent.client.batches import collected
 from toolagent.client.failures import BrokenOffError
 from toolagent.contracts.batches import MAX_BATCH_CALLS, BatchedCall, ToolBatch
+from toolagent.contracts.callbacks import CallbackUrl
 from toolagent.contracts.calls import CallMode, IdempotencyKey, ToolResult
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.http import ProblemField, TaskAccepted
@@ -66,6 +68,9 @@ class RunToolsBody(Contract):
     mode: Annotated[CallMode, Field(strict=False)] = CallMode.SYNC
     idempotency_key: IdempotencyKey | None = None
     caller: Annotated[CallerBody, Field(description="Owns the key, and is the caller of every call that names none.")] = CallerBody()
+    callback_url: Annotated[
+        CallbackUrl | None, Field(description="Where ids and states are posted when all calls of a batch of mode `async` have ended.")
+    ] = None
 
 
 async def _take(
@@ -79,6 +84,7 @@ async def _take(
     if idempotency_key is not None and body.idempotency_key not in {None, idempotency_key}:
         field = ProblemField(field="Idempotency-Key", message=_TWO_KEYS)
         raise Refusal(ProblemKind.INVALID_REQUEST, f"Idempotency-Key: {_TWO_KEYS}", errors=(field,))
+    await insist_on_callback(body.callback_url, body.mode, doors)
     asked = body.model_dump(exclude_unset=True) | {"idempotency_key": idempotency_key or body.idempotency_key}
     return _bounded(ToolBatch.model_validate(asked), doors)
 

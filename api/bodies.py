@@ -66,3 +66,5 @@ class SearchToolsBody(Contract):
 
     keyword: Annotated[str | None, Field(max_length=500)] = None
     category: Annotated[str | None, Field(max_length=64), _Plain] = None
+    namespace: Annotated[str | None, Field(max_length=128, description="What stands before the colon of an id."), _Plain] = None
+    tag: Annotated[str | None, Field(max_length=64, description="One that the tool has."), _Plain] = None

@@ -30,7 +30,9 @@ _PARAMS_TOO_LARGE = "The parameters of a call may have at most {} bytes of JSON 
 _BATCH_TOO_LARGE = "A batch may have at most {} bytes of JSON; make it several, or have POST /files take what is large in it."
 _FILE_TOO_LARGE = "A file may have at most {} bytes (TOOL_AGENT_MAX_FILE_BYTES)."
 
-_DETAILS = {"/files": _FILE_TOO_LARGE, "/run_tools": _BATCH_TOO_LARGE}
+_ACTION_TOO_LARGE = "What an agent says may have at most {} bytes, its <ACTION> block included. POST /files takes files."
+
+_DETAILS = {"/files": _FILE_TOO_LARGE, "/run_tools": _BATCH_TOO_LARGE, "/agent/action": _ACTION_TOO_LARGE}
 
 
 class BodyLimit:

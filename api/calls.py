@@ -19,14 +19,27 @@ from toolagent.contracts.identifiers import CallId
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.idempotency import call_id_for_key
 
-__all__ = ["Selected", "Taken", "TakenCall", "answer", "selection", "selection_of"]
+__all__ = [
+    "CallHeaders",
+    "ChosenId",
+    "Selected",
+    "Taken",
+    "TakenCall",
+    "answer",
+    "end_of",
+    "insist_on_callback",
+    "selection",
+    "selection_of",
+    "taken_call",
+]
 
 _DERIVED = "With an idempotency key the call id follows from the key; leave out X-Call-Id."
+_SYNC = "A callback belongs to `mode: async`; a synchronous call is answered with its result."
 _TWO_KEYS = "The header and `idempotency_key` in the body differ; give one of them."
 
 
 @dataclass(frozen=True, slots=True)
-class _Chosen:
+class ChosenId:
     """What the headers say of the call's id."""
 
     key: str | None
@@ -38,11 +51,11 @@ async def _chosen(
         IdempotencyKey | None, Header(alias="Idempotency-Key", description="The same key again is the same call, and runs once.")
     ] = None,
     x_call_id: Annotated[CallId | None, Header(alias="X-Call-Id", description="The call's id, where there is no key.")] = None,
-) -> _Chosen:
-    return _Chosen(idempotency_key, x_call_id)
+) -> ChosenId:
+    return ChosenId(idempotency_key, x_call_id)
 
 
-_Headers = Annotated[_Chosen, Depends(_chosen)]
+CallHeaders = Annotated[ChosenId, Depends(_chosen)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +66,16 @@ class TakenCall:
     call_id: str | None = None
 
 
-async def _take(body: RunToolBody, doors: Behind, chosen: _Headers) -> TakenCall:
-    return _taken(ToolCall.model_validate(body.model_dump()), doors, chosen)
+async def _take(body: RunToolBody, doors: Behind, chosen: CallHeaders) -> TakenCall:
+    await insist_on_callback(body.callback_url, body.mode, doors)
+    return taken_call(ToolCall.model_validate(body.model_dump()), doors, chosen)
 
 
-async def _select(body: SelectToolBody, doors: Behind, chosen: _Headers) -> TakenCall:
-    return _taken(ToolCall.model_validate(body.model_dump()), doors, chosen)
+async def _select(body: SelectToolBody, doors: Behind, chosen: CallHeaders) -> TakenCall:
+    return taken_call(ToolCall.model_validate(body.model_dump()), doors, chosen)
 
 
-def _taken(call: ToolCall, doors: Doors, chosen: _Chosen) -> TakenCall:
+def taken_call(call: ToolCall, doors: Doors, chosen: ChosenId) -> TakenCall:
     """Raises Refusal when header and body, or the two headers, disagree on the id."""
     if chosen.key is not None and call.idempotency_key not in {None, chosen.key}:
         raise _bad_header("Idempotency-Key", _TWO_KEYS)
@@ -69,6 +83,16 @@ def _taken(call: ToolCall, doors: Doors, chosen: _Chosen) -> TakenCall:
     if key is not None and chosen.call_id not in {None, call_id_for_key(call.caller.caller_id, key)}:
         raise _bad_header("X-Call-Id", _DERIVED)
     return TakenCall(_bounded(call.model_copy(update={"idempotency_key": key}), doors.limits.max_params_bytes), chosen.call_id)
+
+
+async def insist_on_callback(url: str | None, mode: CallMode, doors: Doors) -> None:
+    """Raises Refusal for a callback that nobody waits for, or that would never be posted."""
+    if url is None:
+        return
+    refusal = _SYNC if mode is CallMode.SYNC else await doors.callback_refusal(url)
+    if refusal is not None:
+        field = ProblemField(field="callback_url", message=refusal)
+        raise Refusal(ProblemKind.INVALID_REQUEST, f"callback_url: {refusal}", errors=(field,))
 
 
 Taken = Annotated[TakenCall, Depends(_take)]
@@ -89,7 +113,7 @@ async def answer(client: Calls, taken: TakenCall) -> Response:
 
 async def selection(client: Calls, taken: TakenCall) -> Response:
     """The result, or why there is none (yet), in the form of seed 001 §7."""
-    result = await _end_of(client, taken)
+    result = await end_of(client, taken)
     return result_response(result, selection_of(result).model_dump_json())
 
 
@@ -97,7 +121,8 @@ def selection_of(result: ToolResult) -> Selection:
     return Selection(status=result.status, result=result.result, error=result.error)
 
 
-async def _end_of(client: Calls, taken: TakenCall) -> ToolResult:
+async def end_of(client: Calls, taken: TakenCall) -> ToolResult:
+    """The result, or in its form why there is none (yet)."""
     try:
         return await client.run(taken.call, taken.call_id)
     except (CallRefusedError, AnswerPendingError) as error:

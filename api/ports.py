@@ -2,13 +2,16 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Protocol
 
 from pydantic import JsonValue
 
 from engine.registry.registry import ToolRegistry
 from toolagent.client.handles import BatchHandle, CallHandle
+from toolagent.contracts.audit import AuditPage
 from toolagent.contracts.batches import BatchEnd, ToolBatch
+from toolagent.contracts.callbacks import CallbackView
 from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.hosts import Host
@@ -34,10 +37,19 @@ class Calls(Protocol):
     async def start(self, call: ToolCall, call_id: str | None = None) -> CallHandle: ...
     async def task(self, call_id: str, workflow_id: str | None = None) -> TaskView | None: ...
     async def cancel(self, call_id: str, workflow_id: str | None = None) -> bool: ...
+    async def callback(self, task_id: str) -> CallbackView | None: ...
     async def start_batch(self, batch: ToolBatch, batch_id: str | None = None) -> BatchHandle: ...
     def batch(self, batch_id: str) -> BatchHandle: ...
     async def batch_end(self, batch_id: str) -> BatchEnd: ...
     async def control(self, control: ToolControl) -> ToolRoute: ...
+
+
+class AuditTrail(Protocol):
+    async def read(self, tool_id: str | None = None, since: datetime | None = None, limit: int = 100) -> AuditPage: ...
+
+
+async def _anywhere(_url: str) -> str | None:
+    return None
 
 
 class CallRecords(Protocol):
@@ -90,7 +102,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Doors:
-    """Everything behind the front door. `placements` knows where a tool is started that runs nowhere yet."""
+    """Everything behind the front door.
+
+    `placements` knows where a tool is started that runs nowhere yet; `callback_refusal` why a URL is no place to post to, if it is none.
+    """
 
     client: Calls
     registry: ToolRegistry
@@ -103,6 +118,8 @@ class Doors:
     files: Files
     hosts: Hosts
     placements: HostChoice
+    audit: AuditTrail
+    callback_refusal: Callable[[str], Awaitable[str | None]] = _anywhere
     limits: Limits = field(default_factory=Limits)
     checks: Mapping[str, Check] = field(default_factory=dict[str, Check])
     api_key: str | None = None

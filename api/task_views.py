@@ -11,12 +11,14 @@ from api.ports import Doors
 from api.problems import ProblemKind
 from toolagent.client.failures import AnswerPendingError
 from toolagent.contracts.batches import BATCH_ID_PATTERN, BatchedCall
+from toolagent.contracts.callbacks import CallbackView
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 from toolagent.contracts.http import Task
 from toolagent.contracts.identifiers import CALL_ID_PATTERN
 from toolagent.contracts.records import CallRecord
 from toolagent.contracts.tasks import TaskView
 from toolagent.core.batches import lost
+from toolagent.core.callbacks import view_of_event
 from toolagent.core.results import failed, task_state_of
 
 __all__ = ["cancelled_task", "result_of_call", "task_with_events"]
@@ -24,8 +26,17 @@ __all__ = ["cancelled_task", "result_of_call", "task_with_events"]
 
 async def task_with_events(doors: Doors, task_id: str) -> Task:
     """Raises Refusal for a task that nobody knows, AnswerPendingError when Temporal is away and nothing is recorded."""
-    view = await _task(doors, task_id)
-    return Task(**dict(view), events=await doors.events.of_call(task_id))
+    view, events = await _task(doors, task_id), await doors.events.of_call(task_id)
+    callback = view_of_event(events) or await _delivery(doors, view)
+    return Task(**dict(view.model_copy(update={"callback": callback})), events=events)
+
+
+async def _delivery(doors: Doors, view: TaskView) -> CallbackView | None:
+    """Of a callback that was asked for, and whose end has not been written down."""
+    if view.callback is None:
+        return None
+    known = await doors.client.callback(view.task_id)
+    return known.model_copy(update={"origin": view.callback.origin}) if known else view.callback
 
 
 async def cancelled_task(doors: Doors, task_id: str) -> Response:
@@ -55,7 +66,8 @@ async def _task(doors: Doors, task_id: str) -> TaskView:
     try:
         view = await doors.client.task(task_id)
         if view is not None and view.ended_at is None:
-            return await _settled(doors, task_id) or view
+            settled = await _settled(doors, task_id)
+            return settled.model_copy(update={"callback": view.callback}) if settled else view
         return view or await _recorded(doors, task_id)
     except AnswerPendingError:
         record = await doors.calls.get(task_id)

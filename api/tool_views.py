@@ -18,6 +18,7 @@ from toolagent.contracts.http import FoundTool, ListedTool, Matches, Parameter, 
 from toolagent.contracts.manifest import JsonSchema
 from toolagent.contracts.routes import ControlAction, RunState, ToolControl, ToolRoute
 from toolagent.contracts.sources import BackendRuntime, DockerSource, LocalSource, RemoteSource
+from toolagent.core.namespaces import is_among
 
 __all__ = ["control", "matches_for", "states_of_tools", "table_of_tools", "tool_detail"]
 
@@ -31,8 +32,8 @@ _RUNTIME_NAMES = {
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
-async def table_of_tools(doors: Doors) -> ToolListing:
-    entries = await doors.registry.list_entries()
+async def table_of_tools(doors: Doors, namespace: str | None = None, tag: str | None = None) -> ToolListing:
+    entries = [entry for entry in await doors.registry.list_entries() if is_among(entry.manifest, namespace, tag)]
     routes = _best(await doors.routes.list_all())
     counts = Counter(entry.manifest.backend_runtime for entry in entries)
     return ToolListing(
@@ -62,7 +63,8 @@ async def tool_detail(doors: Doors, tool_id: str) -> ToolDetail:
 
 
 async def matches_for(doors: Doors, wanted: SearchToolsBody) -> Matches:
-    entries = await doors.registry.search(wanted.keyword or "", wanted.category)
+    found = await doors.registry.search(wanted.keyword or "", wanted.category)
+    entries = [entry for entry in found if is_among(entry.manifest, wanted.namespace, wanted.tag)]
     routes = _best(await doors.routes.list_all())
     return Matches(tools=tuple(_found(entry, _route_of(entry, routes)) for entry in entries), total=len(entries))
 

@@ -29,7 +29,7 @@ _TOOLS: Mapping[str, tuple[str, Mapping[str, JsonValue]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How the service starts a tool, read off the process that it has started."""
+    """How the service starts a tool, read off the process that it has started; without the sandbox around it."""
 
     command: tuple[str, ...]
     folder: str
@@ -37,10 +37,11 @@ class Recipe:
     port: int
 
     @classmethod
-    def of(cls, process: psutil.Process, port: int) -> "Recipe":
+    def of(cls, process: psutil.Process, home: Path) -> "Recipe":
         # Without the owner's mark: what carries it is the service's, to be ended by it.
         environment = {name: value for name, value in process.environ().items() if not name.startswith("TOOL_AGENT_OWNER")}
-        return cls(tuple(process.cmdline()), process.cwd(), environment, port)
+        command = process.cmdline()
+        return cls(tuple(command), process.cwd(), {**environment, "HOME": str(home)}, int(command[command.index("--port") + 1]))
 
     def on(self, port: int) -> tuple[list[str], dict[str, str]]:
         """Command and environment for another port."""
@@ -54,8 +55,7 @@ def measure_cold_starts(service: OurService, folder: Path, times: int) -> list[S
     for tool_id, (path, params) in _TOOLS.items():
         # The environment is built by the first start, which does not count.
         service.start_tool(tool_id)
-        process = service.tool_process(tool_id)
-        recipe = Recipe.of(process, int(service.tool_url(tool_id).rsplit(":", 1)[1]))
+        recipe = Recipe.of(service.tool_processes(tool_id)[-1], folder)
         ours: list[float] = []
         by_hand: list[float] = []
         for _ in range(times):

@@ -23,6 +23,7 @@ HTTP_FREE = "bench_free"
 SHIPPED = "text_summarizer_api"
 _ADDRESS = re.compile(r"^(API|Temporal UI|Temporal) +(\S+)", re.MULTILINE)
 _START_S = 600.0
+_MAIN = "main.py"
 _NO_CACHES = shutil.ignore_patterns("__pycache__", ".venv", ".pytest_cache")
 _SCHEMA: JsonValue = {"type": "object", "properties": {"message": {"type": "string"}}, "required": ["message"]}
 _TOOLS: dict[str, tuple[str, dict[str, JsonValue]]] = {
@@ -32,14 +33,19 @@ _TOOLS: dict[str, tuple[str, dict[str, JsonValue]]] = {
 }
 
 
-def make_catalog(folder: Path, more: int = 0) -> Path:
-    """The shipped catalog and the tools of the bench, and `more` entries that nobody calls. Returns the folder."""
+def make_catalog(folder: Path, more: int = 0, writes: Path | None = None) -> Path:
+    """The shipped catalog and the tools of the bench, and `more` entries that nobody calls. Returns the folder.
+
+    `writes` is a folder that the tools of the bench ask to write to; without it they have their own.
+    """
     shutil.copytree(ROOT / "data", folder, ignore=_NO_CACHES)
     shutil.copytree(ROOT / "bench/tool", folder / "bench_tool", ignore=_NO_CACHES)
     registry = json.loads((folder / "registry.json").read_text("utf-8"))
     sources = json.loads((folder / "sources.json").read_text("utf-8"))
     for tool_id, (path, manifest) in _TOOLS.items():
         entry: dict[str, JsonValue] = {"tool_id": tool_id, "name": tool_id, "backend_runtime": "local", "input_schema": _SCHEMA}
+        if writes is not None:
+            entry["securityContext"] = {"fileAccess": {"allowWrite": [str(writes)]}}
         registry["tools"].append(entry | manifest)
         sources["sources"][tool_id] = [{"type": "local", "host_dir": "bench_tool", "endpoint_path": path}]
     for number in range(more):
@@ -101,11 +107,12 @@ class OurService:
     def stop_tool(self, tool_id: str) -> None:
         self.http.post(f"/tools/{tool_id}/stop").raise_for_status()
 
-    def tool_process(self, tool_id: str) -> psutil.Process:
-        return psutil.Process(self._route(tool_id).pid)
-
-    def tool_url(self, tool_id: str) -> str:
-        return str(self._route(tool_id).endpoint)
+    def tool_processes(self, tool_id: str) -> list[psutil.Process]:
+        """Its sandbox, and what runs in it: what carries its connections, and the tool itself, which is the last."""
+        sandbox = psutil.Process(self._route(tool_id).pid)
+        inside = sandbox.children(recursive=True)
+        tool = next(process for process in inside if process.cmdline()[1:2] == [_MAIN])
+        return [sandbox, *(process for process in inside if process != tool), tool]
 
     def parts(self) -> dict[str, list[psutil.Process]]:
         """The processes by what they are: `python` (the service), `temporal`, `tools` and the rest."""

@@ -65,7 +65,7 @@ class Stage:
         stack.callback(self.service.stop)
         for tool in (ACTING, HTTP_FREE):
             self.service.start_tool(tool)
-        self._tool_url, self._tool = self.service.tool_url(HTTP_FREE) + "/say", [self.service.tool_process(HTTP_FREE)]
+        self._plain_tool()
         self._ceiling()
         self._ours()
         if "bare" in self._peers:
@@ -77,16 +77,22 @@ class Stage:
         if "dbos" in self._peers:
             self._dbos()
 
+    def _plain_tool(self) -> None:
+        """For the peers, which reach no socket in a sandbox: the same program on the same Python, as a process on a port."""
+        port, (*_, sandboxed) = free_port(), self.service.tool_processes(HTTP_FREE)
+        child = self._child("tool", [sandboxed.cmdline()[0], str(ROOT / "bench/tool/main.py"), "--port", str(port)], port)
+        self._tool_url, self._tool = f"http://127.0.0.1:{port}/say", child.tree()
+
     def _ceiling(self) -> None:
         self._add("plain", "the tool itself, plain HTTP", self._tool_url, {"tool": self._tool})
 
     def _ours(self) -> None:
         parts = self.service.parts()
         url, ours = f"{self.service.url}/run_tool", {"our Python": parts["python"], "Temporal": parts["temporal"]}
-        acting = [self.service.tool_process(ACTING)]
+        free, acting = self.service.tool_processes(HTTP_FREE), self.service.tool_processes(ACTING)
         for name, label, tool_id, more in (
             ("ours.fast", "ours: echo, the fast path", "echo", {}),
-            ("ours.free", "ours: HTTP tool without side effects", HTTP_FREE, {"tool": self._tool}),
+            ("ours.free", "ours: HTTP tool without side effects", HTTP_FREE, {"tool": free}),
             ("ours.acting", "ours: HTTP tool with side effects, sent once", ACTING, {"tool": acting}),
         ):
             body = json.dumps({"tool_id": tool_id, "params": {"message": "hello"}})

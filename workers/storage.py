@@ -27,6 +27,9 @@ async def opened_store(settings: Settings, state: StateDirectory) -> AsyncGenera
     try:
         store = Store(database, settings, state)
         async with sweeping(database, store.content, state.content, settings.file_retention_hours):
-            yield store
+            try:
+                yield store
+            finally:
+                store.audit.close()
     finally:
         await database.close()

@@ -13,24 +13,27 @@ from temporalio.worker import PollerBehaviorSimpleMaximum, Worker
 from activities.admit import Admit
 from activities.call_tool import CallTool
 from activities.control_tool import ControlTool as ControlToolActivity
+from activities.deliver_callback import DeliverCallback as DeliverCallbackActivity
 from activities.look_at_call import LookAtCall
 from activities.settle import Settle
 from api.ports import NotReadyError
 from toolagent.client import names
 from toolagent.client.temporal import ToolAgentClient
 from workflows.control_tool import ControlTool
+from workflows.deliver_callback import DeliverCallback
 from workflows.invoke_tool import InvokeTool
 from workflows.run_tools import RunTools
 
 __all__ = ["WORKFLOWS", "Activities", "WorkerPool", "running_workers"]
 
-WORKFLOWS = (InvokeTool, ControlTool, RunTools)
+WORKFLOWS = (InvokeTool, ControlTool, RunTools, DeliverCallback)
 
 _HEARTBEAT_THROTTLE = timedelta(seconds=1)
 """A cancellation reaches an activity with the answer to a heartbeat."""
 
 _CONTROL_SLOTS = 8
 _LOOK_SLOTS = 16
+_CALLBACK_SLOTS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,7 @@ class Activities:
     call: CallTool
     settle: Settle
     control: ControlToolActivity
+    callbacks: DeliverCallbackActivity
 
 
 class WorkerPool:
@@ -82,6 +86,13 @@ async def running_workers(
                 graceful_shutdown_timeout=timedelta(seconds=grace_s),
             ),
             _activity_worker(client, names.LOOKS_QUEUE, [look], _LOOK_SLOTS, grace_s),
+            _activity_worker(
+                client,
+                names.CALLBACKS_QUEUE,
+                [activities.callbacks.deliver_callback, activities.callbacks.note_callback],
+                _CALLBACK_SLOTS,
+                grace_s,
+            ),
             _activity_worker(client, names.control_queue(host), [activities.control.control_tool], _CONTROL_SLOTS, grace_s),
             *(_activity_worker(client, bucket, call, slots, grace_s) for bucket, slots in buckets.items()),
             *(_activity_worker(client, f"{host}/{bucket}", call, slots, grace_s) for bucket, slots in buckets.items()),

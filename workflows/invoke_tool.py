@@ -5,8 +5,10 @@ from temporalio import workflow
 
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult, ValidationIssue
+from toolagent.core.callbacks import callback_of_call
 from toolagent.core.idempotency import call_id_for_key, call_id_of_workflow
 from toolagent.core.results import failed
+from workflows.callbacks import announce
 from workflows.invoke import invoke
 
 __all__ = ["InvokeTool"]
@@ -34,7 +36,9 @@ class InvokeTool:
         if info.typed_search_attributes.get(names.TOOL_ID) is None:
             caller = [names.CALLER.value_set(asked.caller.caller_id)] if asked.caller.caller_id else []
             workflow.upsert_search_attributes([names.TOOL_ID.value_set(asked.tool_id), names.TASK_TYPE.value_set("call"), *caller])
-        return await invoke(asked, call_id)
+        result = await invoke(asked, call_id)
+        await announce(callback_of_call(asked, result, workflow.now(), info.run_id))
+        return result
 
 
 def _malformed(call_id: str, error: ValidationError) -> ToolResult:

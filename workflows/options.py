@@ -11,10 +11,25 @@ from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.routes import ToolControl
 from toolagent.contracts.steps import CallPlan
 
-__all__ = ["HOST_PATIENCE", "admit", "await_call", "call", "control", "look", "place", "settle"]
+__all__ = [
+    "CALLBACK_PATIENCE",
+    "HOST_PATIENCE",
+    "admit",
+    "await_call",
+    "call",
+    "control",
+    "deliver_callback",
+    "look",
+    "note_callback",
+    "place",
+    "settle",
+]
 
 HOST_PATIENCE = timedelta(seconds=30)
 """How long a host's queue may leave a call waiting before we ask whether the host is still there; doubled each time."""
+
+CALLBACK_PATIENCE = timedelta(hours=24)
+"""How long a receiver may be away."""
 
 _HEARTBEAT = timedelta(seconds=10)
 """A worker that was killed is noticed after this long."""
@@ -40,6 +55,11 @@ class BoundedLocalOptions(LocalOptions):
 class AwaitOptions(LocalOptions):
     task_queue: str
     priority: Priority
+
+
+class CallbackOptions(LocalOptions):
+    task_queue: str
+    schedule_to_close_timeout: timedelta | None
 
 
 class CallOptions(TypedDict):
@@ -115,6 +135,28 @@ def await_call(call: ToolCall) -> AwaitOptions:
         "retry_policy": RetryPolicy(initial_interval=timedelta(seconds=0.5), maximum_interval=timedelta(seconds=30)),
         "priority": Priority(priority_key=call.priority),
         "summary": f"wait for {call.tool_id}",
+    }
+
+
+def deliver_callback(task_id: str) -> CallbackOptions:
+    """At least once: an attempt that dies is made again. The post itself is bounded by the activity, well below this."""
+    return {
+        "task_queue": names.CALLBACKS_QUEUE,
+        "start_to_close_timeout": timedelta(seconds=30),
+        "schedule_to_close_timeout": CALLBACK_PATIENCE,
+        "retry_policy": RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(minutes=15)),
+        "summary": f"tell of {task_id}",
+    }
+
+
+def note_callback() -> CallbackOptions:
+    """Writes by a derived id; tried until the database is there."""
+    return {
+        "task_queue": names.CALLBACKS_QUEUE,
+        "start_to_close_timeout": timedelta(seconds=30),
+        "schedule_to_close_timeout": None,
+        "retry_policy": RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(minutes=1)),
+        "summary": "write down how it ended",
     }
 
 

@@ -12,9 +12,11 @@ from toolagent.client import child, names, stubs
 from toolagent.contracts.batches import BatchedCall, BatchedState, BatchEnd, CallLook, LookRequest, LookState, ToolBatch
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError
 from toolagent.core.batches import after, batch_id_of_workflow, batched, calls_of, is_over
+from toolagent.core.callbacks import callback_of_batch
 from toolagent.core.idempotency import fingerprint
 from toolagent.core.results import IDEMPOTENCY_CONFLICT
 from workflows import options
+from workflows.callbacks import announce
 
 __all__ = ["LANES", "RunTools"]
 
@@ -46,7 +48,9 @@ class RunTools:
         self._calls = list(batched(asked, batch_id))
         self._stops_on_error = asked.stop_on_error
         await self._ended(1 if asked.ordered else LANES)
-        return BatchEnd(batch_id=batch_id, calls=tuple(self._calls), cancelled=self._cancelled)
+        end = BatchEnd(batch_id=batch_id, calls=tuple(self._calls), cancelled=self._cancelled)
+        await announce(callback_of_batch(asked, end, workflow.now()))
+        return end
 
     @workflow.query(name=names.PROGRESS)
     def progress(self) -> tuple[BatchedCall, ...]:

@@ -1,18 +1,21 @@
 """What the front door serves; a new resource is a module here and a line below."""
 
-from api.routes import batches, calls, catalog, files, health, hosts, search, tasks, tools, versions
+from api.routes import agent, audit, batches, calls, catalog, files, health, hosts, schemas, search, tasks, tools, versions
 
 __all__ = ["ROUTERS"]
 
 ROUTERS = (
     calls.router,
     batches.router,
+    agent.router,
     search.router,
     tools.router,
     versions.router,
     catalog.router,
+    schemas.router,
     tasks.router,
     files.router,
     hosts.router,
+    audit.router,
     health.router,
 )

@@ -1,9 +1,12 @@
 """What tools there are, how they run, and starting and stopping them."""
 
-from fastapi import APIRouter
+from typing import Annotated
+
+from fastapi import APIRouter, Query
 
 from api.documentation import problem_responses
 from api.doors import Behind
+from api.problems import ProblemKind
 from api.tool_views import control, states_of_tools, table_of_tools, tool_detail
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.http import StoppedTool, ToolDestroyed, ToolDetail, ToolListing, ToolStarted, ToolStates
@@ -14,6 +17,7 @@ __all__ = ["router"]
 router = APIRouter(tags=["tools"])
 
 _UNAVAILABLE = problem_responses(ErrorType.UNAVAILABLE)
+_LISTED = problem_responses(ProblemKind.INVALID_REQUEST, ErrorType.UNAVAILABLE)
 _ONE_TOOL = problem_responses(ErrorType.TOOL_NOT_FOUND, ErrorType.UNAVAILABLE)
 _CONTROLLED = problem_responses(
     ErrorType.TOOL_NOT_FOUND,
@@ -25,10 +29,14 @@ _CONTROLLED = problem_responses(
 )
 
 
-@router.get("/tools", summary="All tools, by backend runtime and group", responses=_UNAVAILABLE)
-async def list_tools(doors: Behind) -> ToolListing:
+Namespace = Annotated[str | None, Query(max_length=128, description="Only tools whose ids begin with it and a colon.")]
+Tag = Annotated[str | None, Query(max_length=64, description="Only tools that have this tag.")]
+
+
+@router.get("/tools", summary="All tools, by backend runtime and group", responses=_LISTED)
+async def list_tools(doors: Behind, namespace: Namespace = None, tag: Tag = None) -> ToolListing:
     """With `catalog_faults`: what of the catalog files could not be used, and why."""
-    return await table_of_tools(doors)
+    return await table_of_tools(doors, namespace, tag)
 
 
 @router.get("/tools/status", summary="How every tool runs", responses=_UNAVAILABLE)

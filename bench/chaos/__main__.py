@@ -54,15 +54,14 @@ def main(arguments: Sequence[str]) -> int:
 
 
 async def _act(cast: Cast, asked: argparse.Namespace, console: Console) -> tuple[list[Fate], list[str]]:
-    effects = cast.folder / "effects"
-    callers = Callers(cast.urls, effects)
+    callers = Callers(cast.urls, cast.effects)
     kills = asyncio.create_task(_kill(cast, plan_kills(asked.seed, asked.kills), asked.duration, console))
     revivals = asyncio.create_task(_revive(cast))
     try:
         told = await callers.ask_all(plan_calls(asked.seed, asked.calls), asked.callers)
         await _stop(kills)
         cast.ready()
-        fates = await fates_of(told, callers, cast.urls, effects)
+        fates = await fates_of(told, callers, cast.urls, cast.effects)
         running = await running_workflows(cast.temporal_address, read_config(ROOT / "temporal-dev.yaml").namespace)
     finally:
         await _stop(kills)

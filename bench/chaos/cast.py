@@ -1,5 +1,6 @@
 """Who plays: a database, Temporal, an API, two hosts and one that is both, each in a process that can be killed and started again."""
 
+import json
 import os
 import sys
 from collections.abc import Mapping
@@ -29,7 +30,7 @@ class Cast:
     """All of it under `folder`. Everybody has been ready once when the block begins, and is gone when it ends."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder, self.effects = folder, folder / "effects" / "lines"
         self.kills = dict.fromkeys(Victim, 0)
         self.revivals = dict.fromkeys(Victim, 0)
         self._resting: set[Victim] = set()
@@ -95,11 +96,17 @@ class Cast:
         until(lambda: not self._processes(), _GONE_S)
         left = [f"process {told}" for told in self._processes()]
         left += [f"port {port}" for port in (*self._ports.values(), self.temporal_port) if not is_free(port)]
-        return left + [f"folder {path.relative_to(self.folder)}" for host in _HOSTS for path in self.folder.glob(f"{host}/calls/*")]
+        folders = [path for host in _HOSTS for pattern in ("calls/*/*", "calls/.*") for path in self.folder.glob(f"{host}/{pattern}")]
+        return left + [f"folder {path.relative_to(self.folder)}" for path in folders]
 
     def _begin(self, stack: ExitStack) -> None:
         stack.callback(self.stop)
-        self.data = make_catalog(self.folder / "data")
+        # Whoever tools run as writes here.
+        self.effects.parent.mkdir()
+        self.effects.parent.chmod(0o777)
+        self._policy = self.folder / "policy.json"
+        self._policy.write_text(json.dumps({"write": [str(self.effects.parent)]}), "utf-8")
+        self.data = make_catalog(self.folder / "data", writes=self.effects.parent)
         self.temporal_port = free_port()
         self._ports = {door: free_port() for door in Door}
         binaries = postgres_binaries()
@@ -141,6 +148,7 @@ class Cast:
             "CONTENT_STORE": "database",
             "STATE_DIR": str(self.folder / victim.value),
             "DATA_DIR": str(self.data),
+            "SANDBOX_POLICY": str(self._policy),
             "TEMPORAL_CONFIG": str(ROOT / "temporal-dev.yaml"),
             "FASTAPI_PORT": str(self._ports[Door.UP if victim is Victim.UP else Door.API]),
         }

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
+from engine.calls.dependencies import unmet_dependencies
 from engine.calls.endings import events_of
 from engine.calls.file_parameters import FileParameters, FileRefused
 from engine.calls.lookup import ToolLookup
@@ -88,6 +89,7 @@ class Admissions:
             _insist_on_size(call.params, self._limits.max_params_bytes)
             entry = await self._find(call)
             self._insist_on_callable(entry, call)
+            await self._insist_on_dependencies(entry)
             params = await self._check_params(entry, call)
         except Refused as refusal:
             result = failed(request.call_id, call.tool_id, refusal.error, now(), validation_errors=refusal.issues)
@@ -148,6 +150,10 @@ class Admissions:
             has = f"sources of type {', '.join(types)}, which nothing here can run" if types else "no source to run it from"
             message = f"Tool {manifest.tool_id!r} has {has}."
             raise Refused(ToolError(type=ErrorType.EXECUTOR_NOT_FOUND, message=message, details={"source_types": [*types]}))
+
+    async def _insist_on_dependencies(self, entry: ToolEntry) -> None:
+        if (error := await unmet_dependencies(entry.manifest, self._lookup)) is not None:
+            raise Refused(error)
 
     async def _check_params(self, entry: ToolEntry, call: ToolCall) -> dict[str, JsonValue]:
         schema = entry.manifest.input_schema

@@ -1,10 +1,16 @@
 """Parameters and outputs that name files: `format: file-path` takes a file id or a path under the files root, nothing else."""
 
 import asyncio
+import contextlib
+import errno
+import os
 import re
+import secrets
 import shutil
+import stat
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from pathlib import Path
-from typing import Self
+from typing import BinaryIO, Self
 
 from pydantic import JsonValue
 
@@ -17,6 +23,10 @@ from toolagent.core.failures import ContentMissingError, FileTooLargeError
 from toolagent.core.schemas import FILE_PATH, map_values, mentions_format, values_of_format
 
 __all__ = ["CallFolder", "FileParameters", "FileRefused"]
+
+_PIECE = 1 << 20
+_LINKS = (errno.ELOOP, errno.ENOTDIR)
+"""What opening answers to a link, or to a link where a folder should be."""
 
 
 class FileRefused(Exception):
@@ -32,23 +42,64 @@ class FileRefused(Exception):
 class CallFolder:
     """Where the files of one call are while it runs: `in` for the tool to read, `out` for it to write.
 
-    It is only made for tools whose schemas speak of files.
+    It is only made for tools whose schemas speak of files. A sandboxed tool sees the folders of its own calls and no others, and may
+    do what it likes with them meanwhile: nothing here follows a link below `root`, which no tool sees.
     """
 
     def __init__(self, root: Path, call_id: str, manifest: ToolManifest) -> None:
-        self._folder = root / call_id
+        self._root = root.resolve()
+        self._folder = self._root / manifest.tool_id / call_id
         self._needed = any(mentions_format(schema, FILE_PATH) for schema in (manifest.input_schema, manifest.output_schema))
+        self.staged = self._root / f".in-{secrets.token_hex(8)}"
         self.inputs = self._folder / "in"
         self.outputs = self._folder / "out"
 
     async def __aenter__(self) -> Self:
         if self._needed:
-            await asyncio.to_thread(self.outputs.mkdir, parents=True, exist_ok=True)
+            await asyncio.to_thread(self._make)
         return self
 
     async def __aexit__(self, *_: object) -> None:
         if self._needed:
-            await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+            for folder in (self.staged, self._folder):
+                await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+    async def hand_over(self, put: Callable[[Path], Awaitable[Path]]) -> Path:
+        """Where the tool finds what `put` puts into the folder it is given, which the tool does not see meanwhile. Raises OSError."""
+        own = secrets.token_hex(8)
+        staged = self.staged / own
+        await asyncio.to_thread(staged.mkdir, parents=True)
+        file = await put(staged)
+        await asyncio.to_thread(self._show, staged)
+        return self.inputs / own / file.relative_to(staged)
+
+    def open(self, value: str) -> BinaryIO | None:
+        """The plain file that the tool means; None when it is not in this folder. Raises OSError."""
+        file = Path(os.path.normpath(self.outputs / value))
+        if not any(file != folder and file.is_relative_to(folder) for folder in (self.outputs, self.inputs)):
+            return None
+        with _folder(self._root, *file.relative_to(self._root).parts[:-1]) as folder:
+            # Of a pipe nobody writes to we would wait for ever.
+            fd = os.open(file.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise OSError(errno.EINVAL, "It is no plain file")
+        return os.fdopen(fd, "rb")
+
+    def _make(self) -> None:
+        self._folder.parent.mkdir(parents=True, exist_ok=True)
+        tool, call = self._folder.relative_to(self._root).parts
+        for parents, name in (((tool,), call), ((tool, call), "in"), ((tool, call), "out")):
+            with _folder(self._root, *parents) as folder, contextlib.suppress(FileExistsError):
+                os.mkdir(name, 0o755, dir_fd=folder)
+        with _folder(self._root, tool, call, "out") as folder:
+            os.fchmod(folder, 0o777)  # for whoever the tool is; nobody else reaches it, as it is below a folder of ours alone
+
+    def _show(self, staged: Path) -> None:
+        for path in (staged, *staged.rglob("*")):
+            path.chmod(0o755 if path.is_dir() else 0o444)
+        with _folder(self._root, *self.inputs.relative_to(self._root).parts) as folder:
+            os.rename(staged, staged.name, dst_dir_fd=folder)
 
 
 class FileParameters:
@@ -94,10 +145,15 @@ class FileParameters:
 
     async def _locate(self, path: str, value: str, folder: CallFolder) -> Path:
         found = await self._find(path, value)
-        if isinstance(found, Path):
-            return found
+
+        async def put(place: Path) -> Path:
+            if isinstance(found, StoredFile):
+                return await self._files.materialise(found, place)
+            # A copy, as a sandboxed tool sees its own call's files only, and no tool should change what was there before.
+            return Path(await asyncio.to_thread(shutil.copyfile, found, place / found.name))
+
         try:
-            return await self._files.materialise(found, folder.inputs)
+            return await folder.hand_over(put)
         except ContentMissingError as error:
             message = f"The file {value!r} is known, but its bytes are gone from the store; upload it again with POST /files."
             raise FileRefused(ErrorType.VALIDATION_ERROR, path, message) from error
@@ -105,16 +161,20 @@ class FileParameters:
     async def _take(self, path: str, value: str, folder: CallFolder) -> str:
         if re.fullmatch(FILE_ID_PATTERN, value) and await self._files.use(value) is not None:
             return value
-        located = await asyncio.to_thread(_under, folder.outputs, value) or await asyncio.to_thread(_under, self._root, value)
-        if located is None:
-            message = "The tool named a file outside its output folder as its output."
-            raise FileRefused(ErrorType.SECURITY_ERROR, path, message)
         try:
-            return (await self._files.put_file(located)).file_id
+            file = await asyncio.to_thread(folder.open, value)
+            if file is None:
+                message = "The tool named a file outside its output folder as its output."
+                raise FileRefused(ErrorType.SECURITY_ERROR, path, message)
+            with file:
+                return (await self._files.put(_pieces(file), Path(value).name)).file_id
         except FileTooLargeError as error:
             raise FileRefused(ErrorType.OUTPUT_VALIDATION_ERROR, path, str(error)) from error
-        except OSError as error:
-            message = f"The tool's output file cannot be read: {error.strerror}."
+        except (OSError, ValueError) as error:  # a name with a NUL, too
+            if isinstance(error, OSError) and error.errno in _LINKS:
+                message = "The tool named a link as its output; links are not followed."
+                raise FileRefused(ErrorType.SECURITY_ERROR, path, message) from error
+            message = f"The tool's output file cannot be read: {error.strerror if isinstance(error, OSError) else error}."
             raise FileRefused(ErrorType.OUTPUT_VALIDATION_ERROR, path, message) from error
 
 
@@ -134,6 +194,25 @@ def _under(root: Path, value: str) -> Path | None:
     except (OSError, ValueError, RuntimeError):  # too long, a NUL, a loop of links
         return None
     return located if located.is_relative_to(root.resolve()) else None
+
+
+@contextlib.contextmanager
+def _folder(root: Path, *names: str) -> Generator[int]:
+    """A descriptor of the folder below `root`. Whoever made it may be at work still: no link on the way is followed. Raises OSError."""
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for name in names:
+            inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        yield folder
+    finally:
+        os.close(folder)
+
+
+async def _pieces(file: BinaryIO) -> AsyncIterator[bytes]:
+    while piece := await asyncio.to_thread(file.read, _PIECE):
+        yield piece
 
 
 def _is_file(path: Path) -> bool:

@@ -17,6 +17,7 @@ from engine.registry.formats import containers_json, groups_json, registry_json,
 from engine.registry.formats.document import Parsed, shown
 from engine.registry.reading import CatalogReading, read_catalog
 from engine.registry.secret_vault import SecretVault
+from engine.registry.tool_files_import import ToolFilesImport
 from engine.store.catalog_entries import CatalogEntry, CatalogEntryTable
 from engine.store.catalog_files import CatalogFile, CatalogFileTable
 from engine.store.containers import ContainerTable
@@ -28,7 +29,8 @@ from engine.store.version_rows import NewVersion
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolGroup, ToolManifest
 from toolagent.contracts.records import CatalogFault
-from toolagent.contracts.sources import LocalSource, ToolSource, backend_runtime_of
+from toolagent.contracts.sources import PackedSource, ToolSource, backend_runtime_of
+from toolagent.core.dependencies import Node
 
 __all__ = ["BUILTIN_ORIGIN", "FILES_ORIGIN", "CatalogImport"]
 
@@ -54,7 +56,14 @@ class CatalogImport:
     Only what the files of this catalog had and have is touched: another one's tools stay.
     """
 
-    def __init__(self, database: Database, archives: ProjectArchives, vault: SecretVault, catalog: str = "") -> None:
+    def __init__(
+        self,
+        database: Database,
+        archives: ProjectArchives,
+        vault: SecretVault,
+        catalog: str = "",
+        tool_files: ToolFilesImport | None = None,
+    ) -> None:
         self._tools = ToolTable(database)
         self._entries = CatalogEntryTable(database)
         self._groups = GroupTable(database)
@@ -64,6 +73,7 @@ class CatalogImport:
         self._archives = archives
         self._vault = vault
         self._catalog = catalog
+        self._tool_files = tool_files
         self._turn = asyncio.Lock()
 
     async def run(self, data_dir: Path, builtins: Iterable[ToolEntry], *, expected: bool = True) -> tuple[CatalogFault, ...]:
@@ -81,16 +91,20 @@ class CatalogImport:
         await self._entries.bring_in([_builtin(entry) for entry in builtin.values()], BUILTIN_ORIGIN)
         reading = await asyncio.to_thread(read_catalog, data_dir, self._vault, expected=expected)
         prepared = await self._prepare(reading, data_dir, builtin)
+        loaded = await self._tool_files.load(_taken(builtin, reading), _needing(reading)) if self._tool_files else None
         # Those that went go first: an id may come back under another file's entry.
         await self._forget_missing(reading)
+        if self._tool_files and loaded:
+            await self._tool_files.leave(loaded)
         await self._entries.bring_in(prepared.entries, FILES_ORIGIN)
         await self._entries.bring_in_versions(prepared.versions)
         await self._bring_in_lists(reading)
         for name, parsed in _by_file(reading).items():
             if parsed.readable:
                 await self._files.save(self._catalog, name, CatalogFile(parsed.envelope, tuple(parsed.mentioned)))
+        of_tool_files = await self._tool_files.enter(loaded) if self._tool_files and loaded else []
         known = {*builtin, *reading.tools.mentioned, *await self._tools.list_ids()}
-        faults = [*map(shown, (*reading.faults(), *prepared.faults, *_strangers(reading, known)))]
+        faults = [*map(shown, (*reading.faults(), *prepared.faults, *of_tool_files, *_strangers(reading, known)))]
         await self._faults.replace(faults, self._catalog)
         return tuple(faults)
 
@@ -129,16 +143,16 @@ class CatalogImport:
         return entry.model_copy(update={"sources": stored.sources}) if stored else entry
 
     async def _with_content(self, entry: ToolEntry, data_dir: Path, contents: Contents) -> tuple[ToolEntry, list[CatalogFault]]:
-        """Every local source with the archive of its project."""
-        if not any(isinstance(source, LocalSource) for source in entry.sources):
+        """Every source that has a project, with the archive of it."""
+        if not any(isinstance(source, PackedSource) for source in entry.sources):
             return entry, []
         manifest = entry.manifest
         faults: list[CatalogFault] = []
         sources: list[ToolSource] = []
         for source in entry.sources:
-            if isinstance(source, LocalSource):
+            if isinstance(source, PackedSource) and source.host_dir is not None:
                 known = contents.get((manifest.tool_id, manifest.version, source.host_dir))
-                content, reason = await self._content_of(source, manifest, data_dir, known)
+                content, reason = await self._content_of(source, source.host_dir, manifest, data_dir, known)
                 if reason:
                     faults.append(CatalogFault(file=sources_json.FILE_NAME, field=f"$.sources.{manifest.tool_id}", reason=reason))
                 sources.append(source.model_copy(update={"content": content}))
@@ -147,18 +161,18 @@ class CatalogImport:
         return entry.model_copy(update={"sources": tuple(sources)}), faults
 
     async def _content_of(
-        self, source: LocalSource, manifest: ToolManifest, data_dir: Path, known: str | None
+        self, source: PackedSource, host_dir: str, manifest: ToolManifest, data_dir: Path, known: str | None
     ) -> tuple[str | None, str | None]:
         """The archive, and what is wrong. One that the file names counts more than the folder, one that was kept more than none."""
         if source.content is not None:
             if await self._archives.has(source.content):
                 return source.content, None
             reason = f"The files of {manifest.tool_id}@{manifest.version} ({source.content}) are not in the content store; calls will fail."
-            return source.content, f"{reason} Leave out `content` to take those of the folder {source.host_dir!r}."
+            return source.content, f"{reason} Leave out `content` to take those of the folder {host_dir!r}."
         try:
-            packed = await self._archives.content_of(data_dir / source.host_dir, manifest.tool_id)
+            packed = await self._archives.content_of(data_dir / host_dir, manifest.tool_id)
         except NotPackedError as error:
-            return known, f"{source.host_dir}: {error}"
+            return known, f"{host_dir}: {error}"
         return packed or known, None
 
     async def _forget_missing(self, reading: CatalogReading) -> None:
@@ -218,12 +232,22 @@ def _by_file(reading: CatalogReading) -> dict[str, Parsed[Any]]:
     return {name: parsed for name, parsed in every.items() if name in reading.present}
 
 
+def _taken(builtin: Iterable[str], reading: CatalogReading) -> dict[str, str]:
+    """The ids that no file of a tool may have, with whose they are."""
+    return {**dict.fromkeys(reading.tools.mentioned, registry_json.FILE_NAME), **dict.fromkeys(builtin, "A built-in tool")}
+
+
+def _needing(reading: CatalogReading) -> list[Node]:
+    manifests = (*reading.tools.entries.values(), *(entry.manifest for entry in reading.versions.entries.values()))
+    return [Node(manifest.tool_id, manifest.version, manifest.dependencies) for manifest in manifests]
+
+
 def _builtin(entry: ToolEntry) -> CatalogEntry:
     return CatalogEntry(NewVersion(entry), _mark(entry.model_dump_json()))
 
 
 def _catalog_entry(entry: ToolEntry, raw: JsonValue, source_raws: JsonValue) -> CatalogEntry:
-    contents = [str(source.content) for source in entry.sources if isinstance(source, LocalSource)]
+    contents = [str(source.content) for source in entry.sources if isinstance(source, PackedSource)]
     texts = tuple(map(json.dumps, source_raws)) if isinstance(source_raws, list) else ()
     text = json.dumps(raw)
     return CatalogEntry(NewVersion(entry, text, texts), _mark(text, *texts, *contents))

@@ -1,7 +1,8 @@
 """What of the catalog goes with a host that never comes back."""
 
 from engine.registry.catalog import FILES_ORIGIN
-from engine.registry.formats import containers_json, groups_json, registry_json
+from engine.registry.formats import containers_json, groups_json, registry_json, tool_json
+from engine.registry.tool_files_import import TOOL_FILES_ORIGIN
 from engine.store.database import Database
 from engine.store.departures import Departures, EntryFiles
 
@@ -10,6 +11,11 @@ __all__ = ["departures_of"]
 
 def departures_of(database: Database) -> Departures:
     files = EntryFiles(
-        tools=registry_json.FILE_NAME, groups=groups_json.FILE_NAME, containers=containers_json.FILE_NAME, origin=FILES_ORIGIN
+        tools=registry_json.FILE_NAME,
+        groups=groups_json.FILE_NAME,
+        containers=containers_json.FILE_NAME,
+        origin=FILES_ORIGIN,
+        versions=tool_json.FILE_NAME,
+        versions_origin=TOOL_FILES_ORIGIN,
     )
     return Departures(database, files)

@@ -2,17 +2,20 @@
 
 import asyncio
 import json
+from collections.abc import Iterable
 
 from pydantic import JsonValue, TypeAdapter
 
 from engine.registry.catalog import BUILTIN_ORIGIN
-from engine.registry.formats import FORMATS
+from engine.registry.formats import FORMATS, tool_json
 from engine.registry.formats.state import CatalogState, Document, KeptVersion
+from engine.registry.tool_files_import import TOOL_FILES_ORIGIN
 from engine.store.catalog_entries import CatalogEntryTable, StoredVersion
 from engine.store.catalog_files import CatalogFileTable
 from engine.store.containers import ContainerTable
 from engine.store.database import Database
 from engine.store.groups import GroupTable
+from engine.store.tools import ToolTable
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import ToolSource
@@ -30,24 +33,32 @@ class CatalogExport:
         self._groups = GroupTable(database)
         self._containers = ContainerTable(database)
         self._files = CatalogFileTable(database)
+        self._tools = ToolTable(database)
 
     async def documents(self) -> dict[str, Document]:
         """By file name. Raises StoreUnavailableError."""
         stored = await self._entries.list_stored(BUILTIN_ORIGIN)
+        of_files = frozenset(await self._tools.list_ids(TOOL_FILES_ORIGIN))
         groups, containers = await self._groups.list_stored(), await self._containers.list_stored()
         files = {one.file_name: await self._files.merged(one.file_name) for one in FORMATS}
         state = CatalogState(
-            versions=await asyncio.to_thread(lambda: tuple(map(_kept, stored))),
+            versions=await asyncio.to_thread(lambda: tuple(_kept(one) for one in stored if one.tool_id not in of_files)),
             groups=tuple((group, _parsed(raw)) for group, raw in groups),
             containers=tuple((container, _parsed(raw)) for container, raw in containers),
             files={name: file for name, file in files.items() if file is not None},
         )
-        return await asyncio.to_thread(_dump, state)
+        single = [one for one in stored if one.tool_id in of_files]
+        return await asyncio.to_thread(lambda: {**_dump(state), **_single_files(single)})
 
 
 def _dump(state: CatalogState) -> dict[str, Document]:
     dumped = {one.file_name: one.dump(state) for one in FORMATS}
     return {name: document for name, document in dumped.items() if document is not None}
+
+
+def _single_files(stored: Iterable[StoredVersion]) -> dict[str, Document]:
+    """Each version in a file of its own, as it came."""
+    return {tool_json.file_name_of(kept.entry.manifest): tool_json.dump(kept) for kept in map(_kept, stored)}
 
 
 def _kept(stored: StoredVersion) -> KeptVersion:

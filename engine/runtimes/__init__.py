@@ -3,17 +3,24 @@
 from collections.abc import Callable, Mapping
 
 from engine.runtimes.builtin.runtime import BuiltinRuntime
+from engine.runtimes.docker.parts import DockerParts
+from engine.runtimes.docker.runtime import DockerRuntime
 from engine.runtimes.local import LocalRuntime
 from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.remote import RemoteRuntime
 from engine.runtimes.runtime import AnyRuntime
+from engine.runtimes.script import ScriptRuntime
 
 __all__ = ["RUNTIMES", "make_runtimes"]
 
 RUNTIMES: Mapping[str, Callable[[RuntimeParts], AnyRuntime]] = {
-    "local": lambda parts: LocalRuntime(parts.local, parts.launcher, parts.environments, parts.http, parts.projects),
+    "local": lambda parts: LocalRuntime(parts.local, parts.launcher, parts.sandboxing, parts.http, parts.projects),
     "remote": lambda parts: RemoteRuntime(parts.http, parts.secrets),
-    "builtin": lambda parts: BuiltinRuntime(parts.builtin_tools),
+    "docker": lambda parts: DockerRuntime(
+        parts.docker or DockerParts.by_default(parts.local.data, parts.local.state), parts.http, parts.projects
+    ),
+    "script": lambda parts: ScriptRuntime(parts.scripts, parts.projects),
+    "builtin": lambda parts: BuiltinRuntime(parts.builtin_tools, parts.scripts),
 }
 """By the tag of the source that a runtime executes."""
 

@@ -70,6 +70,12 @@ class HttpExchange:
         for client in clients:
             await client.aclose()
 
+    async def forget(self, endpoint: str) -> None:
+        """The tool at this unix socket has ended: close what is open to it. What was never asked is no error."""
+        client = self._clients.pop(_socket_of(endpoint), None) if endpoint.startswith(_UNIX) else None
+        if client is not None:
+            await client.aclose()
+
     async def call(self, target: Target, request: ToolRequest) -> JsonValue:
         """Send the request once and return what the tool answered; `timeout_s` covers the whole exchange.
 
@@ -140,7 +146,7 @@ class HttpExchange:
 
     def _client(self, endpoint: str) -> httpx.AsyncClient:
         """One client for TCP, one for each unix socket."""
-        socket = endpoint.removeprefix(_UNIX) if endpoint.startswith(_UNIX) else ""
+        socket = _socket_of(endpoint)
         if socket not in self._clients:
             limits = httpx.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=_KEEPALIVE_S)
             transport = httpx.AsyncHTTPTransport(verify=self._tls, trust_env=False, limits=limits, uds=socket or None)
@@ -148,6 +154,10 @@ class HttpExchange:
             cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
             self._clients[socket] = httpx.AsyncClient(transport=transport, trust_env=False, follow_redirects=False, cookies=cookies)
         return self._clients[socket]
+
+
+def _socket_of(endpoint: str) -> str:
+    return endpoint.removeprefix(_UNIX) if endpoint.startswith(_UNIX) else ""
 
 
 def _url(endpoint: str, path: str) -> str:

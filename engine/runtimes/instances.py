@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from engine.runtimes.failures import NotSent, RuntimeFailure, stopped
 from engine.runtimes.route_board import RouteBoard
-from engine.runtimes.runtime import AnyRuntime, Mortal, Progress, Running
+from engine.runtimes.runtime import AnyRuntime, Mortal, Progress, Retired, Running
 from engine.runtimes.shared_start import SharedStart
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
@@ -166,7 +166,7 @@ class Instances:
         how = await runtime.ended(instance.running)
         if self._up.get(instance.key) is instance:
             del self._up[instance.key]
-            await self._board.ended(*instance.key, RunState.ERROR, how)
+            await self._board.ended(*instance.key, RunState.STOPPED if isinstance(how, Retired) else RunState.ERROR, how)
 
     async def _lost(self, instance: Instance) -> None:
         """It has ended: wait until that is noted, as the next start writes to the same files."""

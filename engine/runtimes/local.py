@@ -1,76 +1,156 @@
-"""Runs a uv project of this machine as a server on a free port."""
+"""Runs a uv project of this machine as a server in a sandbox, reached through a unix socket."""
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
+import contextlib
+import time
+from collections.abc import Coroutine, Generator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from pydantic import JsonValue
 
-from engine.runtimes.environments import Environments
-from engine.runtimes.failures import StartFailed
+from engine.runtimes.audit import Audit, NoAudit
+from engine.runtimes.failures import CallFailed, RuntimeFailure, StartFailed
 from engine.runtimes.http_exchange import HttpExchange, Target
-from engine.runtimes.ports import LOOPBACK, free_port, is_free
+from engine.runtimes.local_failures import came_to, exited, unhealthy, unlocked
+from engine.runtimes.ports import free_port
 from engine.runtimes.processes import Launcher, Process, exit_text
 from engine.runtimes.projects import Projects
 from engine.runtimes.readiness import Exited, NotOurs, Ready, Unhealthy, await_ready
 from engine.runtimes.runtime import Progress, Running, ToolRequest
+from engine.runtimes.sandbox.box import Box, LevelUnavailable, Mount
+from engine.runtimes.sandbox.egress import Egress, Opening, Way
+from engine.runtimes.sandbox.refusals import Refusals
+from engine.runtimes.sandbox.sandbox import Grant, Sandbox, run_name
+from engine.runtimes.scripts.dependencies import Kind, dependencies_of
+from engine.runtimes.scripts.environments import Environment, ScriptEnvironments
+from engine.runtimes.scripts.failures import ScriptFailure
+from engine.runtimes.scripts.paths import Script
+from toolagent.contracts.audit import AuditEntry
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
-from toolagent.contracts.sources import LocalSource
+from toolagent.contracts.sandbox import Difference
+from toolagent.contracts.sources import LocalSource, ScriptLanguage
+from toolagent.core.masking import masked_command, masked_params
 
-__all__ = ["LocalRuntime", "LocalSettings"]
+__all__ = ["LocalRuntime", "LocalSettings", "Sandboxing"]
 
-_PORT_TRIES = 3
-_TOLD_LINES = 20
 _IDLE_ASK_S = 1.0
-_TAKEN = ("address already in use", "only one usage of each socket address")
 _OK = 200
+_PORT = 8000
+"""Of the sandbox's own loopback, where nobody else is."""
+
+_HOME = Path("/home/tool")
+_TMP = "/tmp"  # noqa: S108 - the sandbox's own
+_LOCKED = (Kind.REQUIREMENTS_LOCK, Kind.UV_LOCK, Kind.INLINE_LOCK)
 
 
 @dataclass(frozen=True, slots=True)
 class LocalSettings:
-    """`data` is the folder projects are under; `state` the state directory, `ports` gives ports to try. Times are in seconds."""
+    """`data` is the folder projects are under, `state` the state directory, `calls` where the files of calls are. Times are in seconds."""
 
     data: Path
     state: Path
-    ports: Callable[[], int] = free_port
+    calls: Path
+    host: str = ""
     start_timeout_s: float = 30.0
     stop_grace_s: float = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sandboxing:
+    """How tools are kept apart. `sandbox` is the reason where there is none; `variables` are those of the host that may be granted."""
+
+    sandbox: Sandbox | str
+    egress: Egress
+    environments: ScriptEnvironments
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
+    audit: Audit = field(default_factory=NoAudit)
+
+
+@dataclass(slots=True)
+class _Server:
+    """A tool that serves, and all that ends with it."""
+
+    tool: ToolManifest
+    process: Process
+    way: Way
+    grant: Grant
+    command: tuple[str, ...]
+    stack: contextlib.AsyncExitStack
+    refusals: Refusals
+    calls: int = 0
+
+
+class _CallNote:
+    """A call that has begun, for the audit."""
+
+    def __init__(self, server: _Server, request: ToolRequest, refused: dict[str, None]) -> None:
+        self._server, self._request, self._refused = server, request, refused
+        self._at, self._began = datetime.now(UTC), time.monotonic()
+
+    def entry(self, host: str, failure: RuntimeFailure | None = None, outcome: str = "success") -> AuditEntry:
+        tool, request = self._server.tool, self._request
+        schema = (request.manifest or tool).input_schema
+        if failure is not None:
+            outcome = "timeout" if failure.error_type is ErrorType.TIMEOUT else "error"
+        return AuditEntry(
+            at=self._at,
+            action="call",
+            tool_id=tool.tool_id,
+            version=tool.version,
+            call_id=request.call_id,
+            host=host,
+            caller=request.caller,
+            params=masked_params(schema, request.params),
+            command=masked_command(self._server.command),
+            sandbox=self._server.grant.account,
+            refusals=tuple(self._refused),
+            duration_s=time.monotonic() - self._began,
+            outcome=outcome,
+            error_type=failure.error_type if failure else None,
+            message=failure.message if failure else "",
+        )
 
 
 class LocalRuntime:
     """The runtime of LocalSource. Holds the processes it has started; they end with this process."""
 
     def __init__(
-        self, settings: LocalSettings, launcher: Launcher, environments: Environments, http: HttpExchange, projects: Projects | None = None
+        self, settings: LocalSettings, launcher: Launcher, sandboxing: Sandboxing, http: HttpExchange, projects: Projects | None = None
     ) -> None:
-        self._settings, self._launcher, self._environments, self._http = settings, launcher, environments, http
+        self._settings, self._launcher, self._sandboxing, self._http = settings, launcher, sandboxing, http
         self._projects = projects
-        self._processes: dict[int, Process] = {}
+        self._servers: dict[int, _Server] = {}
 
     async def start(self, tool: ToolManifest, source: LocalSource, progress: Progress) -> Running:
+        sandbox = self._sandbox(tool.tool_id)
         project = await self._project(tool.tool_id, source, progress)
-        python = await self._environments.python_of(project, tool.tool_id, progress)
+        environment = await self._environment(project, tool.tool_id, progress)
         progress(f"starting {tool.tool_id}")
-        tries = 1 if source.internal_port else _PORT_TRIES
-        taken: list[JsonValue] = []
-        while len(taken) < tries:
-            port = source.internal_port or self._settings.ports()
-            if running := await self._start_on(port, project, python, tool, source):
-                return running
-            taken.append(port)
-            progress(f"port {port} is taken by another program")
-        raise StartFailed(
-            ErrorType.UNAVAILABLE,
-            f"The tool {tool.tool_id!r} did not start: its port is taken by another program.",
-            {"ports": taken},
-        )
+        server = await self._launched(self._launch(sandbox, project, environment, tool, source))
+        ready = False
+        try:
+            outcome = await await_ready(server.process, server.way.endpoint, source.health_path, self._http, self._settings.start_timeout_s)
+            ready = isinstance(outcome, Ready)
+        finally:
+            if not ready:
+                # Whoever is cancelled a second time must not stop the ending.
+                await asyncio.shield(self._end(server))
+        match outcome:
+            case Ready():
+                self._servers[server.process.pid] = server
+                self._note_start(server)
+                return Running(server.way.endpoint, datetime.now(UTC), server.process.pid, source.internal_port or _PORT)
+            case Exited() | NotOurs():  # nobody else answers at a socket of ours
+                raise await exited(server.process, tool.tool_id)
+            case Unhealthy():
+                raise unhealthy(server.process, tool.tool_id, source.health_path, outcome)
 
     async def is_alive(self, running: Running) -> bool:
-        process = self._process(running)
-        return process is not None and not process.has_ended
+        server = self._server(running)
+        return server is not None and not server.process.has_ended
 
     async def is_idle(self, running: Running, source: LocalSource) -> bool:
         # A tool that does not say how much it works on may go on with what was cancelled: only a plain 0 counts.
@@ -78,25 +158,86 @@ class LocalRuntime:
         return health is not None and health.status == _OK and health.active == 0
 
     async def call(self, running: Running, source: LocalSource, request: ToolRequest) -> JsonValue:
-        headers = {"X-Output-Dir": str(request.output_dir)}
-        return await self._http.call(Target(running.endpoint, source.http_method, source.endpoint_path, headers), request)
+        is_there = await asyncio.to_thread(request.output_dir.is_dir)
+        headers = {"X-Output-Dir": str(request.output_dir) if is_there else _TMP}
+        target = Target(running.endpoint, source.http_method, source.endpoint_path, headers)
+        server = self._server(running)
+        if server is None:
+            return await self._http.call(target, request)
+        with server.refusals.heard() as refused, _counted(server):
+            note = _CallNote(server, request, refused)
+            try:
+                output = await self._http.call(target, request)
+            except RuntimeFailure as failure:
+                self._sandboxing.audit.note(note.entry(self._settings.host, failure))
+                if isinstance(failure, CallFailed) and failure.outcome == "unknown":
+                    await self._end_if_deaf(server, source, failure)
+                raise
+            except asyncio.CancelledError:
+                self._sandboxing.audit.note(note.entry(self._settings.host, None, "cancelled"))
+                raise
+            self._sandboxing.audit.note(note.entry(self._settings.host))
+            return output
 
     async def stop(self, running: Running) -> None:
-        process = self._process(running)
-        if process is not None:
-            await process.stop(self._settings.stop_grace_s)
-            self._processes.pop(process.pid, None)
+        server = self._server(running)
+        if server is not None:
+            await server.process.stop(self._settings.stop_grace_s)
+            await self._forget(server)
 
     async def ended(self, running: Running) -> str:
-        process = self._process(running)
-        if process is None:
+        server = self._server(running)
+        if server is None:
             return "ended"
-        code = await process.wait()
-        self._processes.pop(process.pid, None)
-        return exit_text(code)
+        code = await server.process.wait()
+        await self._forget(server)
+        return f"{exit_text(code)}{came_to(server.process)}"
 
-    def _process(self, running: Running) -> Process | None:
-        return self._processes.get(running.pid) if running.pid is not None else None
+    def _server(self, running: Running) -> _Server | None:
+        return self._servers.get(running.pid) if running.pid is not None else None
+
+    async def _forget(self, server: _Server) -> None:
+        self._servers.pop(server.process.pid, None)
+        await server.stack.aclose()
+        await self._http.forget(server.way.endpoint)
+
+    async def _end_if_deaf(self, server: _Server, source: LocalSource, failure: CallFailed) -> None:
+        """What lives and takes no connections would fail all that comes. It is the forwarder that takes them, so a call cannot tell."""
+        if failure.error_type is not ErrorType.EXECUTION_ERROR or server.calls > 1:
+            return
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(server.process.exited(), _IDLE_ASK_S)
+        if not server.process.has_ended and await self._http.health(server.way.endpoint, source.health_path, _IDLE_ASK_S) is None:
+            await asyncio.shield(self._end(server))
+
+    async def _end(self, server: _Server) -> None:
+        await server.process.kill()
+        await self._forget(server)
+
+    async def _launched(self, launch: Coroutine[None, None, _Server]) -> _Server:
+        """Cancelling waits until it is launched, and ends it: half a launch cannot be cleaned up after."""
+        launching = asyncio.create_task(launch)
+        try:
+            return await asyncio.shield(launching)
+        except asyncio.CancelledError:
+            with contextlib.suppress(StartFailed):
+                await self._end(await launching)
+            raise
+
+    def _sandbox(self, tool_id: str) -> Sandbox:
+        if isinstance(self._sandboxing.sandbox, str):
+            raise StartFailed(ErrorType.UNAVAILABLE, f"The tool {tool_id!r} is not run: {self._sandboxing.sandbox}", {"missing": "sandbox"})
+        return self._sandboxing.sandbox
+
+    async def _environment(self, project: Path, tool_id: str, progress: Progress) -> Environment:
+        """Raises StartFailed (`dependency_error`) when there is no lock or it cannot be installed."""
+        try:
+            dependencies = await asyncio.to_thread(dependencies_of, Script(project / "main.py", "main.py"), ScriptLanguage.PYTHON)
+            if dependencies.kind not in _LOCKED:
+                raise unlocked(tool_id)
+            return await self._sandboxing.environments.ensure(dependencies, tool_id, progress)
+        except ScriptFailure as failure:
+            raise failure.as_start_failure from failure
 
     async def _project(self, tool_id: str, source: LocalSource, progress: Progress) -> Path:
         """The project's folder: from the content store when its files are there. Raises StartFailed."""
@@ -108,7 +249,7 @@ class LocalRuntime:
             message = f"The files of {tool_id!r} are {source.content!r} of a content store, and this host has none."
             raise StartFailed(ErrorType.DEPENDENCY_ERROR, message, {"content": source.content})
         await asyncio.to_thread(_insist_on_main, project, tool_id, source)
-        return project
+        return project.resolve()
 
     def _data_folder(self, tool_id: str, source: LocalSource) -> Path:
         """Raises StartFailed when it is not where projects may be."""
@@ -125,39 +266,88 @@ class LocalRuntime:
             )
         return project
 
-    async def _start_on(self, port: int, project: Path, python: Path, tool: ToolManifest, source: LocalSource) -> Running | None:
-        """None when another program has the port."""
-        if not is_free(port):
-            return None
-        process = await self._launch(port, project, python, tool)
-        ready = False
-        try:
-            outcome = await await_ready(process, port, source.health_path, self._http, self._settings.start_timeout_s)
-            ready = isinstance(outcome, Ready)
-        finally:
-            if not ready:
-                await process.kill()
-        match outcome:
-            case Ready():
-                self._processes[process.pid] = process
-                return Running(f"http://{LOOPBACK}:{port}", datetime.now(UTC), process.pid, port)
-            case NotOurs():
-                return None
-            case Exited():
-                if any(sign in process.stderr.tail().lower() for sign in _TAKEN):
-                    return None
-                raise await _exited(process, tool.tool_id)
-            case Unhealthy():
-                raise _unhealthy(process, tool.tool_id, source.health_path, outcome)
+    async def _launch(self, sandbox: Sandbox, project: Path, environment: Environment, tool: ToolManifest, source: LocalSource) -> _Server:
+        port = source.internal_port or (_PORT if sandbox.level.has_own_network else free_port())
+        command = (str(environment.folder.python), "main.py", "--port", str(port))
+        grant, name = sandbox.grant(tool.security_context), run_name(tool.tool_id)
+        logs = self._settings.state.resolve() / "tools" / tool.tool_id
+        refusals = Refusals()
+        opening = Opening(grant.enforced.hosts, port=port, tell=refusals.tell, is_apart=sandbox.level.has_own_network)
+        async with contextlib.AsyncExitStack() as stack:
+            try:
+                way = await stack.enter_async_context(self._sandboxing.egress.open(name, opening))
+                box, unmet = await asyncio.to_thread(self._box, name, project, environment, tool, grant, port)
+                boxed = _through(box, way)
+                prepared = await sandbox.level.prepare(way.argv(command), boxed)
+                process = await self._launcher.launch_boxed(prepared, command, logs=logs)
+            except (OSError, LevelUnavailable) as error:
+                raise StartFailed(ErrorType.UNAVAILABLE, f"The tool {tool.tool_id!r} cannot be launched: {error}") from error
+            account = grant.account.model_copy(update={"differences": (*grant.account.differences, *unmet)})
+            return _Server(tool, process, way, Grant(grant.enforced, account), command, stack.pop_all(), refusals)
+        raise AssertionError("The block returns or raises.")
 
-    async def _launch(self, port: int, project: Path, python: Path, tool: ToolManifest) -> Process:
-        home = self._settings.state.resolve() / "tools" / tool.tool_id
-        environment = {"HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1", "PORT": str(port), "TOOL_AGENT_TOOL_ID": tool.tool_id}
-        argv = [str(python), "main.py", "--port", str(port)]
-        try:
-            return await self._launcher.launch(argv, folder=project, logs=home, environment=environment)
-        except OSError as error:
-            raise StartFailed(ErrorType.UNAVAILABLE, f"The tool {tool.tool_id!r} cannot be launched: {error}") from error
+    def _box(
+        self, name: str, project: Path, environment: Environment, tool: ToolManifest, grant: Grant, port: int
+    ) -> tuple[Box, tuple[Difference, ...]]:
+        """Raises OSError."""
+        home, calls = self._settings.state.resolve() / "tools" / tool.tool_id / "home", self._settings.calls.resolve() / tool.tool_id
+        for folder in (home, calls):
+            folder.mkdir(parents=True, exist_ok=True)
+        root = environment.folder.root.resolve()
+        mounts = [Mount(project, project), Mount(root, root), Mount(home, _HOME, writable=True), Mount(calls, calls, writable=True)]
+        asked, unmet = _asked_for(grant)
+        host = self._sandboxing.variables
+        variables = {variable: host[variable] for variable in grant.enforced.environment if variable in host}
+        variables |= {
+            "PATH": "/usr/bin:/bin",
+            "LANG": "C.UTF-8",
+            "HOME": str(_HOME),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PORT": str(port),
+            "TOOL_AGENT_TOOL_ID": tool.tool_id,
+        }
+        return Box(name, project, grant.enforced.limits, (*mounts, *asked), variables), unmet
+
+    def _note_start(self, server: _Server) -> None:
+        self._sandboxing.audit.note(
+            AuditEntry(
+                at=datetime.now(UTC),
+                action="start",
+                tool_id=server.tool.tool_id,
+                version=server.tool.version,
+                host=self._settings.host,
+                command=masked_command(server.command),
+                sandbox=server.grant.account,
+            )
+        )
+
+
+@contextlib.contextmanager
+def _counted(server: _Server) -> Generator[None]:
+    server.calls += 1
+    try:
+        yield
+    finally:
+        server.calls -= 1
+
+
+def _through(box: Box, way: Way) -> Box:
+    return replace(box, mounts=(*box.mounts, *way.mounts), environment={**box.environment, **way.environment}, ports=way.ports)
+
+
+def _asked_for(grant: Grant) -> tuple[list[Mount], tuple[Difference, ...]]:
+    """Folders of the host that the policy grants; what is below the project is there anyhow, and cannot be written."""
+    mounts: list[Mount] = []
+    unmet: list[Difference] = []
+    for item, patterns, writable in (("read", grant.enforced.read, False), ("write", grant.enforced.write, True)):
+        for pattern in patterns:
+            path = Path(pattern.removesuffix("**").removesuffix("*"))
+            if path.is_absolute() and path.exists():
+                mounts.append(Mount(path, path, writable))
+            elif path.is_absolute() or writable:
+                reason = "There is no such folder." if path.is_absolute() else "A local tool's project is read-only; it may write to $HOME."
+                unmet.append(Difference(item=item, requested=pattern, reason=reason))
+    return mounts, tuple(unmet)
 
 
 def _insist_on_main(project: Path, tool_id: str, source: LocalSource) -> None:
@@ -167,25 +357,3 @@ def _insist_on_main(project: Path, tool_id: str, source: LocalSource) -> None:
             f"The tool {tool_id!r} has no {main.name} in {source.host_dir!r}.",
             {"host_dir": source.host_dir, "missing": main.name if project.is_dir() else source.host_dir},
         )
-
-
-async def _exited(process: Process, tool_id: str) -> StartFailed:
-    code = await process.wait()
-    return StartFailed(
-        ErrorType.UNAVAILABLE,
-        f"The tool {tool_id!r} {exit_text(code)} while it was starting.",
-        {"exit_code": code, "stderr": "\n".join(process.stderr.last_lines(_TOLD_LINES))},
-    )
-
-
-def _unhealthy(process: Process, tool_id: str, path: str, outcome: Unhealthy) -> StartFailed:
-    return StartFailed(
-        ErrorType.UNAVAILABLE,
-        f"The tool {tool_id!r} did not become healthy: {path} did not answer 200 within {outcome.waited_s:g} s ({outcome.last}).",
-        {
-            "health_path": path,
-            "waited_s": outcome.waited_s,
-            "last_answer": outcome.last,
-            "stderr": "\n".join(process.stderr.last_lines(_TOLD_LINES)),
-        },
-    )

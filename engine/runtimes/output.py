@@ -1,31 +1,21 @@
-"""What a process writes: kept in a file that cannot grow without bound, and its end in memory."""
+"""What a process writes: kept in a file that cannot grow without bound, or in memory, from its beginning, up to a limit."""
 
 import asyncio
 import contextlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["TAIL_BYTES", "Output"]
+__all__ = ["TAIL_BYTES", "Capture", "Output", "Stream"]
 
 TAIL_BYTES = 64 * 1024
 _CHUNK = 64 * 1024
 
 
-class Output:
-    """Drains one stream of a child into `path`. When the file reaches `max_bytes` it becomes `<path>.1` and a new one is begun.
+class Stream:
+    """One stream of a child, read by the event loop as it comes; a loop that does not turn makes the child wait."""
 
-    So a stream takes at most twice `max_bytes` of disk, however long and loud the process is. It is read by the event loop as it
-    comes; a loop that does not turn makes the child wait, never the file grow.
-    """
-
-    def __init__(self, path: Path, max_bytes: int) -> None:
-        self._path, self._max_bytes = path, max_bytes
-        self._earlier = path.with_name(path.name + ".1")
-        # The files of an earlier run are left to whoever still writes to them (another version of the tool).
-        self._earlier.unlink(missing_ok=True)
-        path.unlink(missing_ok=True)
-        self._file = path.open("wb", buffering=0)
-        self._size = 0
+    def __init__(self) -> None:
         self._total = 0
         self._tail = bytearray()
         self._ended = asyncio.Event()
@@ -67,11 +57,40 @@ class Output:
         self._total += len(chunk)
         self._tail += chunk
         del self._tail[:-TAIL_BYTES]
-        # A full disk must not end the tool: the tail in memory goes on.
-        with contextlib.suppress(OSError):
-            self._keep(chunk)
+        self._keep(chunk)
 
     def _keep(self, chunk: bytes) -> None:
+        raise NotImplementedError
+
+    def _close(self) -> None:
+        if not self._ended.is_set():
+            self._ended.set()
+            self._loop.remove_reader(self._read_end)
+            os.close(self._read_end)
+
+
+class Output(Stream):
+    """Drains one stream of a child into `path`. When the file reaches `max_bytes` it becomes `<path>.1` and a new one is begun.
+
+    So a stream takes at most twice `max_bytes` of disk, however long and loud the process is.
+    """
+
+    def __init__(self, path: Path, max_bytes: int) -> None:
+        self._path, self._max_bytes = path, max_bytes
+        self._earlier = path.with_name(path.name + ".1")
+        # The files of an earlier run are left to whoever still writes to them (another version of the tool).
+        self._earlier.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
+        self._file = path.open("wb", buffering=0)
+        self._size = 0
+        super().__init__()
+
+    def _keep(self, chunk: bytes) -> None:
+        # A full disk must not end the tool: the tail in memory goes on.
+        with contextlib.suppress(OSError):
+            self._write(chunk)
+
+    def _write(self, chunk: bytes) -> None:
         if self._size + len(chunk) > self._max_bytes:
             self._file.close()
             self._path.replace(self._earlier)
@@ -81,8 +100,30 @@ class Output:
         self._size += len(chunk)
 
     def _close(self) -> None:
-        if not self._ended.is_set():
-            self._ended.set()
-            self._loop.remove_reader(self._read_end)
-            os.close(self._read_end)
-            self._file.close()
+        super()._close()
+        self._file.close()
+
+
+class Capture(Stream):
+    """Keeps the first `max_bytes` of a stream in memory. `overflowed` is set when there was more, which is dropped.
+
+    `told` is given what is kept as it comes.
+    """
+
+    def __init__(self, max_bytes: int, told: Callable[[bytes], None] | None = None) -> None:
+        self._max_bytes, self._told = max_bytes, told
+        self._kept = bytearray()
+        self.overflowed = asyncio.Event()
+        super().__init__()
+
+    @property
+    def kept(self) -> bytes:
+        return bytes(self._kept)
+
+    def _keep(self, chunk: bytes) -> None:
+        fits = chunk[: self._max_bytes - len(self._kept)]
+        self._kept += fits
+        if fits and self._told is not None:
+            self._told(fits)
+        if len(fits) < len(chunk):
+            self.overflowed.set()

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from engine.runtimes.builtin.tool import BuiltinTool
-from engine.runtimes.environments import Environments
+from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.http_exchange import HttpExchange
-from engine.runtimes.local import LocalSettings
+from engine.runtimes.local import LocalSettings, Sandboxing
 from engine.runtimes.processes import Launcher
 from engine.runtimes.projects import Projects
 from engine.runtimes.remote import Secrets
+from engine.runtimes.scripts.service import ScriptService
 
 __all__ = ["RuntimeParts"]
 
@@ -20,9 +21,13 @@ class RuntimeParts:
 
     local: LocalSettings
     launcher: Launcher
-    environments: Environments
+    sandboxing: Sandboxing
     http: HttpExchange
     secrets: Secrets
     builtin_tools: Mapping[str, BuiltinTool]
     projects: Projects | None = None
     """Where projects come from that are not in the data folder."""
+    scripts: ScriptService | None = None
+    """What executes scripts; without it there is nothing that does."""
+    docker: DockerParts | None = None
+    """The engine for containers and what they are like; without it the local one, used as no setting says otherwise."""

@@ -2,15 +2,18 @@
 
 import asyncio
 import contextlib
+import fcntl
 import os
 import shlex
 import signal
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from engine.runtimes.guardian import Guardian
-from engine.runtimes.output import Output
+from engine.runtimes.output import Output, Stream
 from engine.runtimes.ownership import Owner
+from engine.runtimes.sandbox.box import Ending, Prepared
 from engine.runtimes.sweep import end_run
 
 __all__ = ["RUN_MARK", "Launcher", "Process", "exit_text"]
@@ -33,14 +36,24 @@ def exit_text(code: int) -> str:
 
 
 class Process:
-    """One launched child and the group it leads. Its account `last_run.log` is written when it ends, by itself or stopped."""
+    """One launched child and the group it leads. Its account `last_run.log` is written when it ends, by itself or stopped.
+
+    `ending` is what the sandbox it ran in says once it has ended.
+    """
 
     def __init__(
-        self, child: asyncio.subprocess.Process, argv: Sequence[str], logs: Path, streams: tuple[Output, Output], run: str
+        self,
+        child: asyncio.subprocess.Process,
+        argv: Sequence[str],
+        logs: Path,
+        streams: tuple[Stream, Stream],
+        run: str,
+        prepared: Prepared | None = None,
     ) -> None:
         self.pid = child.pid
-        self._child, self._argv, self._logs, self._run = child, argv, logs, run
+        self._child, self._argv, self._logs, self._run, self._prepared = child, argv, logs, run, prepared
         self.stdout, self.stderr = streams
+        self.ending = Ending()
         self._reaper: asyncio.Task[int] | None = None
 
     def guard(self, guardian: Guardian) -> None:
@@ -66,7 +79,10 @@ class Process:
     async def stop(self, grace_s: float) -> int:
         """SIGTERM to the group, `grace_s` seconds, SIGKILL. Stopping what has ended is no error."""
         if not self.has_ended:
-            _signal_group(self.pid, signal.SIGTERM)
+            if self._prepared is None:
+                _signal_group(self.pid, signal.SIGTERM)
+            else:
+                self._prepared.terminate()
             with contextlib.suppress(TimeoutError):
                 return await asyncio.wait_for(self.wait(), grace_s)
             _signal_group(self.pid, signal.SIGKILL)
@@ -80,9 +96,14 @@ class Process:
 
     async def _reap(self, guardian: Guardian) -> int:
         code = await self._child.wait()
-        # Also what has left the group (a daemon in a session of its own): it still carries the mark of this run.
-        await asyncio.to_thread(end_run, self.pid, RUN_MARK, self._run)
+        # Also what has left the group (a daemon in a session of its own): it still carries the mark of this run. A sandbox that ended by
+        # itself has taken all that was in it along; looking through all processes would take longer than many a script.
+        if self._prepared is None or code < 0:
+            await asyncio.to_thread(end_run, self.pid, RUN_MARK, self._run)
         guardian.release(self.pid)
+        if self._prepared is not None:
+            with contextlib.suppress(OSError):  # what cannot be removed now is found by the sweep of the next start
+                self.ending = await self._prepared.end()
         await asyncio.gather(self.stdout.finish(_DRAIN_S), self.stderr.finish(_DRAIN_S))
         self._write_account(code)
         return code
@@ -124,16 +145,50 @@ class Launcher:
         max_log_bytes: int = _MAX_LOG_BYTES,
     ) -> Process:
         """Start `argv` in `folder`, its output going to `stdout.log` and `stderr.log` in `logs`. Raises OSError."""
+        run = _Plan(self._ending_with_us(argv), argv, folder, {**self._environment, **environment})
+        return await self._start(run, logs, max_log_bytes)
+
+    async def launch_boxed(
+        self,
+        prepared: Prepared,
+        argv: Sequence[str],
+        *,
+        logs: Path,
+        max_log_bytes: int = _MAX_LOG_BYTES,
+        stdin: bytes | None = None,
+        streams: tuple[Stream, Stream] | None = None,
+    ) -> Process:
+        """Start what a level of the sandbox made of `argv`. However it ends, the run's remains are removed. Raises OSError.
+
+        `stdin` is what the payload can read there; its stdout and stderr go to `streams`, or to files in `logs`.
+        """
+        plan = _Plan(self._ending_with_us(prepared.argv), argv, Path("/"), prepared.environment, prepared, stdin)
+        try:
+            process = await self._start(plan, logs, max_log_bytes, streams)
+        except (OSError, asyncio.CancelledError):
+            await prepared.end()
+            raise
+        try:
+            await prepared.begin(process.pid)
+        except (OSError, asyncio.CancelledError):
+            await process.kill()
+            raise
+        return process
+
+    async def _start(self, plan: "_Plan", logs: Path, max_log_bytes: int, streams: tuple[Stream, Stream] | None = None) -> Process:
         await asyncio.to_thread(logs.mkdir, parents=True, exist_ok=True)
         self._count += 1
         run = f"{self._owner.mark}/{self._count}"
-        streams = Output(logs / "stdout.log", max_log_bytes), Output(logs / "stderr.log", max_log_bytes)
+        streams = streams or (Output(logs / "stdout.log", max_log_bytes), Output(logs / "stderr.log", max_log_bytes))
+        stdin: int | None = None
         try:
+            stdin = plan.open_stdin()
             child = await asyncio.create_subprocess_exec(
-                *self._ending_with_us(argv),
-                cwd=folder,
-                env={**self._environment, **environment, **self._owner.environment, RUN_MARK: run},
-                stdin=asyncio.subprocess.DEVNULL,
+                *plan.command,
+                cwd=plan.folder,
+                env={**plan.environment, **self._owner.environment, RUN_MARK: run},
+                pass_fds=plan.prepared.pass_fds if plan.prepared else (),
+                stdin=asyncio.subprocess.DEVNULL if stdin is None else stdin,
                 stdout=streams[0].write_end,
                 stderr=streams[1].write_end,
                 start_new_session=True,
@@ -142,7 +197,10 @@ class Launcher:
             for stream in streams:
                 await stream.finish(0)
             raise
-        process = Process(child, argv, logs, streams, run)
+        finally:
+            if stdin is not None:
+                os.close(stdin)
+        process = Process(child, plan.argv, logs, streams, run, plan.prepared)
         process.guard(self._guardian)
         for stream in streams:
             stream.close_write_end()
@@ -150,6 +208,30 @@ class Launcher:
 
     def _ending_with_us(self, argv: Sequence[str]) -> Sequence[str]:
         return [self._setpriv, "--pdeathsig", "KILL", "--", *argv] if self._setpriv else argv
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """`command` is what is executed, `argv` what the account says was."""
+
+    command: Sequence[str]
+    argv: Sequence[str]
+    folder: Path
+    environment: Mapping[str, str]
+    prepared: Prepared | None = None
+    stdin: bytes | None = None
+
+    def open_stdin(self) -> int | None:
+        """A descriptor to read it from; it is in memory, so that nobody has to feed a pipe. Raises OSError."""
+        if self.stdin is None:
+            return None
+        fd = os.memfd_create("stdin", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        with os.fdopen(os.dup(fd), "wb") as file:
+            file.write(self.stdin)
+        os.lseek(fd, 0, os.SEEK_SET)
+        # A child that could write to it would use our memory, not its own.
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL)
+        return fd
 
 
 def _signal_group(pgid: int, number: signal.Signals) -> None:

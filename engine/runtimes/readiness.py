@@ -5,11 +5,13 @@ import time
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import httpx
+
 from engine.runtimes.http_exchange import Health, HttpExchange
-from engine.runtimes.ports import LOOPBACK, listens
+from engine.runtimes.ports import listens
 from engine.runtimes.processes import Process
 
-__all__ = ["Exited", "NotOurs", "Readiness", "Ready", "Unhealthy", "await_ready"]
+__all__ = ["Exited", "NotOurs", "Readiness", "Ready", "Unhealthy", "await_ready", "serves"]
 
 _FASTEST_LOOK_S = 0.01
 _SLOWEST_LOOK_S = 0.2
@@ -45,31 +47,36 @@ class Unhealthy:
 Readiness: TypeAlias = Ready | Exited | NotOurs | Unhealthy
 
 
-async def await_ready(process: Process, port: int, health_path: str, http: HttpExchange, timeout_s: float) -> Readiness:
-    """Ask the health path until it answers 200; where it answers 404, any answer below 500 to `/` counts."""
-    endpoint, began, last = f"http://{LOOPBACK}:{port}", time.monotonic(), "no answer"
+async def await_ready(process: Process, endpoint: str, health_path: str, http: HttpExchange, timeout_s: float) -> Readiness:
+    """Ask the health path until it answers 200; where it answers 404, any answer below 500 to `/` counts.
+
+    Nobody but the process can answer at a unix socket; who answers on a port is looked at.
+    """
+    began, last = time.monotonic(), "no answer"
     try:
         async with asyncio.timeout(timeout_s):
             while not process.has_ended:
                 health = await http.health(endpoint, health_path, _ASK_S)
                 last = f"status {health.status}" if health else last
-                if health and await _serves(health, endpoint, http):
-                    return await _whose(process, port)
+                if health and await serves(health, endpoint, http):
+                    return await _whose(process, endpoint)
                 await _pause(process, min(max((time.monotonic() - began) * _LATE_BY, _FASTEST_LOOK_S), _SLOWEST_LOOK_S))
     except TimeoutError:
         return Unhealthy(timeout_s, last)
     return Exited()
 
 
-async def _serves(health: Health, endpoint: str, http: HttpExchange) -> bool:
+async def serves(health: Health, endpoint: str, http: HttpExchange) -> bool:
+    """Whether what the health path answered means that the tool can serve."""
     if health.status == _NOT_FOUND:
         root = await http.health(endpoint, "/", _ASK_S)
         return root is not None and root.status < _SERVER_ERROR
     return health.status == _OK
 
 
-async def _whose(process: Process, port: int) -> Readiness:
-    ours = await asyncio.to_thread(listens, process.pid, port)
+async def _whose(process: Process, endpoint: str) -> Readiness:
+    port = httpx.URL(endpoint).port
+    ours = port is None or await asyncio.to_thread(listens, process.pid, port)
     if process.has_ended:
         return Exited()
     return Ready() if ours else NotOurs()

@@ -1,20 +1,26 @@
 """What every way of running a tool has to be able to do."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from pydantic import JsonValue
 
+from toolagent.contracts.calls import Caller
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.manifest import ToolManifest
 
-__all__ = ["AnyRuntime", "Mortal", "Progress", "Running", "Runtime", "ToolRequest"]
+__all__ = ["AnyRuntime", "Installing", "Mortal", "Progress", "Retired", "Running", "Runtime", "ToolRequest"]
 
 Progress = Callable[[str], None]
 """Told, in a few words, what is being done now; must not block."""
+
+
+def _unheard(_: str) -> None:
+    return
+
 
 S_contra = TypeVar("S_contra", bound=Contract, contravariant=True)
 
@@ -38,6 +44,18 @@ class ToolRequest:
     timeout_s: float
     output_dir: Path
     """Where the tool may leave files for this call."""
+    progress: Progress = _unheard
+    """Told what the tool itself says of its progress."""
+    manifest: ToolManifest | None = None
+    """The tool as it is now; what it was when it was started may be older."""
+    caller: Caller = field(default_factory=Caller)
+    """Who asked, for the audit."""
+
+
+class Retired(str):
+    """How a tool ended that its runtime took down in good order, as nobody used it."""
+
+    __slots__ = ()
 
 
 class Runtime(Protocol[S_contra]):
@@ -71,6 +89,13 @@ class Mortal(Protocol):
     async def ended(self, running: Running) -> str:
         """Wait until it has ended, by itself or stopped, and say how: `exited with code 1`."""
         ...
+
+
+@runtime_checkable
+class Installing(Protocol):
+    """A runtime that leaves no process, but whose start may take minutes: the fast path is only for what has been started."""
+
+    installs: Literal[True]
 
 
 AnyRuntime: TypeAlias = Runtime[Any]

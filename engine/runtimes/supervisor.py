@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from engine.runtimes.failures import CallFailed, NoSlot, NotSent
 from engine.runtimes.instances import Instance, Instances, key_of
 from engine.runtimes.route_board import RouteBoard, RouteStore
-from engine.runtimes.runtime import AnyRuntime, Mortal, Progress, ToolRequest
+from engine.runtimes.runtime import AnyRuntime, Installing, Mortal, Progress, ToolRequest
 from engine.runtimes.start_budget import StartBudget
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
@@ -183,7 +183,7 @@ class Supervisor:
 
     def _needs_no_process(self, entry: ToolEntry, index: int) -> bool:
         runtime = self._runtimes.get(entry.sources[index].type)
-        return runtime is not None and not isinstance(runtime, Mortal)
+        return runtime is not None and not isinstance(runtime, Mortal | Installing)
 
     async def _is_useless(self, instance: Instance, failure: NotSent) -> bool:
         """Whether it ended between our look and our request, or lives but takes no connections and serves nobody."""

@@ -120,12 +120,16 @@ class CatalogEntryTable:
                 await erase_tools(connection, [tool_id for tool_id in known if tool_id not in kept])
 
     async def content_of(self) -> dict[tuple[str, str, str], str]:
-        """The archives of local sources by tool, version and folder."""
+        """The archives of local sources and scripts by tool, version and folder or path."""
         query = select(sources.c.tool_id, sources.c.version, sources.c.source).where(sources.c.source.like('%"content":"%'))
         async with self._database.read() as connection:
             rows = (await connection.execute(query)).all()
         found = [(tool_id, version, cast("dict[str, str]", json.loads(text))) for tool_id, version, text in rows]
-        return {(tool_id, version, source["host_dir"]): source["content"] for tool_id, version, source in found if source.get("content")}
+        return {
+            (tool_id, version, source.get("host_dir") or source.get("script_path", "")): source["content"]
+            for tool_id, version, source in found
+            if source.get("content")
+        }
 
     async def list_stored(self, without_origin: str) -> tuple[StoredVersion, ...]:
         """Every version of every tool that is there, by id."""

@@ -28,6 +28,17 @@ class ContainerTable:
             rows = (await connection.execute(select(containers.c.document, containers.c.raw).order_by(containers.c.container_id))).all()
         return tuple((ContainerInfo.model_validate_json(document), raw) for document, raw in rows)
 
+    async def note(self, container: ContainerInfo) -> None:
+        """What is known of one that this service made; an entry of the file stays as it is written there."""
+        row = {
+            "container_id": container.container_id,
+            "tool_id": container.tool_id,
+            "status": container.status.value,
+            "document": container.model_dump_json(),
+        }
+        async with self._database.write() as connection:
+            await upsert_all(connection, containers, [row])
+
     async def bring_in(self, new: Sequence[tuple[ContainerInfo, str]], gone: Collection[str]) -> None:
         """Write these, each with its entry in the file, and forget those."""
         rows = [

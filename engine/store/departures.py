@@ -13,6 +13,7 @@ from engine.store.catalog_files import CATALOG
 from engine.store.database import Database
 from engine.store.hosts import NOBODY, database_time
 from engine.store.tables import catalog_files, containers, faults, groups, hosts, routes, tools
+from engine.store.tool_files import forget_version
 from engine.store.tools import erase_tools
 from engine.store.upserts import insert_for
 
@@ -24,12 +25,17 @@ _FORGOTTEN = timedelta(days=7)
 
 @dataclass(frozen=True, slots=True)
 class EntryFiles:
-    """The names of the files whose entries go with the catalogs they are in, and the origin of tools from files."""
+    """The names of the files whose entries go with the catalogs they are in, and the origins of tools from files.
+
+    `versions` are the files of which each describes one version (`id@version`), `versions_origin` is that of their tools.
+    """
 
     tools: str
     groups: str
     containers: str
     origin: str
+    versions: str
+    versions_origin: str
 
 
 class Departures:
@@ -65,6 +71,11 @@ class Departures:
         orphans = {file: await _only_in(connection, file, gone) for file in (self._files.tools, self._files.groups, self._files.containers)}
         ours = select(tools.c.tool_id).where(tools.c.origin == self._files.origin, tools.c.removed_at.is_(None))
         await erase_tools(connection, sorted(orphans[self._files.tools].intersection((await connection.execute(ours)).scalars())))
+        theirs = select(tools.c.tool_id).where(tools.c.origin == self._files.versions_origin, tools.c.removed_at.is_(None))
+        known = set((await connection.execute(theirs)).scalars())
+        for tool_id, _, version in (entry.rpartition("@") for entry in sorted(await _only_in(connection, self._files.versions, gone))):
+            if tool_id in known:
+                await forget_version(connection, tool_id, version, None)
         await _delete(connection, groups, groups.c.group_id, orphans[self._files.groups])
         await _delete(connection, containers, containers.c.container_id, orphans[self._files.containers])
         for table, column in ((catalog_files, catalog_files.c.catalog), (faults, faults.c.catalog), (routes, routes.c.host)):

@@ -14,6 +14,7 @@ from api.ports import Doors, Limits
 from engine.calls.placements import Placements
 from engine.registry.export import CatalogExport
 from engine.registry.registry import ToolRegistry
+from engine.runtimes.audit import AuditLog
 from engine.store.calls import CallTable
 from engine.store.content.folder import FolderContent
 from engine.store.database import Database
@@ -101,6 +102,7 @@ async def house(database: Database, tmp_path: Path) -> AsyncGenerator[House]:
         events=EventTable(database),
         files=files,
         hosts=HostTable(database, 10),
+        audit=AuditLog(tmp_path / "audit"),
         placements=Placements("host-1", ("default",), HostTable(database, 10), routes),
         limits=LIMITS,
         checks={"database": database.check},

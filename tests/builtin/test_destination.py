@@ -6,7 +6,8 @@ from ipaddress import ip_address
 import httpx
 import pytest
 
-from engine.runtimes.builtin.destination import Destinations, is_public
+from engine.runtimes.addresses import is_public
+from engine.runtimes.builtin.destination import Destinations
 from engine.runtimes.builtin.http_request import Arguments, HttpRequest
 from engine.runtimes.failures import CallFailed
 from tests.builtin.conftest import Site

@@ -1,7 +1,8 @@
 """Files on their way to a tool and back."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import os
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ async def content() -> AsyncIterator[bytes]:
     yield b"content"
 
 
-async def test_a_file_id_becomes_the_path_of_a_copy_and_a_path_stays_what_it_is(desk: "Desk", tmp_path: Path) -> None:
+async def test_a_file_id_becomes_the_path_of_a_copy_and_a_path_too(desk: "Desk", tmp_path: Path) -> None:
     stored = await desk.files.put(content(), "a.txt")
     (desk.root / "b.txt").write_bytes(b"b")
     async with CallFolder(tmp_path / "calls", "call-1", MANIFEST) as folder:
@@ -31,8 +32,11 @@ async def test_a_file_id_becomes_the_path_of_a_copy_and_a_path_stays_what_it_is(
         copy = Path(str(by_id["file"]))
         assert (copy.name, await asyncio.to_thread(copy.read_bytes)) == ("a.txt", b"content")
         assert by_id["text"] == stored.file_id
-        assert by_path == {"file": str(desk.root / "b.txt")}
-    assert not (tmp_path / "calls" / "call-1").exists()
+        other = Path(str(by_path["file"]))
+        assert (other.name, await asyncio.to_thread(other.read_bytes)) == ("b.txt", b"b")
+        assert other.is_relative_to(folder.inputs)
+        assert [path.name for path in (tmp_path / "calls").iterdir() if path.name != "t"] == [folder.staged.name]
+    assert [path.name for path in (tmp_path / "calls").rglob("*")] == ["t"]
 
 
 async def test_an_output_file_becomes_a_file_id(desk: "Desk", tmp_path: Path) -> None:
@@ -70,4 +74,83 @@ async def test_two_branches_that_name_one_place_name_one_file(desk: "Desk", tmp_
     either: JsonSchema = {"properties": {"file": {"anyOf": [{"format": "file-path"}, {"type": "string", "format": "file-path"}]}}}
     (desk.root / "b.txt").write_bytes(b"b")
     async with CallFolder(tmp_path / "calls", "call-1", MANIFEST) as folder:
-        assert await desk.parameters.resolve(either, {"file": "b.txt"}, folder) == {"file": str(desk.root / "b.txt")}
+        resolved = await desk.parameters.resolve(either, {"file": "b.txt"}, folder)
+        assert Path(str(resolved["file"])).is_relative_to(folder.inputs)
+
+
+def link(folder: CallFolder) -> str:
+    (folder.outputs / "x").symlink_to("/etc/passwd")
+    return "x"
+
+
+def link_on_the_way(folder: CallFolder) -> str:
+    (folder.outputs / "etc").symlink_to("/etc")
+    return "etc/passwd"
+
+
+def swapped_output_folder(folder: CallFolder) -> str:
+    folder.outputs.rmdir()
+    folder.outputs.symlink_to("/etc")
+    return "passwd"
+
+
+def swapped_call_folder(folder: CallFolder) -> str:
+    call = folder.outputs.parent
+    call.rename(call.with_name("moved"))
+    call.symlink_to("/")
+    (call.with_name("moved") / "out").rmdir()
+    return str(folder.outputs.parent / "out")
+
+
+def pipe(folder: CallFolder) -> str:
+    os.mkfifo(folder.outputs / "pipe")
+    return "pipe"
+
+
+def the_folder_itself(_: CallFolder) -> str:
+    return "."
+
+
+def no_name(_: CallFolder) -> str:
+    return "a\0b"
+
+
+def climbing(_: CallFolder) -> str:
+    return "../../../../secret.txt"
+
+
+@pytest.mark.parametrize(
+    ("arrange", "error_type"),
+    [
+        (link, ErrorType.SECURITY_ERROR),
+        (link_on_the_way, ErrorType.SECURITY_ERROR),
+        (swapped_output_folder, ErrorType.SECURITY_ERROR),
+        (swapped_call_folder, ErrorType.SECURITY_ERROR),
+        (climbing, ErrorType.SECURITY_ERROR),
+        (the_folder_itself, ErrorType.SECURITY_ERROR),
+        (pipe, ErrorType.OUTPUT_VALIDATION_ERROR),
+        (no_name, ErrorType.OUTPUT_VALIDATION_ERROR),
+    ],
+)
+async def test_what_is_no_plain_file_of_the_call_is_refused(
+    desk: "Desk", tmp_path: Path, arrange: Callable[[CallFolder], str], error_type: ErrorType
+) -> None:
+    (tmp_path / "secret.txt").write_text("not the tool's")
+    async with asyncio.timeout(20), CallFolder(tmp_path / "calls", "call-1", MANIFEST) as folder:
+        with pytest.raises(FileRefused) as refusal:
+            await desk.parameters.take_in(SCHEMA, {"file": arrange(folder)}, folder)
+    assert refusal.value.error.type is error_type
+
+
+@pytest.mark.parametrize("place", ["t/call-1", "t/call-1/out", "t/call-1/in", "t"])
+async def test_a_folder_that_somebody_put_a_link_for_is_not_used(desk: "Desk", tmp_path: Path, place: str) -> None:
+    victim, calls = tmp_path / "victim", tmp_path / "calls"
+    victim.mkdir(mode=0o755)
+    (desk.root / "b.txt").write_bytes(b"b")
+    link = calls / place
+    link.parent.mkdir(parents=True)
+    link.symlink_to(victim)
+    with pytest.raises(OSError, match=r"\[Errno"):
+        async with CallFolder(calls, "call-1", MANIFEST) as folder:
+            await desk.parameters.resolve(SCHEMA, {"file": "b.txt"}, folder)
+    assert (list(victim.iterdir()), victim.stat().st_mode & 0o777) == ([], 0o755)

@@ -17,7 +17,12 @@ _BY_PATTERN = {
     SECRET_PATTERN: "secret:WEATHER_KEY",
     "^/": "/compress",
     r"^https?://[^\s/]": "https://api.example.com",
+    r"^\d+ *[kmgtKMGT]?[iI]?[bB]?$": "512m",
+    r"^(\*|(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?$": "*.example.com",
+    r"^[A-Za-z_][A-Za-z0-9_]*$": "TZ",
+    r"^https?://[^\s\x00-\x1f\x7f]+$": "https://agent.example.com/told",
     r"^[a-z][a-z0-9_-]*$": "default",
+    r"^(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$": "1.2.3",
     r"^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$": "1.2.3",
 }
 _MOMENT = "2026-03-26T10:30:00Z"

@@ -100,14 +100,15 @@ def test_a_tool_that_says_nothing_is_taken_to_change_everything() -> None:
 
 
 def test_the_security_context_is_read_and_written_as_seed_004_writes_it() -> None:
-    written: JsonValue = {
+    written: dict[str, JsonValue] = {
         "fileAccess": {"allowRead": ["self", "./*"], "allowWrite": [".cache/**"]},
         "networkAccess": {"allowHosts": ["*.example.com"]},
         "requiredCapabilities": [],
     }
     manifest = ToolManifest.model_validate({"tool_id": "t", "name": "T", "securityContext": written})
     assert manifest.security_context.file_access.allow_write == (".cache/**",)
-    assert manifest.model_dump(mode="json")["securityContext"] == written
+    dumped = manifest.model_dump(mode="json")["securityContext"]
+    assert {name: dumped[name] for name in written} == written
     assert ToolExample.model_validate({"input": {}, "expectedOutput": 1}).expected_output == 1
 
 

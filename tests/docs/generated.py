@@ -1,4 +1,4 @@
-"""`python -m tests.docs.generated` writes anew what the pages take from the code: the settings and the command line."""
+"""`python -m tests.docs.generated` writes anew what the pages take from the code: the settings, the command line, what the sandbox held."""
 
 import re
 import subprocess
@@ -10,6 +10,7 @@ from typing import cast
 from pydantic_core import PydanticUndefined, to_json
 
 from tests.docs.pages import DOCS, ROOT
+from tests.sandbox.held import table
 from workers.settings import Settings
 
 __all__ = ["GENERATED", "renewed"]
@@ -53,6 +54,7 @@ def _default(value: object) -> str:
 GENERATED: Mapping[str, tuple[Path, Callable[[], str]]] = {
     "settings": (DOCS / "settings.md", settings),
     "command line": (DOCS / "cli.md", command_line),
+    "attempts": (DOCS / "security.md", table),
 }
 """What stands between `<!-- generated: NAME -->` and `<!-- end -->`."""
 

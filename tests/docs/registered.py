@@ -17,9 +17,11 @@ from api.errors import STATUS
 from api.ports import Doors, Limits
 from api.problems import ProblemKind
 from engine.registry.formats import FORMATS
+from engine.registry.services import METHODS
 from engine.runtimes import RUNTIMES
 from engine.runtimes.builtin import builtin_tools
 from engine.runtimes.builtin.options import BuiltinOptions
+from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
 from engine.store.content import CONTENT_STORES
 from tests.docs.pages import ROOT
 from toolagent.client import names, stubs
@@ -28,6 +30,7 @@ from toolagent.contracts.calls import ErrorType, ToolResult
 from toolagent.contracts.records import EventType
 from toolagent.contracts.references import ResultReference
 from toolagent.contracts.routes import RunState
+from toolagent.contracts.sandbox import SandboxLevel, SandboxLimits, SandboxPolicy
 from toolagent.contracts.sources import ToolSource
 from toolagent.contracts.tasks import TaskState
 from workers.temporal_workers import WORKFLOWS
@@ -67,6 +70,19 @@ def built_in_tools() -> Rows:
     return dict.fromkeys(builtin_tools(BuiltinOptions()), "")
 
 
+def script_errors() -> Rows:
+    return {kind.value: f"`{ScriptFailure(kind, '').error_type.value}`" for kind in ScriptErrorKind}
+
+
+def service_methods() -> Rows:
+    return {f"{service}.{method}": "" for service, method in METHODS}
+
+
+def limits() -> Rows:
+    """As manifests and policies write them."""
+    return {field.alias or name: "" for name, field in SandboxLimits.model_fields.items()}
+
+
 def content_stores() -> Rows:
     return dict.fromkeys(CONTENT_STORES, "")
 
@@ -87,6 +103,11 @@ def activities() -> Rows:
         for name in stubs.__all__
     ]
     return {str(definition.name): "" for definition in found if definition}
+
+
+def task_queues() -> Rows:
+    """Those with names of their own; the others are named by buckets and hosts."""
+    return {queue: "" for name, queue in vars(names).items() if name.endswith("_QUEUE")}
 
 
 def search_attributes() -> Rows:
@@ -125,10 +146,16 @@ REGISTERED: Mapping[str, Callable[[], Rows]] = {
     "source type": source_types,
     "runtime": runtimes,
     "built-in tool": built_in_tools,
+    "script error": script_errors,
+    "service method": service_methods,
+    "sandbox level": values_of(SandboxLevel),
+    "limit": limits,
+    "field of SandboxPolicy": fields_of(SandboxPolicy),
     "catalog file": catalog_formats,
     "content store": content_stores,
     "workflow": workflows,
     "activity": activities,
+    "task queue": task_queues,
     "search attribute": search_attributes,
     "worker command": worker_commands,
     "make target": make_targets,

@@ -34,7 +34,7 @@ CURL = '#!/bin/sh\nexec "{curl}" --fail-with-body --noproxy "*" "$@"\n'
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Generator[ServiceProcess]:
     folder = tmp_path_factory.mktemp("documented")
-    service = ServiceProcess(folder, make_catalog(folder / "data"))
+    service = ServiceProcess(folder, make_catalog(folder))
     service.start()
     yield service
     service.end()

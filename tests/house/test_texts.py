@@ -17,8 +17,10 @@ HOSTS = (
 )
 FOLDERS = ("work", "root", "home", "Users", "opt")
 HOST = re.compile("|".join(re.escape("".join(parts)) for parts in HOSTS), re.IGNORECASE)
+# The home of a program in a sandbox or a container: no machine's, every run has its own.
+OURS = "home/tool"
 # An absolute path starts where no other path or address is going on.
-MACHINE_PATH = re.compile(r"(?<![\w.~$}/)\]-])/(?:" + "|".join(FOLDERS) + r")/\w")
+MACHINE_PATH = re.compile(rf"(?<![\w.~$}}/)\]-])/(?!{OURS}(?![\w-]))(?:" + "|".join(FOLDERS) + r")/\w")
 
 
 def _finds(text: str) -> Iterator[str]:
@@ -68,7 +70,14 @@ def test_a_place_on_a_machine_is_caught(folder: str, before: str) -> None:
     assert [*_finds(f"{before}/{folder}/somebody/tool.py")]
 
 
-@pytest.mark.parametrize("text", ["tests/work/a", "https://example.test/root/a", "$HOME/work/a", "/usr/bin/a", "./home/a"])
+@pytest.mark.parametrize("more", ["s/a", "-agent", "_box/b"])
+def test_a_place_that_only_begins_like_the_home_of_a_sandbox_is_caught(more: str) -> None:
+    assert [*_finds(f"/{OURS}{more}")]
+
+
+@pytest.mark.parametrize(
+    "text", ["tests/work/a", "https://example.test/root/a", "$HOME/work/a", "/usr/bin/a", "./home/a", "HOME=/home/tool"]
+)
 def test_other_paths_pass(text: str) -> None:
     assert [*_finds(text)] == []
 

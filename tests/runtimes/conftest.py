@@ -1,9 +1,9 @@
 """Real runtimes on a state directory of the test's own."""
 
 import asyncio
+import os
 import shutil
 import ssl
-import sys
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -11,26 +11,27 @@ from pathlib import Path
 import psutil
 import pytest
 import pytest_asyncio
-import uv
 from pydantic import JsonValue
 
 from engine.runtimes import make_runtimes
 from engine.runtimes.builtin import builtin_tools
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.builtin.tool import BuiltinTool
-from engine.runtimes.environments import Environments
 from engine.runtimes.guardian import Guardian
 from engine.runtimes.http_exchange import HttpExchange
 from engine.runtimes.local import LocalSettings
-from engine.runtimes.ownership import Owner
+from engine.runtimes.ownership import MARK, Owner
 from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.processes import Launcher
 from engine.runtimes.runtime import ToolRequest
+from engine.runtimes.sandbox.socket_folder import SocketFolders
 from engine.runtimes.supervisor import Supervisor
+from tests.sandboxing import sandboxing
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.routes import RunState, ToolRoute
 from toolagent.contracts.sources import LocalSource, ToolSource
+from workers.sandbox import identity
 
 PROJECTS = Path(__file__).parents[1] / "tool_projects"
 BASE_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "TZ": "UTC"}
@@ -93,9 +94,9 @@ async def http(tls: ssl.SSLContext) -> AsyncGenerator[HttpExchange]:
 @pytest.fixture
 def parts(state: Path, launcher: Launcher, http: HttpExchange, environments_folder: Path, tools: Mapping[str, BuiltinTool]) -> RuntimeParts:
     return RuntimeParts(
-        local=LocalSettings(data=PROJECTS, state=state, start_timeout_s=20.0, stop_grace_s=2.0),
+        local=LocalSettings(data=PROJECTS, state=state, calls=state / "calls", start_timeout_s=20.0, stop_grace_s=2.0),
         launcher=launcher,
-        environments=Environments(environments_folder, uv.find_uv_bin(), launcher, BASE_ENVIRONMENT, python=Path(sys.executable)),
+        sandboxing=sandboxing(state, launcher, environments_folder),
         http=http,
         secrets={"KEY": "s3cret-value"}.get,
         builtin_tools=tools,
@@ -108,10 +109,12 @@ def routes() -> Routes:
 
 
 @pytest_asyncio.fixture
-async def supervisor(parts: RuntimeParts, routes: Routes) -> AsyncGenerator[Supervisor]:
+async def supervisor(parts: RuntimeParts, routes: Routes, state: Path) -> AsyncGenerator[Supervisor]:
+    """Whatever the test did, nothing is left when it has been closed."""
     supervisor = Supervisor(make_runtimes(parts), routes, "here", cancel_grace_s=1.0)
     yield supervisor
     await supervisor.close()
+    assert leftovers(state) == []
 
 
 def local_source(project: str = "versatile", **more: int | str) -> LocalSource:
@@ -125,6 +128,32 @@ def entry_of(*sources: ToolSource, tool_id: str = "versatile", version: str = "1
 
 def request_of(timeout_s: float = 20.0, **params: JsonValue) -> ToolRequest:
     return ToolRequest(call_id="call-12345678", params=params, timeout_s=timeout_s, output_dir=Path("/tmp"))  # noqa: S108 - never written to
+
+
+def home_of(state: Path, tool_id: str = "versatile") -> Path:
+    """Where this machine sees the HOME of a local tool."""
+    return state / "tools" / tool_id / "home"
+
+
+def inside(pid: int | None) -> set[int]:
+    """Who is in the sandbox that this process set up, as this machine numbers them."""
+    return {child.pid for child in psutil.Process(pid).children(recursive=True)}
+
+
+def leftovers(state: Path, owner: Owner | None = None) -> list[str]:
+    """What there is of runs of a worker, ourselves by default: processes, control groups, folders of sockets."""
+    mark = (owner or Owner.of_this_process(state)).mark
+    processes = [f"{process.pid}" for process in psutil.process_iter() if _mark_of(process) == mark]
+    sockets = [path for path in SocketFolders(state, identity()).root.iterdir() if path.is_dir()]
+    # Unlike a glob, this minds nobody else's groups that go meanwhile.
+    groups = [f"{folder}/{name}" for folder, names, _ in os.walk("/sys/fs/cgroup") for name in names if name.startswith(f"{mark}.")]
+    return [*processes, *groups, *map(str, sockets)]
+
+
+def _mark_of(process: psutil.Process) -> str | None:
+    with suppress(psutil.Error, OSError):
+        return process.environ().get(MARK) if process.status() != psutil.STATUS_ZOMBIE else None
+    return None
 
 
 def silent(message: str) -> None: ...

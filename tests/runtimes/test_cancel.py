@@ -7,7 +7,7 @@ import pytest
 from pydantic import JsonValue
 
 from engine.runtimes.supervisor import Reply, Supervisor
-from tests.runtimes.conftest import entry_of, eventually, is_gone, nothing, request_of, silent
+from tests.runtimes.conftest import entry_of, eventually, inside, is_gone, leftovers, nothing, request_of, silent
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.sources import BuiltinSource
 
@@ -24,31 +24,34 @@ async def cancel(task: asyncio.Task[Reply]) -> None:
 
 async def test_a_tool_that_stops_working_is_left_running(supervisor: Supervisor, state: Path) -> None:
     call = begin(supervisor, entry_of(), mode="hang")
-    await eventually((state / "tools/versatile/hanging").exists)
+    await eventually((state / "tools/versatile/home/hanging").exists)
     await cancel(call)
     assert await supervisor.settle_cancelled(entry_of()) == "tool_idle"
-    await eventually((state / "tools/versatile/hung_up").exists)
+    await eventually((state / "tools/versatile/home/hung_up").exists)
     assert supervisor.is_running("versatile", "1.0.0")
 
 
 @pytest.mark.promise("cancel-spares-others")
 async def test_a_tool_that_goes_on_is_ended_and_started_anew_by_the_next_call(supervisor: Supervisor, state: Path) -> None:
     call = begin(supervisor, entry_of(), mode="hang", stubborn=True)
-    await eventually((state / "tools/versatile/hanging").exists)
+    await eventually((state / "tools/versatile/home/hanging").exists)
     await cancel(call)
+    route = supervisor.route("versatile")
+    assert route is not None
+    working = inside(route.pid)
     assert await supervisor.settle_cancelled(entry_of()) == "tool_stopped"
-    [first] = (state / "tools/versatile/starts").read_text().split()
-    assert is_gone(int(first))
+    assert all(map(is_gone, working))
+    assert leftovers(state) == []
     await begin(supervisor, entry_of())
-    assert len((state / "tools/versatile/starts").read_text().split()) == 2
+    assert len((state / "tools/versatile/home/starts").read_text().split()) == 2
 
 
 @pytest.mark.promise("cancel-spares-others")
-async def test_a_tool_that_serves_others_is_left_alone(supervisor: Supervisor, state: Path, tmp_path: Path) -> None:
-    until = tmp_path / "go"
-    other = begin(supervisor, entry_of(), mode="slow", until=str(until))
+async def test_a_tool_that_serves_others_is_left_alone(supervisor: Supervisor, state: Path) -> None:
+    until = state / "tools/versatile/home/go"
+    other = begin(supervisor, entry_of(), mode="slow", until="go")
     stubborn = begin(supervisor, entry_of(), mode="hang", stubborn=True)
-    hanging = state / "tools/versatile/hanging"
+    hanging = state / "tools/versatile/home/hanging"
     await eventually(lambda: hanging.exists() and len(hanging.read_text().split()) == 2)
     await cancel(stubborn)
     assert await supervisor.settle_cancelled(entry_of()) == "tool_left_busy"

@@ -1,6 +1,7 @@
 """The conformance suite, over the registry of runtimes."""
 
 import asyncio
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -17,11 +18,13 @@ from engine.runtimes.local import LocalRuntime
 from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.ports import free_port
 from engine.runtimes.runtime import Running, ToolRequest
-from tests.runtimes.conftest import eventually, local_source, silent
+from tests.docker.subject import docker
+from tests.runtimes.conftest import PROJECTS, eventually, home_of, local_source
+from tests.scripts.subject import script
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import BuiltinSource, LocalSource, RemoteSource, ToolSource
 
-NOT_EXECUTED_YET = {"docker", "script", "mcp"}
+NOT_EXECUTED_YET = {"mcp"}
 
 
 def note_seen(file: Path) -> Callable[[], Awaitable[None]]:
@@ -34,7 +37,7 @@ def note_seen(file: Path) -> Callable[[], Awaitable[None]]:
 
 def served(parts: RuntimeParts, tag: str, source: ToolSource, absent: ToolSource) -> Subject:
     """The versatile tool, over HTTP."""
-    home = parts.local.state / "tools/versatile"
+    home = home_of(parts.local.state)
     return Subject(
         runtime=RUNTIMES[tag](parts),
         tool=ToolManifest(tool_id="versatile", name="Versatile"),
@@ -59,13 +62,23 @@ async def local(parts: RuntimeParts) -> AsyncGenerator[Subject]:
 
 @asynccontextmanager
 async def remote(parts: RuntimeParts) -> AsyncGenerator[Subject]:
-    somewhere = LocalRuntime(parts.local, parts.launcher, parts.environments, parts.http)
-    there = await somewhere.start(ToolManifest(tool_id="versatile", name="Versatile"), local_source(), silent)
+    home, port = home_of(parts.local.state), free_port()
+    home.mkdir(parents=True)
+    somewhere = await asyncio.create_subprocess_exec(
+        *(sys.executable, str(PROJECTS / "versatile/main.py"), "--port", str(port)),
+        env={"HOME": str(home), "PATH": "/usr/bin:/bin"},
+        stdout=asyncio.subprocess.DEVNULL,
+    )
+    there = f"http://127.0.0.1:{port}"
     absent = RemoteSource(remote_url=f"http://127.0.0.1:{free_port()}")
     try:
-        yield served(parts, "remote", RemoteSource(remote_url=there.endpoint, remote_path="/run"), absent)
+        async with asyncio.timeout(20):
+            while await parts.http.health(there, "/", 1.0) is None:  # noqa: ASYNC110 - another process gets ready
+                await asyncio.sleep(0.02)
+        yield served(parts, "remote", RemoteSource(remote_url=there, remote_path="/run"), absent)
     finally:
-        await somewhere.stop(there)
+        somewhere.kill()
+        await somewhere.wait()
 
 
 @asynccontextmanager
@@ -81,7 +94,7 @@ async def builtin(parts: RuntimeParts) -> AsyncGenerator[Subject]:
     )
 
 
-SUBJECTS = {"local": local, "remote": remote, "builtin": builtin}
+SUBJECTS = {"local": local, "docker": docker, "remote": remote, "builtin": builtin, "script": script}
 
 
 def test_every_source_type_is_executed_or_said_not_to_be() -> None:
@@ -119,7 +132,7 @@ class Hopeful(LocalRuntime):
 
 async def test_a_runtime_that_hides_failures_does_not_conform(parts: RuntimeParts) -> None:
     subject = served(parts, "local", local_source(), local_source("nowhere"))
-    hopeful = Hopeful(parts.local, parts.launcher, parts.environments, parts.http)
+    hopeful = Hopeful(parts.local, parts.launcher, parts.sandboxing, parts.http)
     for check in ("a failure is an execution error with a known outcome", "a time-out has an unknown outcome and closes the connection"):
         with pytest.raises(ConformanceFailure):
             await CHECKS[check](replace(subject, runtime=hopeful))

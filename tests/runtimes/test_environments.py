@@ -1,197 +1,135 @@
-"""Environments are built once from a lock, by a real uv."""
+"""What a local tool depends on is installed once, from its lock, before it is started. See tests/scripts for how."""
 
 import asyncio
-import os
-import shutil
+import dataclasses
 import sys
 from pathlib import Path
 
-import psutil
 import pytest
 import uv
 
-from engine.runtimes.environments import Environments
 from engine.runtimes.failures import StartFailed
-from engine.runtimes.processes import Launcher
-from tests.runtimes.conftest import BASE_ENVIRONMENT, PROJECTS, eventually, silent
+from engine.runtimes.local import LocalRuntime
+from engine.runtimes.parts import RuntimeParts
+from tests.runtimes.conftest import PROJECTS, leftovers, local_source, silent
+from tests.runtimes.workers import start_worker
+from tests.sandboxing import sandboxing
 from toolagent.contracts.calls import ErrorType
-
-ROOT = Path(__file__).parents[2]
-ONCE = """
-import asyncio, sys
-from pathlib import Path
-from engine.runtimes.environments import Environments
-from engine.runtimes.guardian import Guardian
-from engine.runtimes.ownership import Owner
-from engine.runtimes.processes import Launcher
-
-async def main(state, uv, project):
-    with Guardian() as guardian:
-        launcher = Launcher(Owner.of_this_process(state), guardian, {"PATH": "/usr/bin:/bin"})
-        told = []
-        await Environments(state / "environments", uv, launcher, {}).python_of(project, "x", told.append)
-        sys.stdout.write("built" if any(text.startswith("building") for text in told) else "found")
-
-asyncio.run(main(Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])))
-"""
+from toolagent.contracts.manifest import ToolManifest
 
 
 @pytest.fixture
-def environments(launcher: Launcher, state: Path) -> Environments:
-    return Environments(state / "environments", uv.find_uv_bin(), launcher, BASE_ENVIRONMENT)
+def environments(state: Path) -> Path:
+    """The test's own, empty."""
+    return state / "environments"
 
 
 @pytest.fixture
-def counting_uv(tmp_path: Path) -> tuple[str, Path]:
-    """uv behind a script that notes each of its runs."""
-    runs, script = tmp_path / "runs", tmp_path / "uv"
-    script.write_text(f'#!/bin/sh\necho "$1" >> {runs}\nexec {uv.find_uv_bin()} "$@"\n')
-    script.chmod(0o755)
-    return str(script), runs
+def runtime(parts: RuntimeParts, tmp_path: Path, state: Path, environments: Path) -> LocalRuntime:
+    settings = dataclasses.replace(parts.local, data=tmp_path / "data")
+    return LocalRuntime(settings, parts.launcher, sandboxing(state, parts.launcher, environments), parts.http)
 
 
-def project_of(folder: Path, **files: str) -> Path:
+def project_of(tmp_path: Path, **files: str) -> str:
+    """The versatile tool with these files beside it; `__` in a name is a dot."""
+    folder = tmp_path / "data/project"
     folder.mkdir(parents=True)
+    (folder / "main.py").write_bytes((PROJECTS / "versatile/main.py").read_bytes())
     for name, text in files.items():
         (folder / name.replace("__", ".")).write_text(text)
-    return folder
+    return folder.name
 
 
-async def failing(environments: Environments, project: Path) -> StartFailed:
+async def start(runtime: LocalRuntime, project: str, tool_id: str = "x", told: list[str] | None = None) -> None:
+    """And stop."""
+    progress = silent if told is None else told.append
+    running = await runtime.start(ToolManifest(tool_id=tool_id, name=tool_id), local_source(project), progress)
+    await runtime.stop(running)
+
+
+async def failing(runtime: LocalRuntime, project: str) -> StartFailed:
     with pytest.raises(StartFailed) as caught:
-        await environments.python_of(project, "x", silent)
+        await start(runtime, project)
     return caught.value
 
 
-async def test_an_environment_is_built_once_and_told_of(environments: Environments) -> None:
-    told = list[str]()
-    python = await environments.python_of(PROJECTS / "versatile", "versatile", told.append)
-    assert any(text.startswith("building the environment of versatile") for text in told)
+def made(environments: Path) -> list[Path]:
+    return [path for path in environments.iterdir() if path.is_dir() and not path.suffix]
+
+
+async def test_it_is_installed_once_and_told_of(runtime: LocalRuntime, tmp_path: Path) -> None:
+    project, told = project_of(tmp_path, requirements__lock=""), list[str]()
+    await start(runtime, project, told=told)
+    assert any(text.startswith("installing what x depends on") for text in told)
     told.clear()
-    assert await environments.python_of(PROJECTS / "versatile", "versatile", told.append) == python
-    assert told == []
-    assert os.access(python, os.X_OK)
+    await start(runtime, project, told=told)
+    assert told == ["starting x"]
 
 
-async def test_twenty_who_need_it_at_once_build_it_once(launcher: Launcher, state: Path, counting_uv: tuple[str, Path]) -> None:
-    script, runs = counting_uv
-    environments = Environments(state / "environments", script, launcher, BASE_ENVIRONMENT)
-    pythons = await asyncio.gather(*[environments.python_of(PROJECTS / "versatile", "x", silent) for _ in range(20)])
-    assert len(set(pythons)) == 1
-    assert runs.read_text().split() == ["venv", "pip"]
+@pytest.mark.parametrize("files", [{}, {"pyproject__toml": '[project]\nname = "x"\nversion = "1"\n'}, {"requirements__txt": ""}])
+async def test_without_a_lock_nothing_is_installed_and_the_remedy_is_named(
+    runtime: LocalRuntime, tmp_path: Path, environments: Path, files: dict[str, str]
+) -> None:
+    failure = await failing(runtime, project_of(tmp_path, **files))
+    assert failure.error_type is ErrorType.DEPENDENCY_ERROR
+    assert failure.details == {"looked_for": ["requirements.lock", "uv.lock"]}
+    assert "uv pip compile" in failure.message
+    assert list(environments.glob("*")) == []  # noqa: ASYNC240 - a look
 
 
-async def test_two_processes_that_need_it_at_once_build_it_once(state: Path, counting_uv: tuple[str, Path]) -> None:
-    script, runs = counting_uv
-    workers = [
-        await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-c",
-            ONCE,
-            str(state),
-            script,
-            str(PROJECTS / "versatile"),
-            cwd=ROOT,
-            stdout=asyncio.subprocess.PIPE,
-            env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
-        )
-        for _ in range(2)
-    ]
-    ends = [(await worker.communicate())[0] for worker in workers]
-    # The second may also have come when all was done; never do both build.
-    assert b"built" in ends
-    assert runs.read_text().split() == ["venv", "pip"]
+async def test_a_lock_without_hashes_is_refused_and_never_taken_for_installed(
+    runtime: LocalRuntime, tmp_path: Path, state: Path, environments: Path
+) -> None:
+    project = project_of(tmp_path, requirements__lock="left-pad==1.0\n")
+    for _ in range(2):
+        failure = await failing(runtime, project)
+        assert failure.error_type is ErrorType.DEPENDENCY_ERROR
+        assert "hash" in f"{failure.message} {failure.details}"
+        assert (made(environments), leftovers(state)) == ([], [])
 
 
-async def test_what_a_build_left_that_was_ended_in_the_middle_heals(environments: Environments) -> None:
-    python = await environments.python_of(PROJECTS / "versatile", "x", silent)
-    folder = python.parents[1]
+async def test_first_calls_of_several_tools_at_once_install_once(runtime: LocalRuntime, tmp_path: Path, environments: Path) -> None:
+    project, told = project_of(tmp_path, requirements__lock=""), list[str]()
+    await asyncio.gather(*[start(runtime, project, tool_id, told) for tool_id in ("a", "b", "c", "d")])
+    assert len({text for text in told if text.startswith("installing")}) == 1
+    assert len(made(environments)) == 1
+
+
+async def test_two_workers_that_need_it_at_once_install_it_once(tmp_path: Path, environments: Path) -> None:
+    workers = await asyncio.gather(*[start_worker(tmp_path / name, environments, None) for name in ("one", "other")])
+    for worker, _ in workers:
+        worker.kill()
+        await worker.wait()
+    # The second may also have come when all was done; never do both install.
+    assert sum(one.installed for _, one in workers) == 1
+    assert len(made(environments)) == 1
+
+
+@pytest.mark.parametrize("how", ["half of it is there", "its interpreter is gone"])
+async def test_what_a_killed_installation_left_heals(runtime: LocalRuntime, tmp_path: Path, environments: Path, how: str) -> None:
+    project = project_of(tmp_path, requirements__lock="")
+    await start(runtime, project)
+    [folder] = made(environments)
+    python = folder / "env/bin/python"
     for one in (folder, python.parent):
         one.chmod(0o755)
-    (folder / ".complete").unlink()
     python.unlink()
-    (folder / "half").touch()
-    assert await environments.python_of(PROJECTS / "versatile", "x", silent) == python
+    if how == "half of it is there":
+        folder.with_suffix(".json").unlink()
+        (folder / "half").touch()
+    else:
+        python.symlink_to("/nowhere/python")
+    await start(runtime, project)
     assert python.exists()
     assert not (folder / "half").exists()
 
 
-async def test_an_environment_whose_python_is_gone_is_built_anew(environments: Environments) -> None:
-    python = await environments.python_of(PROJECTS / "versatile", "x", silent)
-    python.parent.chmod(0o755)
-    python.unlink()
-    python.symlink_to("/nowhere/python")
-    await environments.python_of(PROJECTS / "versatile", "x", silent)
-    assert os.access(python, os.X_OK)
-
-
-async def test_an_environment_is_read_only_and_can_still_be_built_anew(environments: Environments) -> None:
-    python = await environments.python_of(PROJECTS / "versatile", "x", silent)
-    folder, interpreter = python.parents[1], python.resolve()
-    paths = [path for path in (folder, *folder.rglob("*")) if not path.is_symlink()]
-    assert [path for path in paths if path.stat().st_mode & 0o222] == []
-    assert folder / ".complete" in paths
-    assert interpreter.stat().st_mode & 0o200  # a link leads there: it is none of ours
-    folder.chmod(0o755)
-    (folder / ".complete").unlink()
-    assert await environments.python_of(PROJECTS / "versatile", "x", silent) == python
-    assert (folder / ".complete").is_file()
-
-
-async def test_without_a_lock_the_remedy_is_named(environments: Environments) -> None:
-    failure = await failing(environments, PROJECTS / "unlocked")
-    assert failure.error_type is ErrorType.DEPENDENCY_ERROR
-    assert "uv pip compile" in failure.message
-
-
-async def test_a_build_that_fails_tells_what_uv_said(environments: Environments, tmp_path: Path) -> None:
-    project = project_of(tmp_path / "bad", requirements__lock="left-pad==1.0\n")
-    failure = await failing(environments, project)
-    assert failure.error_type is ErrorType.DEPENDENCY_ERROR
-    assert failure.details["exit_code"] in (1, 2)
-    assert "hash" in str(failure.details["stderr"])
-    assert await failing(environments, project)  # not taken for built
-
-
-async def test_a_uv_that_is_not_there_is_said(launcher: Launcher, state: Path) -> None:
-    failure = await failing(Environments(state / "environments", "/nowhere/uv", launcher, {}), PROJECTS / "versatile")
-    assert failure.error_type is ErrorType.DEPENDENCY_ERROR
-
-
-async def test_a_uv_lock_is_honoured(environments: Environments, launcher: Launcher, tmp_path: Path) -> None:
-    project = project_of(
-        tmp_path / "locked",
-        pyproject__toml='[project]\nname = "locked"\nversion = "1.0.0"\nrequires-python = ">=3.11"\ndependencies = []\n',
-    )
+async def test_a_uv_lock_is_honoured_and_the_project_stays_as_it_was(runtime: LocalRuntime, tmp_path: Path) -> None:
+    about = '[project]\nname = "locked"\nversion = "1.0.0"\nrequires-python = ">=3.11"\ndependencies = []\n'
+    folder = tmp_path / "data" / project_of(tmp_path, pyproject__toml=about)
     locking = await asyncio.create_subprocess_exec(
-        uv.find_uv_bin(), "lock", "--offline", "--quiet", "--python", sys.executable, cwd=project, stderr=asyncio.subprocess.DEVNULL
+        uv.find_uv_bin(), "lock", "--offline", "--quiet", "--python", sys.executable, cwd=folder, stderr=asyncio.subprocess.DEVNULL
     )
     assert await locking.wait() == 0
-    python = await environments.python_of(project, "locked", silent)
-    assert os.access(python, os.X_OK)
-    assert not (project / ".venv").exists()
-    shutil.rmtree(project)
-
-
-@pytest.mark.parametrize("way", ["cancelled", "too slow"])
-async def test_a_build_that_does_not_end_is_ended_with_all_it_started(launcher: Launcher, state: Path, tmp_path: Path, way: str) -> None:
-    pid_file, script = tmp_path / "pid", tmp_path / "slow-uv"
-    script.write_text(f"#!/bin/sh\nsleep 600 &\necho $! > {pid_file}.new && mv {pid_file}.new {pid_file}\nwait\n")
-    script.chmod(0o755)
-    limit = 600.0 if way == "cancelled" else 1.0
-    environments = Environments(state / "environments", str(script), launcher, BASE_ENVIRONMENT, build_timeout_s=limit)
-    building = asyncio.create_task(environments.python_of(PROJECTS / "versatile", "x", silent))
-    await eventually(pid_file.exists)
-    sleeper = psutil.Process(int(pid_file.read_text()))
-    if way == "cancelled":
-        building.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await building
-    else:
-        with pytest.raises(StartFailed) as caught:
-            await building
-        assert caught.value.error_type is ErrorType.DEPENDENCY_ERROR
-    assert not sleeper.is_running() or sleeper.status() == psutil.STATUS_ZOMBIE
-    # The lock is free again: whoever comes next builds.
-    healthy = Environments(state / "environments", uv.find_uv_bin(), launcher, BASE_ENVIRONMENT)
-    assert await healthy.python_of(PROJECTS / "versatile", "x", silent)
+    await start(runtime, folder.name)
+    assert {path.name for path in folder.iterdir()} == {"main.py", "pyproject.toml", "uv.lock"}

@@ -3,6 +3,8 @@
 import asyncio
 import dataclasses
 import socket
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
@@ -12,21 +14,29 @@ from pydantic import JsonValue
 
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.local import LocalRuntime, LocalSettings
+from engine.runtimes.ownership import Owner
 from engine.runtimes.parts import RuntimeParts
-from engine.runtimes.ports import free_port
 from engine.runtimes.runtime import Running
-from tests.runtimes.conftest import PROJECTS, eventually, is_gone, local_source, request_of, silent
+from engine.runtimes.sandbox.box import Box, Prepared
+from engine.runtimes.sandbox.bubblewrap import Bubblewrap
+from engine.runtimes.sandbox.cgroups import Cgroups
+from engine.runtimes.sandbox.sandbox import Sandbox
+from tests.runtimes.conftest import PROJECTS, eventually, home_of, inside, is_gone, leftovers, local_source, request_of, silent
+from tests.sandboxing import sandboxing
+from toolagent.contracts.audit import AuditEntry
 from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.manifest import SecurityContext, ToolManifest
+from toolagent.contracts.sandbox import SandboxPolicy
 from toolagent.contracts.sources import LocalSource
+from workers.sandbox import identity
 
 
 def runtime_of(parts: RuntimeParts, settings: LocalSettings | None = None) -> LocalRuntime:
-    return LocalRuntime(settings or parts.local, parts.launcher, parts.environments, parts.http)
+    return LocalRuntime(settings or parts.local, parts.launcher, parts.sandboxing, parts.http)
 
 
-def tool(tool_id: str = "versatile") -> ToolManifest:
-    return ToolManifest(tool_id=tool_id, name=tool_id)
+def tool(tool_id: str = "versatile", context: SecurityContext | None = None) -> ToolManifest:
+    return ToolManifest(tool_id=tool_id, name=tool_id, security_context=context or SecurityContext())
 
 
 async def failing(runtime: LocalRuntime, source: LocalSource, tool_id: str = "versatile") -> StartFailed:
@@ -39,20 +49,17 @@ async def ask(runtime: LocalRuntime, running: Running, mode: str, **params: Json
     return cast("dict[str, JsonValue]", await runtime.call(running, local_source(), request_of(20.0, mode=mode, **params)))
 
 
-async def test_a_tool_gets_its_own_environment_and_nothing_of_the_workers(
-    parts: RuntimeParts, state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_tool_gets_its_own_environment_and_nothing_of_the_workers(parts: RuntimeParts, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOL_AGENT_SECRET_KEY", "of the worker")
     runtime = runtime_of(parts)
     running = await runtime.start(tool(), local_source(), silent)
     seen = await ask(runtime, running, "environment")
     await runtime.stop(running)
-    added = {"TOOL_AGENT_OWNER", "TOOL_AGENT_RUN", "LC_CTYPE"}
+    added = {"PWD", "LC_CTYPE"}
     assert {name: value for name, value in seen.items() if name not in added} == {
         "PATH": "/usr/bin:/bin",
         "LANG": "C.UTF-8",
-        "TZ": "UTC",
-        "HOME": str(state / "tools/versatile"),
+        "HOME": "/home/tool",
         "PORT": str(running.port),
         "PYTHONDONTWRITEBYTECODE": "1",
         "TOOL_AGENT_TOOL_ID": "versatile",
@@ -77,7 +84,7 @@ async def test_stopping_leaves_an_account_and_the_output(parts: RuntimeParts, st
     served = f"Server started on port {running.port}\n"
     lines = (folder / "last_run.log").read_text().splitlines()
     assert lines[0].endswith(f"/bin/python main.py --port {running.port}")
-    assert lines[1:] == ["Exit Code: -15", "--- STDOUT ---", served.strip(), "--- STDERR ---", ""]
+    assert lines[1:] == ["Exit Code: 143", "--- STDOUT ---", served.strip(), "--- STDERR ---", ""]
     assert (folder / "stdout.log").read_text() == served
 
 
@@ -109,25 +116,30 @@ async def test_a_loud_tool_cannot_fill_the_disk(parts: RuntimeParts, state: Path
 async def test_what_a_tool_started_ends_with_it(parts: RuntimeParts, *, leave: bool) -> None:
     runtime = runtime_of(parts)
     running = await runtime.start(tool(), local_source(), silent)
-    child = cast("int", (await ask(runtime, running, "spawn", leave=leave))["child"])
-    assert psutil.pid_exists(child)
+    before = inside(running.pid)
+    await ask(runtime, running, "spawn", leave=leave)
+    [child] = inside(running.pid) - before
     await runtime.stop(running)
     assert is_gone(child)
+    assert leftovers(parts.local.state) == []
 
 
 async def test_what_a_crashed_tool_started_ends_too(parts: RuntimeParts) -> None:
     runtime = runtime_of(parts)
     running = await runtime.start(tool(), local_source(), silent)
-    child = cast("int", (await ask(runtime, running, "spawn"))["child"])
+    await ask(runtime, running, "spawn")
+    there = inside(running.pid)
     psutil.Process(running.pid).kill()
     assert await runtime.ended(running) == "ended by SIGKILL (exit code -9)"
-    assert is_gone(child)
+    assert all(map(is_gone, there))
+    assert leftovers(parts.local.state) == []
 
 
 async def test_a_tool_that_ends_at_start_says_why(parts: RuntimeParts) -> None:
     failure = await failing(runtime_of(parts), local_source("broken"))
     assert failure.error_type is ErrorType.UNAVAILABLE
     assert failure.details == {"exit_code": 7, "stderr": "the model file is missing"}
+    assert leftovers(parts.local.state) == []
 
 
 async def test_a_tool_that_never_becomes_healthy_is_ended(parts: RuntimeParts, state: Path) -> None:
@@ -139,43 +151,103 @@ async def test_a_tool_that_never_becomes_healthy_is_ended(parts: RuntimeParts, s
     assert "Exit Code: -9\n" in (state / "tools/mute/last_run.log").read_text()
 
 
-async def test_a_port_that_was_taken_while_the_tool_started_is_replaced(parts: RuntimeParts, state: Path) -> None:
-    runtime, told = runtime_of(parts), list[str]()
-    running = await runtime.start(tool("reluctant"), local_source("reluctant"), told.append)
-    # This one has no health path either: 404 there, and anything below 500 elsewhere, is good enough.
+async def test_a_tool_without_a_health_path_serves_when_it_answers_at_all(parts: RuntimeParts) -> None:
+    runtime = runtime_of(parts)
+    running = await runtime.start(tool("reluctant"), local_source("reluctant"), silent)
     assert await runtime.call(running, local_source(), request_of()) == "served"
-    tries = (state / "tools/reluctant/tries").read_text().split()
-    assert (len(tries), tries[1], sum("taken" in text for text in told)) == (2, str(running.port), 1)
     await runtime.stop(running)
 
 
-async def test_a_taken_port_is_not_even_tried(parts: RuntimeParts) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        ports = iter([taken.getsockname()[1], free := free_port()])
-        runtime = runtime_of(parts, dataclasses.replace(parts.local, ports=lambda: next(ports)))
-        running = await runtime.start(tool(), local_source(), silent)
-    assert running.port == free
-    await runtime.stop(running)
-
-
-async def test_a_fixed_port_that_is_taken_is_said_plainly(parts: RuntimeParts) -> None:
+async def test_a_port_is_the_tools_own_whoever_has_it_on_this_machine(parts: RuntimeParts) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port: int = taken.getsockname()[1]
-        failure = await failing(runtime_of(parts), local_source(internal_port=port))
-    assert (failure.error_type, failure.details) == (ErrorType.UNAVAILABLE, {"ports": [port]})
+        runtime, source = runtime_of(parts), local_source(internal_port=port)
+        both = [await runtime.start(tool(tool_id), source, silent) for tool_id in ("versatile", "second")]
+        taken.setblocking(False)
+        for running in both:
+            assert running.port == port
+            assert await ask(runtime, running, "reach", port=port) == "done"  # itself
+        with pytest.raises(BlockingIOError):
+            taken.accept()
+        for running in both:
+            await runtime.stop(running)
 
 
-async def test_a_fixed_port_is_used(parts: RuntimeParts) -> None:
-    runtime, port = runtime_of(parts), free_port()
-    running = await runtime.start(tool(), local_source(internal_port=port), silent)
-    assert (running.port, running.endpoint) == (port, f"http://127.0.0.1:{port}")
+@pytest.mark.promise("tools-see-only-their-own")
+async def test_a_tool_reaches_no_port_of_this_machine(parts: RuntimeParts) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as ours:
+        runtime = runtime_of(parts)
+        running = await runtime.start(tool(), local_source(), silent)
+        assert await ask(runtime, running, "reach", port=ours.getsockname()[1]) == "ConnectionRefusedError"
+        await runtime.stop(running)
+
+
+@pytest.mark.promise("tools-see-only-their-own")
+async def test_a_tool_writes_to_its_home_and_scratch_and_nowhere_else(parts: RuntimeParts, state: Path) -> None:
+    runtime = runtime_of(parts)
+    running = await runtime.start(tool(), local_source(), silent)
+    where = await ask(runtime, running, "where")
+    allowed, refused = ["mine", "/tmp/mine"], [f"{where['project']}/main.py", f"{where['prefix']}/mine", "/etc/mine", "/usr/mine", "/mine"]  # noqa: S108
+    written = await ask(runtime, running, "write", paths=[*allowed, *refused])
+    hidden = [state / "tools", state / "sandbox", PROJECTS / "broken"]
+    seen = await ask(runtime, running, "read", paths=[*map(str, hidden), "/home/tool/mine"])
     await runtime.stop(running)
+    assert [path for path, how in written.items() if how == "done"] == allowed
+    assert (home_of(state) / "mine").read_text() == "x"
+    assert [path for path, how in seen.items() if how == "done"] == ["/home/tool/mine"]
+    assert (PROJECTS / "versatile/main.py").stat().st_size > 1
 
 
-async def test_a_stranger_that_answers_on_the_port_is_not_taken_for_the_tool(parts: RuntimeParts) -> None:
-    failure = await failing(runtime_of(parts), local_source("daemonic", health_path="/"), "daemonic")
-    assert failure.error_type is ErrorType.UNAVAILABLE
-    assert len(cast("list[int]", failure.details["ports"])) == 3
+async def test_a_folder_of_this_machine_is_written_only_with_the_policys_word(parts: RuntimeParts, state: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "granted"
+    folder.mkdir()
+    asking = SecurityContext.model_validate({"fileAccess": {"allowWrite": [f"{folder}/**"]}})
+    policies = SandboxPolicy(), SandboxPolicy(write=(f"{folder}/**",))
+    for policy, said in zip(policies, ("FileNotFoundError", "done"), strict=True):
+        under = dataclasses.replace(parts, sandboxing=sandboxing(state, parts.launcher, parts.local.state / "environments", policy))
+        runtime = runtime_of(under)
+        running = await runtime.start(tool(context=asking), local_source(), silent)
+        assert await ask(runtime, running, "write", paths=[f"{folder}/x"]) == {f"{folder}/x": said}
+        await runtime.stop(running)
+    assert (folder / "x").read_text() == "x"
+
+
+async def test_a_variable_is_seen_when_asked_for_and_allowed(parts: RuntimeParts) -> None:
+    runtime = runtime_of(parts)
+    running = await runtime.start(tool(context=SecurityContext.model_validate({"environment": ["TZ", "SECRET"]})), local_source(), silent)
+    seen = await ask(runtime, running, "environment")
+    await runtime.stop(running)
+    assert (seen.get("TZ"), seen.get("SECRET")) == ("UTC", None)
+
+
+class Told:
+    """An audit that remembers."""
+
+    def __init__(self) -> None:
+        self.entries: list[AuditEntry] = []
+
+    def note(self, entry: AuditEntry) -> None:
+        self.entries.append(entry)
+
+
+async def test_what_the_proxy_refuses_is_noted_with_the_call_however_much_was_asked_before(parts: RuntimeParts) -> None:
+    audit = Told()
+    runtime = runtime_of(dataclasses.replace(parts, sandboxing=dataclasses.replace(parts.sandboxing, audit=audit)))
+    asking = SecurityContext.model_validate({"networkAccess": {"allowHosts": ["example.invalid"]}})
+    running = await runtime.start(tool(context=asking), local_source(), silent)
+    for mode, times in (("ok", 1), ("fetch", 1), ("fetch", 1001), ("fetch", 1), ("ok", 1)):
+        await ask(runtime, running, mode, url="http://elsewhere.invalid/", times=times)
+    await runtime.stop(running)
+    assert [entry.action for entry in audit.entries] == ["start", *["call"] * 5]
+    assert [["elsewhere.invalid:80" in text for text in entry.refusals] for entry in audit.entries[1:]] == [[], [True], [True], [True], []]
+
+
+@pytest.mark.promise("no-sandbox-no-code")
+async def test_without_a_sandbox_no_tool_is_run(parts: RuntimeParts, state: Path) -> None:
+    runtime = runtime_of(dataclasses.replace(parts, sandboxing=dataclasses.replace(parts.sandboxing, sandbox="none works here")))
+    failure = await failing(runtime, local_source())
+    assert (failure.error_type, failure.details) == (ErrorType.UNAVAILABLE, {"missing": "sandbox"})
+    assert not home_of(state).exists()
 
 
 @pytest.mark.parametrize("folder", ["../runtimes", "/etc", "versatile/../../..", "escape", "a\0b"])
@@ -212,3 +284,48 @@ async def test_a_start_that_is_cancelled_leaves_no_process(parts: RuntimeParts, 
     with pytest.raises(asyncio.CancelledError):
         await starting
     assert "Exit Code: -9\n" in (state / "tools/mute/last_run.log").read_text()
+    assert leftovers(state) == []
+
+
+class Held(Bubblewrap):
+    """Prepares when it is told to, and says when it has begun and ended."""
+
+    def __init__(self, state: Path) -> None:
+        super().__init__(state / "sandbox/etc", Cgroups(Owner.of_this_process(state)), identity())
+        self.begun, self.go, self.done = threading.Event(), threading.Event(), threading.Event()
+
+    def _prepare(self, argv: Sequence[str], box: Box) -> Prepared:  # pyright: ignore[reportIncompatibleMethodOverride] - as wide as needed
+        self.begun.set()
+        self.go.wait(20)
+        try:
+            return super()._prepare(argv, box)
+        finally:
+            self.done.set()
+
+
+async def test_a_start_that_is_cancelled_while_its_sandbox_is_prepared_leaves_nothing(parts: RuntimeParts, state: Path) -> None:
+    level = Held(state)
+    sandbox = Sandbox(level, SandboxPolicy())
+    runtime = runtime_of(dataclasses.replace(parts, sandboxing=dataclasses.replace(parts.sandboxing, sandbox=sandbox)))
+    starting = asyncio.create_task(runtime.start(tool(), local_source(), silent))
+    await eventually(level.begun.is_set)
+    starting.cancel()
+    await asyncio.sleep(0)
+    level.go.set()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    await eventually(level.done.is_set)
+    assert leftovers(state) == []
+
+
+async def test_a_tool_killed_while_it_starts_leaves_nothing(parts: RuntimeParts, state: Path) -> None:
+    runtime = runtime_of(parts)
+    starting = asyncio.create_task(runtime.start(tool("mute"), local_source("mute"), silent))
+    log = state / "tools/mute/stderr.log"
+    await eventually(lambda: log.exists() and "not well" in log.read_text())
+    [outer] = [int(one) for one in leftovers(state) if one.isdigit() and not is_gone(int(one))][:1]
+    psutil.Process(outer).kill()
+    with pytest.raises(StartFailed) as caught:
+        await starting
+    assert caught.value.details["exit_code"] == -9
+    assert leftovers(state) == []

@@ -1,7 +1,5 @@
 """Nothing outlives a worker, however it dies; what did all the same is swept at the next start."""
 
-import asyncio
-import json
 import os
 import shutil
 import signal
@@ -11,59 +9,55 @@ from pathlib import Path
 
 import psutil
 import pytest
-import uv
 
 from engine.runtimes.guardian import Guardian
 from engine.runtimes.ownership import MARK, Owner
+from engine.runtimes.sandbox.bubblewrap import Bubblewrap
+from engine.runtimes.sandbox.cgroups import Cgroups
+from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.sweep import sweep
-from tests.runtimes.conftest import eventually, is_gone
+from tests.runtimes.conftest import eventually, is_gone, leftovers
+from tests.runtimes.workers import start_worker
+from workers.sandbox import identity
 
-ROOT = Path(__file__).parents[2]
-WORKER = Path(__file__).parent / "programs/worker.py"
 SLEEPER = [sys.executable, "-c", "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); signal.pause()"]
 
 
-async def start_worker(state: Path, environments: Path, setpriv: str | None) -> tuple[asyncio.subprocess.Process, dict[str, int]]:
-    worker = await asyncio.create_subprocess_exec(
-        sys.executable,
-        str(WORKER),
-        str(state),
-        str(environments),
-        uv.find_uv_bin(),
-        setpriv or "",
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},  # noqa: TID251 - a child of a test
-        stdout=asyncio.subprocess.PIPE,
-    )
-    assert worker.stdout is not None
-    return worker, json.loads(await asyncio.wait_for(worker.stdout.readline(), 60))
+async def removed_by_a_start(state: Path) -> None:
+    """What only a start can remove, as a worker does it."""
+    assert await sweep(state) == ()
+    await Bubblewrap(state / "sandbox/etc", Cgroups(Owner.of_this_process(state)), identity()).sweep()
+    Egress(state, identity=identity()).sweep()
 
 
 @pytest.mark.parametrize("setpriv", [shutil.which("setpriv"), None], ids=["with setpriv", "with the guardian alone"])
 @pytest.mark.promise("nothing-is-left-over")
 async def test_nothing_outlives_a_killed_worker(state: Path, environments_folder: Path, setpriv: str | None) -> None:
-    worker, pids = await start_worker(state, environments_folder, setpriv)
-    assert {name for name, pid in pids.items() if not is_gone(pid)} == {"guardian", "tool", "child", "daemon"}
+    worker, told = await start_worker(state, environments_folder, setpriv)
+    owner = Owner(Owner.state_of(state), worker.pid, psutil.Process(worker.pid).create_time())
+    assert not any(map(is_gone, told.pids.values()))
+    assert len(told.pids) >= 6  # the guardian, two of the sandbox, the tool, its child, its daemon
+    assert leftovers(state, owner)
     worker.kill()
     await worker.wait()
-    await eventually(lambda: all(map(is_gone, pids.values())))
+    await eventually(lambda: all(map(is_gone, told.pids.values())))
+    await removed_by_a_start(state)
+    assert leftovers(state, owner) == []
 
 
-async def test_what_outlives_the_guardian_is_swept(state: Path, environments_folder: Path) -> None:
-    worker, pids = await start_worker(state, environments_folder, None)
+async def test_nothing_outlives_a_worker_whose_guardian_was_killed_before(state: Path, environments_folder: Path) -> None:
+    worker, told = await start_worker(state, environments_folder, None)
+    owner = Owner(Owner.state_of(state), worker.pid, psutil.Process(worker.pid).create_time())
     assert await sweep(state) == ()  # its worker lives
     # Stopped first, so that it cannot start a guardian anew.
     worker.send_signal(signal.SIGSTOP)
-    os.kill(pids["guardian"], signal.SIGKILL)
-    await eventually(lambda: is_gone(pids["guardian"]))
+    os.kill(told.pids["guardian"], signal.SIGKILL)
+    await eventually(lambda: is_gone(told.pids["guardian"]))
     worker.kill()
     await worker.wait()
-    left = {pids["tool"], pids["child"], pids["daemon"]}
-    assert not any(map(is_gone, left))
-    assert await sweep(state / "elsewhere") == ()
-    swept = await sweep(state)
-    assert ({one.pid for one in swept}, {one.worker for one in swept}) == (left, {worker.pid})
-    assert all(map(is_gone, left))
+    await eventually(lambda: all(map(is_gone, told.pids.values())))
+    await removed_by_a_start(state)
+    assert leftovers(state, owner) == []
 
 
 def start_sleeper(environment: dict[str, str] | None = None) -> subprocess.Popen[str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
+from tests.system.effects import grant_effects
 from tests.system.service_process import ROOT
 
 __all__ = ["make_catalog"]
@@ -30,14 +31,28 @@ _TOOLS: dict[str, tuple[str, dict[str, JsonValue]]] = {
 
 
 def make_catalog(folder: Path) -> Path:
-    """Write it to the folder, which becomes a data directory. Returns the folder."""
+    """Write it to `folder/data`, which is returned; the test tools may write to what `own_effects` makes of it.
+
+    All services on it share their environments: each is built by the first tool that needs it.
+    """
+    write = grant_effects(folder)
+    (folder / "environments").mkdir()
+    folder /= "data"
     shutil.copytree(ROOT / "data", folder, ignore=_NO_CACHES)
     for project in {project for project, _ in _TOOLS.values()}:
         shutil.copytree(ROOT / "tests/tool_projects" / project, folder / "projects" / project, ignore=_NO_CACHES)
     registry = json.loads((folder / "registry.json").read_text("utf-8"))
     sources = json.loads((folder / "sources.json").read_text("utf-8"))
     for tool_id, (project, more) in _TOOLS.items():
-        registry["tools"].append({"tool_id": tool_id, "name": tool_id, "backend_runtime": "local", "timeout_s": 60, **more})
+        tool: JsonValue = {
+            "tool_id": tool_id,
+            "name": tool_id,
+            "backend_runtime": "local",
+            "timeout_s": 60,
+            "securityContext": write,
+            **more,
+        }
+        registry["tools"].append(tool)
         sources["sources"][tool_id] = [{"type": "local", "host_dir": f"projects/{project}", "endpoint_path": "/run"}]
     (folder / "registry.json").write_text(json.dumps(registry), "utf-8")
     (folder / "sources.json").write_text(json.dumps(sources), "utf-8")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.system.catalog import make_catalog
+from tests.system.effects import own_effects
 from tests.system.service_process import ServiceProcess
 
 MakeService = Callable[..., ServiceProcess]
@@ -15,7 +16,7 @@ MakeService = Callable[..., ServiceProcess]
 @pytest.fixture(scope="session")
 def catalog(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data directory with the shipped tools and those of `tests/tool_projects`."""
-    return make_catalog(tmp_path_factory.mktemp("catalog") / "data")
+    return make_catalog(tmp_path_factory.mktemp("catalog"))
 
 
 @pytest.fixture(scope="session")
@@ -43,6 +44,6 @@ def make_service(catalog: Path, tmp_path: Path) -> Generator[MakeService]:
 
 
 @pytest.fixture
-def effects(tmp_path: Path) -> Path:
-    """Where the diligent tools leave a line for each effect."""
-    return tmp_path / "effects"
+def effects(catalog: Path) -> Path:
+    """Where the diligent tools leave a line for each effect; what a test and they both look at lies beside it."""
+    return own_effects(catalog)

@@ -1,10 +1,33 @@
-"""The file in which a diligent tool leaves a line for each effect."""
+"""Where diligent tools leave a line for each effect: folders that are granted to them, as a sandboxed tool sees nothing else."""
 
+import json
+import tempfile
 from pathlib import Path
+
+from pydantic import JsonValue
 
 from tests.system.waiting import wait_until
 
-__all__ = ["count_of", "wait_for_effect"]
+__all__ = ["count_of", "grant_effects", "own_effects", "wait_for_effect"]
+
+_EVERYBODY = 0o777
+"""Tools are somebody else than the tests, where those are root."""
+
+
+def grant_effects(folder: Path) -> JsonValue:
+    """Make `folder/effects` for the tools of the catalog `folder/data`, and the policy that allows it. What their manifests ask for."""
+    effects = folder / "effects"
+    effects.mkdir()
+    effects.chmod(_EVERYBODY)
+    (folder / "policy.json").write_text(json.dumps({"write": [str(effects)]}), "utf-8")
+    return {"fileAccess": {"allowWrite": [str(effects)]}}
+
+
+def own_effects(catalog: Path) -> Path:
+    """A file that is not there yet, for effects; all that lies beside it is seen by the tools of the catalog too."""
+    folder = Path(tempfile.mkdtemp(dir=catalog.with_name("effects")))
+    folder.chmod(_EVERYBODY)
+    return folder / "effects"
 
 
 def count_of(effects: Path, line: str = "effect") -> int:

@@ -16,7 +16,7 @@ from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.tasks import TaskView
 from workers.settings import environment
 
-__all__ = ["ROOT", "Asked", "ServiceProcess", "child_environment", "run_tool"]
+__all__ = ["ROOT", "Asked", "ServiceProcess", "child_environment", "run_tool", "settings_beside"]
 
 ROOT = Path(__file__).parents[2]
 _START_S = 90.0
@@ -25,7 +25,10 @@ _ADDRESS = re.compile(r"^(API|Temporal UI|Temporal) +(\S+)", re.MULTILINE)
 
 
 def child_environment(state: Path, data: Path, settings: Mapping[str, str]) -> dict[str, str]:
-    """What a service child sees: free ports, its own state and catalog, and nothing of this machine's own TOOL_AGENT_ settings."""
+    """What a service child sees: free ports, its own state and catalog, and nothing of this machine's own TOOL_AGENT_ settings.
+
+    What lies beside the catalog goes with it: see `settings_beside`.
+    """
     # Compiling the imports anew at every start would take longer than everything else.
     ours = ("TOOL_AGENT_", "PYTHONDONTWRITEBYTECODE")
     inherited = {name: value for name, value in environment().items() if not name.startswith(ours)}
@@ -37,9 +40,16 @@ def child_environment(state: Path, data: Path, settings: Mapping[str, str]) -> d
         "DATA_DIR": str(data),
         "TEMPORAL_CONFIG": str(ROOT / "temporal-dev.yaml"),
         "TOOL_HEALTH_TIMEOUT_S": "15",
+        **settings_beside(data),
         **settings,
     }
     return inherited | {"PYTHONPATH": str(ROOT), "COLUMNS": "300"} | {f"TOOL_AGENT_{name}": value for name, value in own.items()}
+
+
+def settings_beside(data: Path) -> dict[str, str]:
+    """Of a catalog: the sandbox's policy, and a folder of environments that all services on it use, where these are there."""
+    places = {"SANDBOX_POLICY": data.with_name("policy.json"), "ENVIRONMENTS_DIR": data.with_name("environments")}
+    return {name: str(place) for name, place in places.items() if place.exists()}
 
 
 def run_tool(http: httpx.Client, tool_id: str, params: Mapping[str, JsonValue], key: str | None = None) -> tuple[int, ToolResult]:

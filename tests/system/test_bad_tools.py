@@ -30,6 +30,16 @@ def test_a_bad_tool_is_named_for_what_it_did(
     assert service.is_healthy()
 
 
+def _sandboxes(service: ServiceProcess, tool_id: str) -> list[str]:
+    """Their command lines name the tool's own folder."""
+    return [command for command in service.leftovers().values() if f"tools/{tool_id}/home" in command]
+
+
+def test_a_tool_that_runs_is_seen_in_its_sandbox(service: ServiceProcess) -> None:
+    service.http.post("/tools/versatile/start").raise_for_status()
+    assert _sandboxes(service, "versatile")
+
+
 @pytest.mark.parametrize("tool_id", ["broken", "mute"])
 def test_a_tool_that_cannot_be_started_says_so_and_leaves_no_process(service: ServiceProcess, tool_id: str) -> None:
     status, result = run_tool(service.http, tool_id, {})
@@ -37,7 +47,7 @@ def test_a_tool_that_cannot_be_started_says_so_and_leaves_no_process(service: Se
     assert result.error is not None
     assert isinstance(result.error.details, dict)
     assert result.error.details["sent"] is False
-    assert [command for command in service.leftovers().values() if f"projects/{tool_id}" in command] == []
+    assert _sandboxes(service, tool_id) == []
     route = service.http.get(f"/tools/{tool_id}").json()["route"]
     assert (route["state"], route["pid"]) == ("error", None)
     assert route["last_error"]

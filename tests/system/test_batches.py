@@ -15,8 +15,8 @@ from toolagent.contracts.tasks import TaskState
 pytestmark = pytest.mark.timeout(300)
 
 
-def test_a_batch_goes_on_after_a_kill_and_ends(make_service: MakeService, tmp_path: Path) -> None:
-    service, effects, go_on = make_service(), tmp_path / "effects", tmp_path / "go on"
+def test_a_batch_goes_on_after_a_kill_and_ends(make_service: MakeService, effects: Path) -> None:
+    service, go_on = make_service(), effects.with_name("go on")
     service.start()
     slow = {"effects": str(effects), "until": str(go_on), "line": "again"}
     body = {

@@ -11,7 +11,7 @@ from toolagent.contracts.references import ResultReference
 KEYS = {"SECRET_S3_ACCESS_KEY_ID": "an id", "SECRET_S3_SECRET_ACCESS_KEY": "a key that nobody may see"}
 
 
-def test_files_and_large_results_live_in_a_bucket(make_service: MakeService, tmp_path: Path) -> None:
+def test_files_and_large_results_live_in_a_bucket(make_service: MakeService, effects: Path, tmp_path: Path) -> None:
     with s3_server(tmp_path) as s3:
         place = s3.make_bucket("files")
         service = make_service(
@@ -31,7 +31,6 @@ def test_files_and_large_results_live_in_a_bucket(make_service: MakeService, tmp
         s3.kill()
         for answer in (service.http.get(uploaded), service.http.post("/files", files={"file": ("b.txt", b"b")})):
             assert (answer.status_code, answer.json()["type"], answer.json()["details"]) == (503, "unavailable", {"cause": "content_store"})
-        effects = tmp_path / "effects"
         status, result = run_tool(service.http, "once", {"effects": str(effects), "line": "x" * 300_000})
         assert (status, result.error_type, result.error and result.error.details) == (
             502,

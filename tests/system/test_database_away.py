@@ -59,9 +59,9 @@ def test_a_database_that_is_missing_is_named_at_the_start(tmp_path: Path, catalo
 
 
 def test_calls_under_load_outlive_a_database_that_goes_away(
-    own_postgres: PostgresServer, url: str, make_service: MakeService, effects: Path, tmp_path: Path
+    own_postgres: PostgresServer, url: str, make_service: MakeService, effects: Path
 ) -> None:
-    service, go_on = make_service(DATABASE_URL=url, BUCKET_LIMITS=f'{{"default": {_CALLS}}}'), tmp_path / "go on"
+    service, go_on = make_service(DATABASE_URL=url, BUCKET_LIMITS=f'{{"default": {_CALLS}}}'), effects.with_name("go on")
     service.start()
     with ThreadPoolExecutor(2 * _CALLS) as callers:
         # These have acted before the database goes, and must end with their one effect.

@@ -56,11 +56,11 @@ def _checks(service: ServiceProcess) -> tuple[int, dict[str, str]]:
 
 
 def test_while_temporal_is_away_everything_says_so_and_when_it_is_back_all_goes_on(
-    server: _Server, make_service: MakeService, effects: Path, tmp_path: Path
+    server: _Server, make_service: MakeService, effects: Path
 ) -> None:
     service = make_service(TEMPORAL_ADDRESS=f"127.0.0.1:{server.port}", TEMPORAL_PATIENCE_S=str(_PATIENCE_S))
     service.start()
-    begun = service.begin("again", {"effects": str(effects), "until": str(tmp_path / "go on")})
+    begun = service.begin("again", {"effects": str(effects), "until": str(effects.with_name("go on"))})
     wait_for_effect(effects)
 
     server.kill()
@@ -72,7 +72,7 @@ def test_while_temporal_is_away_everything_says_so_and_when_it_is_back_all_goes_
     status, result = run_tool(service.http, "calculator", {"expression": "6 * 7"}, "while-away")
     assert (status, result.error_type) == (503, ErrorType.UNAVAILABLE)
     assert service.http.get("/tools").is_success, "what needs no Temporal still works"
-    (tmp_path / "go on").touch()
+    effects.with_name("go on").touch()
 
     server.start()
     wait_until(service.is_healthy, "the service is healthy again")
@@ -84,12 +84,14 @@ def test_while_temporal_is_away_everything_says_so_and_when_it_is_back_all_goes_
 
 
 def test_when_temporal_stays_away_a_waiting_caller_is_told_and_the_service_can_still_be_stopped(
-    server: _Server, make_service: MakeService, effects: Path, tmp_path: Path
+    server: _Server, make_service: MakeService, effects: Path
 ) -> None:
     service = make_service(TEMPORAL_ADDRESS=f"127.0.0.1:{server.port}", TEMPORAL_PATIENCE_S=str(_PATIENCE_S), SHUTDOWN_GRACE_S="1")
     service.start()
     with ThreadPoolExecutor(1) as caller:
-        waiting = caller.submit(run_tool, service.http, "once", {"effects": str(effects), "until": str(tmp_path / "never")}, "waits")
+        waiting = caller.submit(
+            run_tool, service.http, "once", {"effects": str(effects), "until": str(effects.with_name("never"))}, "waits"
+        )
         wait_for_effect(effects)
         server.kill()
         status, result = waiting.result(60)

@@ -11,6 +11,7 @@ from tests.postgres import PostgresServer, postgres_database
 from tests.system.cluster import Cluster, Member, running_cluster
 from tests.system.effects import count_of, wait_for_effect
 from tests.system.leftovers import processes_of
+from tests.system.service_process import settings_beside
 from tests.system.waiting import wait_until
 from toolagent.contracts.calls import ErrorType, ToolResult
 from toolagent.contracts.tasks import TaskView
@@ -32,6 +33,7 @@ class House:
 def house(postgres: PostgresServer, temporal_address: str, catalog: Path, tmp_path_factory: pytest.TempPathFactory) -> Generator[House]:
     folder = tmp_path_factory.mktemp("hosts")
     settings = {"TEMPORAL_ADDRESS": temporal_address, "CONTENT_STORE": "database", "HOST_HEARTBEAT_S": "1", "HOST_LEASE_S": "5"}
+    settings |= settings_beside(catalog)  # also for those that have no catalog
     with postgres_database(postgres) as url, running_cluster(folder, DATABASE_URL=url, **settings) as cluster:
         members = [cluster.member("worker", "one", catalog), cluster.member("worker", "two"), cluster.member("api", "door")]
         for member in members:
@@ -54,16 +56,16 @@ def _host_of(task: TaskView) -> str:
     return host
 
 
-def test_both_hosts_run_tools_and_the_one_without_a_data_folder_has_them_from_the_content_store(house: House, tmp_path: Path) -> None:
+def test_both_hosts_run_tools_and_the_one_without_a_data_folder_has_them_from_the_content_store(house: House, effects: Path) -> None:
     cluster = house.cluster
-    tasks = [cluster.ended_task(cluster.begin(tool_id, {"effects": str(tmp_path / tool_id)})) for tool_id in ("once", "again", "crowded")]
+    tasks = [cluster.ended_task(cluster.begin(tool_id, {"effects": str(effects)})) for tool_id in ("once", "again", "crowded")]
     assert [_result(task).error for task in tasks] == [None] * 3
     assert {_host_of(task) for task in tasks} == house.hosts.keys()
     assert [(host.host, host.is_alive) for host in cluster.hosts().values()] == [(host, True) for host in sorted(house.hosts)]
 
 
-def test_when_a_host_is_killed_under_load_every_call_ends_once_and_its_tools_come_up_elsewhere(house: House, tmp_path: Path) -> None:
-    cluster, effects, go_on = house.cluster, tmp_path / "effects", tmp_path / "go on"
+def test_when_a_host_is_killed_under_load_every_call_ends_once_and_its_tools_come_up_elsewhere(house: House, effects: Path) -> None:
+    cluster, go_on = house.cluster, effects.with_name("go on")
     acting = {"effects": str(effects), "until": str(go_on)}
     calls = {
         f"{tool}-{number}": cluster.begin(tool, {**acting, "line": f"{tool}-{number}"})
@@ -103,7 +105,7 @@ def test_when_a_host_is_killed_under_load_every_call_ends_once_and_its_tools_com
     wait_until(lambda: cluster.hosts()[killed.host].is_alive, "the restarted host is itself again", 10)
 
 
-def test_a_tool_is_stopped_on_every_host_and_started_on_one(house: House, tmp_path: Path) -> None:
+def test_a_tool_is_stopped_on_every_host_and_started_on_one(house: House) -> None:
     http = house.cluster.http
     assert http.post("/tools/versatile/start").json()["state"] == "running"
     assert http.post("/tools/versatile/stop").json()["state"] == "stopped"
@@ -133,7 +135,7 @@ def test_a_host_that_finds_its_id_taken_stops_itself(house: House, postgres: Pos
 
 
 @pytest.mark.parametrize("shift", ["-1h", "+1h"])
-def test_a_host_whose_clock_is_an_hour_off_is_alive_and_runs_tools(house: House, shift: str, tmp_path: Path) -> None:
+def test_a_host_whose_clock_is_an_hour_off_is_alive_and_runs_tools(house: House, shift: str, effects: Path) -> None:
     faketime = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
     if faketime is None:
         lacking("faketime is not installed (Debian: apt-get install faketime)")
@@ -146,7 +148,7 @@ def test_a_host_whose_clock_is_an_hour_off_is_alive_and_runs_tools(house: House,
     tools = ("once", "again", "crowded")
     for tool_id in tools:
         assert cluster.http.post(f"/tools/{tool_id}/stop").is_success
-    tasks = [cluster.ended_task(cluster.begin(tool_id, {"effects": str(tmp_path / "effects")})) for tool_id in tools]
+    tasks = [cluster.ended_task(cluster.begin(tool_id, {"effects": str(effects)})) for tool_id in tools]
     assert [_result(task).error for task in tasks] == [None] * 3
     assert {_host_of(task) for task in tasks} == {member.host, *house.hosts}
     member.end()

@@ -12,7 +12,7 @@ from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from tests.system.effects import count_of
+from tests.system.effects import count_of, own_effects
 from tests.system.service_process import ServiceProcess, run_tool
 from toolagent.contracts.calls import ErrorType, ToolResult
 from toolagent.contracts.tasks import TaskState
@@ -63,11 +63,11 @@ class Forgotten:
 
 
 @pytest.fixture(scope="module")
-def forgotten(service: ServiceProcess, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Forgotten]:
+def forgotten(service: ServiceProcess, catalog: Path) -> dict[str, Forgotten]:
     """By tool, and some more with a word before it. Deleted at once: Temporal may take half a minute for it."""
     calls: dict[str, Forgotten] = {}
     for name in ("once", "again", "other once", "other again", "spoiled once"):
-        params: dict[str, JsonValue] = {"effects": str(tmp_path_factory.mktemp("forgotten") / "effects")}
+        params: dict[str, JsonValue] = {"effects": str(own_effects(catalog))}
         tool_id, key = name.split()[-1], f"forgotten {name}"
         calls[name] = Forgotten(tool_id, params, key, run_tool(service.http, tool_id, params, key))
     asyncio.run(_forget(service.temporal_address, [call.answer[1].call_id for call in calls.values()]))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from tests.system.effects import count_of, wait_for_effect
+from tests.system.effects import count_of, own_effects, wait_for_effect
 from tests.system.leftovers import is_alive, processes_of
 from tests.system.service_process import ServiceProcess
 from tests.system.waiting import wait_until
@@ -44,7 +44,7 @@ def aftermath(request: pytest.FixtureRequest, catalog: Path, tmp_path_factory: p
     service = ServiceProcess(folder, catalog)
     service.start()
     try:
-        yield _kill_and_restart(service, folder / "effects", everything=request.param == "everything")
+        yield _kill_and_restart(service, own_effects(catalog), everything=request.param == "everything")
     finally:
         service.end()
         service.wait_until_nothing_is_left()
@@ -53,8 +53,9 @@ def aftermath(request: pytest.FixtureRequest, catalog: Path, tmp_path_factory: p
 def _kill_and_restart(service: ServiceProcess, effects: Path, *, everything: bool) -> Aftermath:
     spawned = service.ended_task(service.begin("versatile", {"mode": "spawn", "leave": True})).result
     assert spawned is not None
-    assert isinstance(spawned.result, dict)
-    daemon = int(str(spawned.result["child"]))
+    assert spawned.status == "success"
+    # The tool knows it by a number of its sandbox.
+    (daemon,) = [pid for pid, command in processes_of(service.state).items() if "signal.pause()" in command]
     assert is_alive(daemon)
     calls = {name: service.begin(tool_id, params) for name, (tool_id, params) in _calls(effects).items()}
     for name in ("once", "again"):

@@ -44,10 +44,8 @@ def test_a_quick_one_a_slow_one_and_a_refused_one(service: ServiceProcess, effec
 
 
 @pytest.mark.promise("no-connection-held")
-def test_while_fifty_calls_are_at_work_two_connections_are_enough_for_everybody_else(
-    service: ServiceProcess, effects: Path, tmp_path: Path
-) -> None:
-    until, lines = tmp_path / "until", {str(number) for number in range(_SLOW_CALLS)}
+def test_while_fifty_calls_are_at_work_two_connections_are_enough_for_everybody_else(service: ServiceProcess, effects: Path) -> None:
+    until, lines = effects.with_name("until"), {str(number) for number in range(_SLOW_CALLS)}
 
     def call(line: str) -> tuple[int, ToolResult]:
         return run_tool(service.http, "crowded", {"effects": str(effects), "line": line, "until": str(until)})

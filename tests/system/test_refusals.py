@@ -80,3 +80,24 @@ def test_a_service_that_others_reach_wants_a_key(tmp_path: Path) -> None:
 )
 def test_a_setting_that_makes_no_sense_is_named(tmp_path: Path, setting: str, value: str) -> None:
     assert f"TOOL_AGENT_{setting}" in _refusal(tmp_path, 2, **{setting: value})
+
+
+@pytest.mark.parametrize(
+    ("policy", "named"), [("at_leats: docker", "at_leats"), ("hosts: [", "hosts"), ("write: 3", "write"), (None, "policy.yaml")]
+)
+def test_a_policy_that_cannot_be_used_is_named(tmp_path: Path, policy: str | None, named: str) -> None:
+    file = tmp_path / "policy.yaml"
+    if policy is not None:
+        file.write_text(policy, "utf-8")
+    said = _refusal(tmp_path, 1, SANDBOX_POLICY=str(file))
+    assert "TOOL_AGENT_SANDBOX_POLICY" in said
+    assert named in said
+
+
+def test_a_path_that_is_too_long_for_sockets_is_said_plainly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / ("long" * 20)
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    said = _refusal(folder, 1)
+    assert "socket" in said
+    assert "TOOL_AGENT_STATE_DIR" in said

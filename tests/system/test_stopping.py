@@ -11,10 +11,10 @@ from toolagent.contracts.tasks import TaskState
 pytestmark = pytest.mark.timeout(300)
 
 
-def test_calls_end_within_the_grace_or_go_on_after_the_restart(make_service: MakeService, effects: Path, tmp_path: Path) -> None:
+def test_calls_end_within_the_grace_or_go_on_after_the_restart(make_service: MakeService, effects: Path) -> None:
     service = make_service(SHUTDOWN_GRACE_S="4")
     service.start()
-    soon, later = tmp_path / "soon", tmp_path / "later"
+    soon, later = effects.with_name("soon"), effects.with_name("later")
     ending = service.begin("once", {"effects": str(effects), "line": "ending", "until": str(soon)})
     lasting = service.begin("again", {"effects": str(effects), "line": "lasting", "until": str(later)})
     wait_for_effect(effects, "ending")

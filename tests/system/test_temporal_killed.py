@@ -17,8 +17,8 @@ pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.mark.promise("accepted-means-ended")
-def test_a_waiting_caller_gets_its_result_and_later_calls_work(make_service: MakeService, effects: Path, tmp_path: Path) -> None:
-    service, go_on = make_service(), tmp_path / "go on"
+def test_a_waiting_caller_gets_its_result_and_later_calls_work(make_service: MakeService, effects: Path) -> None:
+    service, go_on = make_service(), effects.with_name("go on")
     service.start()
     with ThreadPoolExecutor(1) as caller:
         waiting = caller.submit(run_tool, service.http, "once", {"effects": str(effects), "until": str(go_on)})

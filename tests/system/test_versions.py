@@ -10,7 +10,7 @@ import httpx
 import pytest
 from pydantic import JsonValue
 
-from tests.system.effects import count_of, wait_for_effect
+from tests.system.effects import count_of, grant_effects, own_effects, wait_for_effect
 from tests.system.service_process import ROOT, ServiceProcess
 from tests.system.waiting import wait_until
 from toolagent.contracts.calls import ErrorType, ToolResult
@@ -24,7 +24,8 @@ class Edited:
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self._folder, self._stack = folder / "data", stack
-        self._effects = folder / "effects"
+        self._write = grant_effects(folder)
+        self.effects = own_effects(self._folder)
         self.project = self._folder / "projects/speaker"
         shutil.copytree(ROOT / "tests/tool_projects/diligent", self.project, ignore=shutil.ignore_patterns("__pycache__", ".venv"))
         self.write_code("one")
@@ -32,7 +33,6 @@ class Edited:
         (self._folder / "sources.json").write_text(json.dumps(sources), "utf-8")
         self.write_version("1.0.0")
         self._service_folder = folder / "service"
-        self.effects = self._effects
 
     def service(self, **settings: str) -> ServiceProcess:
         """Started, and gone with the test."""
@@ -48,11 +48,12 @@ class Edited:
         (self.project / "main.py").write_text(plain.replace(_PLAIN, f'{_PLAIN}, "code": {name!r}'), "utf-8")
 
     def write_version(self, version: str) -> None:
-        tool: JsonValue = {"tool_id": "speaker", "name": "Speaker", "version": version, "side_effect_scope": "local_state", "timeout_s": 90}
+        told: JsonValue = {"tool_id": "speaker", "name": "Speaker", "version": version, "side_effect_scope": "local_state", "timeout_s": 90}
+        tool: JsonValue = {**told, "securityContext": self._write}
         (self._folder / "registry.json").write_text(json.dumps({"version": "2.0", "tools": [tool]}), "utf-8")
 
     def call(self, service: ServiceProcess, version: str | None = None) -> tuple[int, ToolResult]:
-        call: dict[str, JsonValue] = {"tool_id": "speaker", "params": {"effects": str(self._effects), "line": "call"}, "version": version}
+        call: dict[str, JsonValue] = {"tool_id": "speaker", "params": {"effects": str(self.effects), "line": "call"}, "version": version}
         answer = service.http.post("/run_tool", json=call)
         return answer.status_code, ToolResult.model_validate_json(answer.content)
 
@@ -86,8 +87,8 @@ def _add_second_version(edited: Edited, service: ServiceProcess) -> None:
     wait_until(lambda: edited.code(service) == "two", "the watcher has imported the code of 2.0.0")
 
 
-def test_two_versions_run_their_own_code_and_a_call_ends_on_the_one_it_began_with(edited: Edited, tmp_path: Path) -> None:
-    service, go_on = edited.service(), tmp_path / "go on"
+def test_two_versions_run_their_own_code_and_a_call_ends_on_the_one_it_began_with(edited: Edited) -> None:
+    service, go_on = edited.service(), edited.effects.with_name("go on")
     params: dict[str, JsonValue] = {"effects": str(edited.effects), "line": "early", "until": str(go_on)}
     early = service.begin("speaker", params)
     wait_for_effect(edited.effects, "early")
@@ -152,8 +153,8 @@ def test_without_the_watcher_an_edit_waits_for_the_next_start(edited: Edited) ->
     assert edited.code(service, "1.0.0") == "one"
 
 
-def test_an_edited_project_of_the_same_version_answers_later_calls(edited: Edited, tmp_path: Path) -> None:
-    service, go_on = edited.service(), tmp_path / "go on"
+def test_an_edited_project_of_the_same_version_answers_later_calls(edited: Edited) -> None:
+    service, go_on = edited.service(), edited.effects.with_name("go on")
     early = service.begin("speaker", {"effects": str(edited.effects), "line": "early", "until": str(go_on)})
     wait_for_effect(edited.effects, "early")
     edited.write_code("two")

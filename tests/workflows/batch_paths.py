@@ -10,6 +10,7 @@ from temporalio import activity
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 
+from tests.workflows.callback_paths import Deliveries
 from tests.workflows.stage import AnyHandle, Stage
 from tests.workflows.steps import Steps, plan_of
 from toolagent.client import names
@@ -53,10 +54,12 @@ class ByToolId(Steps):
 
 @asynccontextmanager
 async def children(client: Client) -> AsyncGenerator[None]:
-    """Whoever serves the calls of all batches."""
+    """Whoever serves the calls of all batches, and delivers callbacks."""
     steps = ByToolId()
     activities = [steps.admit, steps.place, steps.settle, steps.call_tool, steps.look_at_call]
-    async with Stage(client, names.TASK_QUEUE).workers(activities, names.LOOKS_QUEUE):
+    deliveries = Deliveries()
+    activities += [deliveries.deliver_callback, deliveries.note_callback]
+    async with Stage(client, names.TASK_QUEUE).workers(activities, names.LOOKS_QUEUE, names.CALLBACKS_QUEUE):
         yield
 
 
@@ -73,6 +76,10 @@ async def play(stage: Stage, batch: JsonValue) -> AnyHandle:
 
 async def parallel(stage: Stage) -> AnyHandle:
     return await play(stage, {"calls": [ECHO, BROKEN, ECHO]})
+
+
+async def told(stage: Stage) -> AnyHandle:
+    return await play(stage, {"calls": [ECHO], "mode": "async", "callback_url": "https://example.com/told"})
 
 
 async def ordered(stage: Stage) -> AnyHandle:
@@ -108,6 +115,7 @@ async def cancelled(stage: Stage) -> AnyHandle:
 
 PATHS: Mapping[str, Callable[[Stage], Awaitable[AnyHandle]]] = {
     "parallel": parallel,
+    "told": told,
     "ordered": ordered,
     "stopped-on-error": stopped_on_error,
     "malformed": malformed,

@@ -81,6 +81,11 @@ async def fast(stage: Stage) -> AnyHandle:
     return await play_call(stage, Answering())
 
 
+async def told(stage: Stage) -> AnyHandle:
+    """Somebody wants to be told of its end."""
+    return await play_call(stage, Answering(), call={"tool_id": "echo", "mode": "async", "callback_url": "https://example.com/told"})
+
+
 async def refused(stage: Stage) -> AnyHandle:
     return await play_call(stage, Answering(error=ToolError(type=ErrorType.TOOL_NOT_FOUND, message="There is no tool 'echo'.")))
 
@@ -168,6 +173,7 @@ PATHS: Mapping[str, Callable[[Stage], Awaitable[AnyHandle]]] = {
     "ordinary": ordinary,
     "from-elsewhere": from_elsewhere,
     "fast": fast,
+    "told": told,
     "refused": refused,
     "malformed": malformed,
     "key-without-its-id": key_without_its_id,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from temporalio.client import Client, WorkflowHistory
 
-from tests.workflows import batch_paths, call_paths, control_paths
+from tests.workflows import batch_paths, call_paths, callback_paths, control_paths
 from tests.workflows.stage import AnyHandle, Stage
 from toolagent.client import names
 
@@ -33,7 +33,12 @@ class Scenario:
         return self.path in SLOW
 
 
-_PATHS = {names.INVOKE_TOOL: call_paths.PATHS, names.CONTROL_TOOL: control_paths.PATHS, names.RUN_TOOLS: batch_paths.PATHS}
+_PATHS = {
+    names.INVOKE_TOOL: call_paths.PATHS,
+    names.CONTROL_TOOL: control_paths.PATHS,
+    names.RUN_TOOLS: batch_paths.PATHS,
+    names.DELIVER_CALLBACK_WORKFLOW: callback_paths.PATHS,
+}
 
 SCENARIOS = tuple(Scenario(workflow, path, walk) for workflow, paths in _PATHS.items() for path, walk in paths.items())
 

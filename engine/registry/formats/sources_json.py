@@ -9,7 +9,7 @@ from engine.registry.formats.overlay import overlaid, written
 from engine.registry.formats.state import CatalogFormat, CatalogState, Document, KeptVersion, in_order
 from engine.registry.secret_vault import SecretVault
 from toolagent.contracts.records import CatalogFault
-from toolagent.contracts.sources import LocalSource, ToolSource
+from toolagent.contracts.sources import PackedSource, ToolSource
 
 __all__ = ["FILE_NAME", "FORMAT", "dump_sources", "parse", "take_sources"]
 
@@ -84,7 +84,7 @@ def dump_sources(kept: KeptVersion) -> list[JsonValue]:
 
 def _dumped(source: ToolSource, raw: JsonValue, *, pinned: bool) -> JsonValue:
     shown = _written(source, raw)
-    if pinned and isinstance(source, LocalSource) and source.content is not None:
+    if pinned and isinstance(source, PackedSource) and source.content is not None:
         shown["content"] = source.content
     return shown
 

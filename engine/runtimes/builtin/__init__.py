@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from engine.runtimes.builtin import calculator, echo, http_request
+from engine.runtimes.builtin import calculator, echo, execute_script, http_request
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.builtin.tool import BuiltinTool
 from toolagent.contracts.catalog import ToolEntry
@@ -13,6 +13,7 @@ __all__ = ["builtin_tools", "entries"]
 _TOOLS = (
     calculator.tool,
     echo.tool,
+    execute_script.tool,
     http_request.tool,
 )
 

@@ -4,62 +4,24 @@ The name is resolved once a hop, all its addresses are judged before anything is
 a name server that changes its mind in between (DNS rebinding) gains nothing.
 """
 
-import asyncio
-import socket
-from collections.abc import Awaitable, Callable, Sequence
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from collections.abc import Sequence
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
 import httpx
 
+from engine.runtimes.addresses import Address, Resolve, carried, is_public, resolve
 from engine.runtimes.builtin.options import ALLOW_SETTING
 from engine.runtimes.failures import CallFailed
 from toolagent.contracts.calls import ErrorType
 
-__all__ = ["Address", "Destinations", "PinnedTransport", "Resolve", "is_public", "resolve"]
-
-Address = IPv4Address | IPv6Address
-Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-"""From a host and a port to addresses, best first. Raises OSError, or UnicodeError for what cannot be a host name."""
-
-_NAT64 = IPv6Network("64:ff9b::/96")
-_AZURE_WIRE_SERVER = IPv4Address("168.63.129.16")
-"""Out of the public range, but every machine in Azure reaches its own host there: metadata, settings, credentials."""
-
-
-async def resolve(host: str, port: int) -> Sequence[str]:
-    """As the operating system does it, which also reads `127.1` and `2130706433` as addresses."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
-
-
-def is_public(address: Address) -> bool:
-    """Whether an address belongs to the public internet; one that carries an IPv4 address is judged by that."""
-    carried = _carried(address)
-    if carried is not None:
-        return is_public(carried)
-    return address.is_global and not (
-        address.is_multicast
-        or address.is_reserved
-        or address.is_unspecified
-        or address.is_loopback
-        or address.is_link_local
-        or address == _AZURE_WIRE_SERVER
-        or (isinstance(address, IPv6Address) and address.is_site_local)
-    )
-
-
-def _carried(address: Address) -> IPv4Address | None:
-    if isinstance(address, IPv4Address):
-        return None
-    if address in _NAT64:
-        return IPv4Address(address.packed[-4:])
-    return address.ipv4_mapped or address.sixtofour
+__all__ = ["Destinations", "PinnedTransport"]
 
 
 class Destinations:
     """Public addresses, and what the setting names besides. Raises ValueError for an entry that is no host, address or CIDR."""
 
-    def __init__(self, allow: Sequence[str], resolve: Resolve = resolve) -> None:
+    def __init__(self, allow: Sequence[str], resolve: Resolve = resolve, setting: str = ALLOW_SETTING) -> None:
+        self._setting = setting
         self._resolve = resolve
         self._networks: list[IPv4Network | IPv6Network] = []
         self._hosts: set[str] = set()
@@ -71,7 +33,7 @@ class Destinations:
             self._networks.append(ip_network(entry, strict=False))
         except ValueError as error:
             if not entry or set(entry) & set("/:@*[] "):
-                raise ValueError(f"{ALLOW_SETTING}: {entry!r} is no host name, address or CIDR (such as 10.0.0.0/8).") from error
+                raise ValueError(f"{self._setting}: {entry!r} is no host name, address or CIDR (such as 10.0.0.0/8).") from error
             self._hosts.add(_canonical(entry))
 
     async def of(self, url: httpx.URL) -> list[Address]:
@@ -91,13 +53,13 @@ class Destinations:
             ) from error
         for address in found:
             if not self._may_reach(url.host, address):
-                raise _refused(url.host, address)
+                raise _refused(url.host, address, self._setting)
         return found
 
     def _may_reach(self, host: str, address: Address) -> bool:
         if _canonical(host) in self._hosts or is_public(address):
             return True
-        judged = _carried(address) or address
+        judged = carried(address) or address
         return any(judged in network or address in network for network in self._networks)
 
 
@@ -139,9 +101,9 @@ def _canonical(host: str) -> str:
     return host.rstrip(".").lower()
 
 
-def _refused(host: str, address: Address) -> CallFailed:
+def _refused(host: str, address: Address, setting: str) -> CallFailed:
     return CallFailed(
         ErrorType.SECURITY_ERROR,
-        f"{host!r} is at {address}, which is not a public address; {ALLOW_SETTING} can allow the host, the address or its network.",
-        {"host": host, "address": str(address), "setting": ALLOW_SETTING},
+        f"{host!r} is at {address}, which is not a public address; {setting} can allow the host, the address or its network.",
+        {"host": host, "address": str(address), "setting": setting},
     )

@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 
 from pydantic import JsonValue
 
-from engine.runtimes.builtin.tool import BuiltinTool
+from engine.runtimes.builtin.tool import BuiltinTool, ScriptingTool
 from engine.runtimes.failures import CallFailed, NotSent, StartFailed
 from engine.runtimes.runtime import Progress, Running, ToolRequest
+from engine.runtimes.scripts.service import ScriptService
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import SideEffectScope, ToolManifest
 from toolagent.contracts.sources import BuiltinSource
@@ -19,8 +20,8 @@ __all__ = ["BuiltinRuntime"]
 class BuiltinRuntime:
     """The runtime of BuiltinSource. Nothing is started, so nothing has to be ended."""
 
-    def __init__(self, tools: Mapping[str, BuiltinTool]) -> None:
-        self._tools = tools
+    def __init__(self, tools: Mapping[str, BuiltinTool], scripts: ScriptService | None = None) -> None:
+        self._tools, self._scripts = tools, scripts
 
     async def start(self, tool: ToolManifest, source: BuiltinSource, progress: Progress) -> Running:
         if source.handler not in self._tools:
@@ -41,6 +42,8 @@ class BuiltinRuntime:
         limit = asyncio.timeout(request.timeout_s)
         try:
             async with limit:
+                if isinstance(tool, ScriptingTool) and self._scripts is not None:
+                    return await tool.serve(request, self._scripts)
                 return await tool.invoke(request.params)
         except TimeoutError as error:
             if not limit.expired():

@@ -2,17 +2,19 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 import jsonschema_rs
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 
 from engine.runtimes.failures import CallFailed
+from engine.runtimes.runtime import ToolRequest
+from engine.runtimes.scripts.service import ScriptService
 from toolagent.contracts.calls import ErrorType, ValidationIssue
 from toolagent.contracts.manifest import JsonSchema, ToolManifest
 
-__all__ = ["BuiltinTool", "ToolArguments", "ToolOutput", "TypedTool", "schema_of"]
+__all__ = ["BuiltinTool", "ScriptingTool", "ToolArguments", "ToolOutput", "TypedTool", "checked", "schema_of"]
 
 
 class ToolArguments(BaseModel):
@@ -36,6 +38,15 @@ class BuiltinTool(Protocol):
         ...
 
 
+@runtime_checkable
+class ScriptingTool(BuiltinTool, Protocol):
+    """A tool that has the host execute scripts."""
+
+    async def serve(self, request: ToolRequest, scripts: ScriptService) -> JsonValue:
+        """As `invoke`, with the service of the host. Raises CallFailed."""
+        ...
+
+
 A = TypeVar("A", bound=ToolArguments)
 R = TypeVar("R", bound=ToolOutput)
 
@@ -49,11 +60,15 @@ class TypedTool(Generic[A, R]):
     run: Callable[[A], Awaitable[R]]
 
     async def invoke(self, params: dict[str, JsonValue]) -> JsonValue:
-        try:
-            arguments = self.arguments.model_validate(params)
-        except ValidationError as error:
-            raise _invalid(self.manifest.tool_id, error) from error
-        return (await self.run(arguments)).model_dump(mode="json")
+        return (await self.run(checked(self.manifest.tool_id, self.arguments, params))).model_dump(mode="json")
+
+
+def checked(tool_id: str, model: type[A], params: dict[str, JsonValue]) -> A:
+    """The parameters of a call of that tool. Raises CallFailed (`validation_error`) with all that is wrong with them."""
+    try:
+        return model.model_validate(params)
+    except ValidationError as error:
+        raise _invalid(tool_id, error) from error
 
 
 class _PlainSchema(GenerateJsonSchema):

@@ -8,7 +8,6 @@ from pathlib import Path
 from engine.runtimes import make_runtimes
 from engine.runtimes.builtin import builtin_tools
 from engine.runtimes.builtin.options import BuiltinOptions
-from engine.runtimes.environments import Environments
 from engine.runtimes.guardian import Guardian
 from engine.runtimes.http_exchange import HttpExchange
 from engine.runtimes.local import LocalSettings
@@ -16,7 +15,8 @@ from engine.runtimes.ownership import Owner
 from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.processes import Launcher
 from engine.runtimes.supervisor import Supervisor
-from tests.runtimes.conftest import BASE_ENVIRONMENT, PROJECTS, Routes, entry_of, nothing, request_of, silent
+from tests.runtimes.conftest import BASE_ENVIRONMENT, PROJECTS, Routes, entry_of, inside, nothing, request_of
+from tests.sandboxing import sandboxing
 
 
 async def main(state: Path, environments: Path, uv: str, setpriv: str | None) -> None:
@@ -24,24 +24,22 @@ async def main(state: Path, environments: Path, uv: str, setpriv: str | None) ->
     guardian.start()
     launcher = Launcher(Owner.of_this_process(state), guardian, BASE_ENVIRONMENT, setpriv)
     parts = RuntimeParts(
-        local=LocalSettings(data=PROJECTS, state=state),
+        local=LocalSettings(data=PROJECTS, state=state, calls=state / "calls"),
         launcher=launcher,
-        environments=Environments(environments, uv, launcher, BASE_ENVIRONMENT),
+        sandboxing=sandboxing(state, launcher, environments, uv_binary=uv),
         http=HttpExchange(),
         secrets=lambda _: None,
         builtin_tools=builtin_tools(BuiltinOptions()),
     )
-    supervisor = Supervisor(make_runtimes(parts), Routes(), "here")
-    found: dict[str, object] = {"guardian": guardian.pid}
-    for name, leave in [("child", False), ("daemon", True)]:
-        request = request_of(mode="spawn", leave=leave)
-        reply = await supervisor.call(entry_of(), request, before_send=nothing, progress=silent)
-        match reply.output:
-            case {"child": child, "pid": pid}:
-                found |= {name: child, "tool": pid}
-            case other:
-                raise AssertionError(other)
-    sys.stdout.write(json.dumps(found) + "\n")
+    supervisor, told = Supervisor(make_runtimes(parts), Routes(), "here"), list[str]()
+    for leave in (False, True):
+        await supervisor.call(entry_of(), request_of(mode="spawn", leave=leave), before_send=nothing, progress=told.append)
+    route = supervisor.route("versatile")
+    if route is None or route.pid is None:
+        raise AssertionError(route)
+    pids = {"guardian": guardian.pid, "sandbox": route.pid, **{f"inside {pid}": pid for pid in inside(route.pid)}}
+    installed = any(text.startswith("installing") for text in told)
+    sys.stdout.write(json.dumps({"pids": pids, "installed": installed}) + "\n")
     sys.stdout.flush()
     await asyncio.Event().wait()
 

@@ -10,6 +10,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+HOME = Path(os.environ["HOME"])  # noqa: TID251 - a tool has no settings of ours
 LOCK = threading.Lock()
 ACTIVE = 0
 
@@ -39,10 +40,10 @@ class Handler(BaseHTTPRequestHandler):
                 ACTIVE -= 1
 
     def work(self, params: dict) -> None:
-        effects = Path(params["effects"])
+        effects = HOME / params["effects"]
         append(effects, params.get("line", "effect"))
         end = time.monotonic() + params.get("seconds", 0)
-        until = Path(params["until"]) if "until" in params else None
+        until = HOME / params["until"] if "until" in params else None
         while (until and not until.exists()) or (not until and time.monotonic() < end):
             if self.hung_up():
                 append(effects.with_suffix(".hung_up"), "seen")
@@ -72,5 +73,5 @@ class Server(ThreadingHTTPServer):
     request_queue_size = 128
 
 
-append(Path(os.environ["HOME"]) / "starts", str(os.getpid()))  # noqa: TID251 - a tool has no settings of ours
+append(HOME / "starts", str(os.getpid()))
 Server(("127.0.0.1", int(sys.argv[2])), Handler).serve_forever()

@@ -1,13 +1,7 @@
-"""At its first start somebody else has just taken its port; at its second it serves. Has no health path."""
+"""Serves, but has no health path."""
 
-import os
-import socket
 import sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from pathlib import Path
-
-PORT = int(sys.argv[2])
-NOTE = Path(os.environ["HOME"]) / "tries"  # noqa: TID251 - a tool has no settings of ours
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -20,10 +14,4 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(b'"served"')
 
 
-with NOTE.open("a") as file:
-    file.write(f"{PORT}\n")
-if len(NOTE.read_text().split()) == 1:
-    taker = socket.socket()
-    taker.bind(("127.0.0.1", PORT))
-    taker.listen()
-HTTPServer(("127.0.0.1", PORT), Handler).serve_forever()
+HTTPServer(("127.0.0.1", int(sys.argv[2])), Handler).serve_forever()

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -21,6 +22,14 @@ ACTIVE = 0
 def note(name: str, text: str) -> None:
     with LOCK, (HOME / name).open("a") as file:
         file.write(text + "\n")
+
+
+def attempt(act) -> str:
+    try:
+        act()
+    except OSError as error:
+        return type(error).__name__
+    return "done"
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -64,6 +73,25 @@ class Handler(BaseHTTPRequestHandler):
     def environment(self, _params: dict) -> None:
         self.answer(200, dict(os.environ))  # noqa: TID251 - a tool has no settings of ours
 
+    def write(self, params: dict) -> None:
+        """Each of the paths: whether it could be written, or why not."""
+        self.answer(200, {path: attempt(lambda path=path: (HOME / path).write_text("x")) for path in params["paths"]})
+
+    def read(self, params: dict) -> None:
+        self.answer(200, {path: attempt(lambda path=path: Path(path).stat()) for path in params["paths"]})
+
+    def reach(self, params: dict) -> None:
+        """A port of what the tool takes for its machine."""
+        self.answer(200, attempt(lambda: socket.create_connection(("127.0.0.1", params["port"]), 5).close()))
+
+    def fetch(self, params: dict) -> None:
+        for _ in range(params["times"]):
+            how = attempt(lambda: urllib.request.urlopen(params["url"], timeout=5).close())  # noqa: S310 - as the test says
+        self.answer(200, how)
+
+    def where(self, _params: dict) -> None:
+        self.answer(200, {"project": str(Path.cwd()), "prefix": sys.prefix})
+
     def hang(self, params: dict) -> None:
         """Until the caller hangs up, or longer when `stubborn`."""
         note("hanging", "begun")
@@ -75,9 +103,9 @@ class Handler(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def slow(self, params: dict) -> None:
-        """Until a file appears."""
+        """Until a file appears, in HOME unless its path is absolute."""
         note("hanging", "begun")
-        while not Path(params["until"]).exists():
+        while not (HOME / params["until"]).exists():
             time.sleep(0.01)
         self.answer(200, {"pid": os.getpid()})
 

@@ -7,12 +7,14 @@ from typing import Annotated
 
 import typer
 
-from toolagent.cli import batch, catalog
+from toolagent.cli import audit, batch, catalog
 from toolagent.cli.endings import ended, finish, started
+from toolagent.cli.examples import run_examples
 from toolagent.cli.failures import ExitCode, reported
 from toolagent.cli.files import output_file, output_folder, read_text, uploaded
 from toolagent.cli.follow import follow, has_ended
 from toolagent.cli.interrupts import CtrlC
+from toolagent.cli.new_tool import new_tool
 from toolagent.cli.options import ApiKey, AsJson, Tool, Url, connected, tool_id_of
 from toolagent.cli.parameters import ParameterError, parse_parameters
 from toolagent.cli.render import (
@@ -28,6 +30,7 @@ from toolagent.cli.render import (
     show_tool,
     show_tools,
 )
+from toolagent.cli.validate import validate
 from toolagent.client.http import DEFAULT_URL, ToolAgentHttp
 from toolagent.contracts.calls import CallMode, ToolCall, ToolResult
 from toolagent.contracts.http import Matches, TaskAccepted, ToolListing
@@ -60,6 +63,8 @@ def main() -> None:
 def tools(
     search: Annotated[str | None, typer.Option(help="Only tools found by this word.")] = None,
     category: Annotated[str | None, typer.Option(help="Only tools of this category.")] = None,
+    namespace: Annotated[str | None, typer.Option(help="Only tools whose ids begin with it and a colon.")] = None,
+    tag: Annotated[str | None, typer.Option(help="Only tools that have this tag.")] = None,
     json_output: AsJson = False,
     url: Url = DEFAULT_URL,
     api_key: ApiKey = None,
@@ -69,9 +74,11 @@ def tools(
     `toolagent tools --search image`
 
     `toolagent tools --category math --json`
+
+    `toolagent tools --namespace core --tag scripting`
     """
     with reported(), connected(url, api_key) as service:
-        listing = _found(service, search, category)
+        listing = _found(service, search, category, namespace, tag)
         if json_output:
             show_contract(listing)
             return
@@ -218,12 +225,18 @@ def task(
             finish(service, ended(view), quiet=json_output or cancel, folder=folder, file=file)
 
 
-def _found(service: ToolAgentHttp, search: str | None, category: str | None) -> ToolListing | Matches:
+def _found(
+    service: ToolAgentHttp, search: str | None, category: str | None, namespace: str | None, tag: str | None
+) -> ToolListing | Matches:
     if search:
-        return service.search(search, category)
-    listing = service.tools()
+        return service.search(search, category, namespace, tag)
+    listing = service.tools(namespace, tag)
     return listing.model_copy(update={"tools": tuple(tool for tool in listing.tools if category in {None, tool.category})})
 
 
+audit.add_commands(app)
 catalog.add_commands(app)
 batch.add_commands(app)
+app.command("validate")(validate)
+app.command("new-tool")(new_tool)
+app.command("test")(run_examples)

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from toolagent.cli.example import call_line
 from toolagent.cli.schemas import property_names, property_schema, required_names, type_label
+from toolagent.contracts.audit import AuditEntry
 from toolagent.contracts.batches import BatchResult
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.contract import Contract
@@ -27,6 +28,7 @@ __all__ = [
     "as_json",
     "cell",
     "describe_error",
+    "show_audit",
     "show_batch",
     "show_contract",
     "show_failure",
@@ -35,6 +37,8 @@ __all__ = [
     "show_hosts",
     "show_json",
     "show_note",
+    "show_outcomes",
+    "show_plain",
     "show_routes",
     "show_task",
     "show_tool",
@@ -70,6 +74,11 @@ def show_json(value: JsonValue) -> None:
         Console().print_json(text)
     else:
         typer.echo(text)
+
+
+def show_plain(line: str) -> None:
+    """A line of data, as it is: no markup, and nothing a terminal would obey."""
+    typer.echo(cell(line).plain)
 
 
 def show_contract(contract: Contract) -> None:
@@ -161,6 +170,14 @@ def show_batch(batch: BatchResult) -> None:
     _console().print(table)
 
 
+def show_outcomes(outcomes: Sequence[tuple[str, bool, float, str]]) -> None:
+    """Of examples: what each is, whether it passed, its seconds, and why not."""
+    table = _table("example", "state", "seconds", "reason")
+    for description, passed, seconds, reason in outcomes:
+        table.add_row(cell(description), _state("ok" if passed else "failed"), cell(f"{seconds:.2f}"), cell(reason))
+    _console().print(table)
+
+
 def show_versions(found: ToolVersions) -> None:
     table = _table("version", "status", "active", "since")
     for version in found.versions:
@@ -176,6 +193,24 @@ def show_hosts(hosts: tuple[Host, ...]) -> None:
         slots = ", ".join(f"{bucket}: {count}" for bucket, count in host.buckets.items())
         state = _state("running") if host.is_alive else cell("gone", "red")
         table.add_row(cell(host.host, "bold"), state, cell(slots), _moment(host.started_at), _moment(host.seen_at))
+    _console().print(table)
+
+
+def show_audit(entries: tuple[AuditEntry, ...]) -> None:
+    table = _table("at", "tool", "action", "outcome", "seconds", "sandbox", "by", "remarks")
+    for entry in entries:
+        remarks = [*entry.refusals, *entry.advisories, *(f"{name} cut" for name in entry.truncated), *filter(None, [entry.message])]
+        level = entry.sandbox.level.value if entry.sandbox else ""
+        table.add_row(
+            _moment(entry.at),
+            cell(f"{entry.tool_id} {entry.version}"),
+            cell(entry.action),
+            _state(entry.outcome),
+            cell(f"{entry.duration_s:.2f}"),
+            cell(level),
+            cell(entry.caller.caller_id or ""),
+            cell("; ".join(remarks)[:_SHOWN]),
+        )
     _console().print(table)
 
 

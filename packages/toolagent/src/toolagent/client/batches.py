@@ -26,6 +26,7 @@ from toolagent.contracts.batches import BatchedCall, BatchedState, BatchEnd, Bat
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 from toolagent.contracts.tasks import TaskView
 from toolagent.core.batches import batch_fingerprint, batch_id_for_key, counted, lost, never_made, progress_of, state_of
+from toolagent.core.callbacks import origin_of
 from toolagent.core.results import IDEMPOTENCY_CONFLICT, failed
 
 __all__ = ["Batches", "collected"]
@@ -59,7 +60,7 @@ class Batches:
                 id=batch_id,
                 task_queue=names.TASK_QUEUE,
                 id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
-                memo={names.FINGERPRINT: batch_fingerprint(batch)},
+                memo={names.FINGERPRINT: batch_fingerprint(batch), **_callback_memo(batch)},
                 search_attributes=TypedSearchAttributes([SearchAttributePair(names.TASK_TYPE, "batch"), *caller]),
                 static_summary=f"{len(batch.calls)} calls",
                 rpc_timeout=_START_TIMEOUT,
@@ -159,6 +160,10 @@ async def collected(end: BatchEnd, fetch: Fetch) -> BatchResult:
     distinct = {(call.call_id, call.state is BatchedState.SKIPPED, call.reason): call for call in end.calls}
     results = dict(zip(distinct, await asyncio.gather(*map(result_of, distinct.values())), strict=True))
     return counted(end, tuple(results[call.call_id, call.state is BatchedState.SKIPPED, call.reason] for call in end.calls))
+
+
+def _callback_memo(batch: ToolBatch) -> dict[str, str]:
+    return {names.CALLBACK: origin_of(batch.callback_url)} if batch.callback_url else {}
 
 
 def _pending(batch_id: str, error: RPCError) -> Exception:

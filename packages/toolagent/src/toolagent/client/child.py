@@ -14,6 +14,7 @@ from temporalio.exceptions import ApplicationError, CancelledError, ChildWorkflo
 from toolagent.client import names
 from toolagent.contracts.batches import BatchEnd, ToolBatch
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
+from toolagent.core.callbacks import origin_of
 from toolagent.core.idempotency import call_id_for_key, fingerprint
 from toolagent.core.results import failed
 
@@ -27,6 +28,7 @@ __all__ = [
     "call_options",
     "call_tool",
     "made",
+    "memo_of",
     "search_attributes_of",
 ]
 
@@ -87,7 +89,7 @@ def call_options(
         "parent_close_policy": workflow.ParentClosePolicy.REQUEST_CANCEL,
         # Whether the tool stopped is known only when the child has ended.
         "cancellation_type": workflow.ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
-        "memo": {names.FINGERPRINT: fingerprint(call)},
+        "memo": memo_of(call),
         "search_attributes": search_attributes_of(call),
         "static_summary": call.tool_id,
         "priority": Priority(priority_key=call.priority),
@@ -156,6 +158,12 @@ def _error_of(error: ChildWorkflowError) -> ToolError:
         return ToolError(type=ErrorType.CANCELLED, message="The call was cancelled.")
     message = f"The call was ended from outside before it was settled: {error.cause}."
     return ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details={"outcome": "unknown"})
+
+
+def memo_of(call: ToolCall) -> dict[str, str]:
+    """What whoever finds the call is told of it."""
+    callback = {names.CALLBACK: origin_of(call.callback_url)} if call.callback_url else {}
+    return {names.FINGERPRINT: fingerprint(call), **callback}
 
 
 def search_attributes_of(call: ToolCall) -> TypedSearchAttributes:

@@ -5,10 +5,11 @@ import mimetypes
 import re
 from collections.abc import Generator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Self
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import httpx
 from pydantic import JsonValue, TypeAdapter, ValidationError
@@ -25,6 +26,7 @@ from toolagent.client.http_answers import (
     require_success,
 )
 from toolagent.client.http_files import file_name, free_path, stream_to
+from toolagent.contracts.audit import AuditPage
 from toolagent.contracts.batches import BatchResult, ToolBatch
 from toolagent.contracts.calls import CallMode, ToolCall, ToolResult
 from toolagent.contracts.hosts import HostListing
@@ -99,16 +101,16 @@ class ToolAgentHttp:
         """What is ready and what is not; 503 is an answer too."""
         return parsed(Health, self._ask("GET", "/health"), also=(503,))
 
-    def tools(self) -> ToolListing:
-        return parsed(ToolListing, self._ask("GET", "/tools"))
+    def tools(self, namespace: str | None = None, tag: str | None = None) -> ToolListing:
+        wanted = {name: value for name, value in (("namespace", namespace), ("tag", tag)) if value is not None}
+        return parsed(ToolListing, self._ask("GET", f"/tools?{urlencode(wanted)}" if wanted else "/tools"))
 
     def tool(self, tool_id: str) -> ToolDetail:
         return parsed(ToolDetail, self._ask("GET", f"/tools/{_segment(tool_id)}"))
 
-    def search(self, keyword: str, category: str | None = None) -> Matches:
-        body: dict[str, JsonValue] = {"keyword": keyword}
-        if category:
-            body["category"] = category
+    def search(self, keyword: str, category: str | None = None, namespace: str | None = None, tag: str | None = None) -> Matches:
+        further = {"category": category, "namespace": namespace, "tag": tag}
+        body: dict[str, JsonValue] = {"keyword": keyword, **{name: value for name, value in further.items() if value is not None}}
         return parsed(Matches, self._ask("POST", "/search_tools", body))
 
     def routes(self) -> tuple[ToolRoute, ...]:
@@ -220,6 +222,12 @@ class ToolAgentHttp:
             return _DOCUMENTS.validate_json(answer.content)
         except ValidationError as error:
             raise UnexpectedAnswer(answer) from error
+
+    def audit(self, tool_id: str | None = None, since: datetime | None = None, limit: int = 100) -> AuditPage:
+        """What sandboxed programs did, the newest first; `since` with its time zone."""
+        asked = {"tool_id": tool_id, "since": since.isoformat() if since else None, "limit": str(limit)}
+        query = urlencode({name: value for name, value in asked.items() if value is not None})
+        return parsed(AuditPage, self._ask("GET", f"/audit?{query}"))
 
     def hosts(self) -> HostListing:
         return parsed(HostListing, self._ask("GET", "/hosts"))

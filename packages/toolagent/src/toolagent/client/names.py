@@ -6,13 +6,19 @@ __all__ = [
     "ADMIT",
     "ATTEMPT_ENDED",
     "CALL",
+    "CALLBACK",
+    "CALLBACKS_QUEUE",
+    "CALLBACK_NOT_TAKEN",
     "CALLER",
     "CONTROL",
     "CONTROL_TOOL",
+    "DELIVER_CALLBACK",
+    "DELIVER_CALLBACK_WORKFLOW",
     "FINGERPRINT",
     "INVOKE_TOOL",
     "LOOKS_QUEUE",
     "LOOK_AT_CALL",
+    "NOTE_CALLBACK",
     "NO_SLOT",
     "PLACE",
     "PROGRESS",
@@ -33,9 +39,13 @@ TASK_QUEUE = "tool-agent"
 LOOKS_QUEUE = f"{TASK_QUEUE}:looks"
 """Where calls of others are waited for. No bucket and no host can have this name: theirs hold no colon, or a slash."""
 
+CALLBACKS_QUEUE = f"{TASK_QUEUE}:callbacks"
+"""Where deliveries of callbacks wait: receivers that hang keep nobody else waiting."""
+
 INVOKE_TOOL = "InvokeTool"
 RUN_TOOLS = "RunTools"
 CONTROL_TOOL = "ControlTool"
+DELIVER_CALLBACK_WORKFLOW = "DeliverCallback"
 
 ADMIT = "admit"
 PLACE = "place"
@@ -43,12 +53,17 @@ CALL = "call_tool"
 SETTLE = "settle"
 CONTROL = "control_tool"
 LOOK_AT_CALL = "look_at_call"
+DELIVER_CALLBACK = "deliver_callback"
+NOTE_CALLBACK = "note_callback"
 
 PROGRESS = "progress"
 """Query of a `RunTools`: its calls as they are now."""
 
 FINGERPRINT = "fingerprint"
 """Memo of an `InvokeTool`: tells whether a second call under the same key is the same call."""
+
+CALLBACK = "callback"
+"""Memo of an `InvokeTool` or `RunTools` whose end somebody wants to be told of: where that leads to."""
 
 TOOL_ID = SearchAttributeKey.for_keyword("ToolId")
 CALLER = SearchAttributeKey.for_keyword("Caller")
@@ -66,6 +81,9 @@ ATTEMPT_ENDED = "attempt_ended"
 
 NO_SLOT = "no_slot"
 """Error type of an attempt that did not get one of the tool's own slots in time; nothing was sent."""
+
+CALLBACK_NOT_TAKEN = "callback_not_taken"
+"""Error type of a post that the receiver did not take; it is sent again later."""
 
 STILL_RUNNING = "still_running"
 """Error type of a look at a call that is waited for and goes on; Temporal looks again later."""

@@ -6,11 +6,12 @@ from temporalio import activity
 
 from toolagent.client import names
 from toolagent.contracts.batches import CallLook, LookRequest
+from toolagent.contracts.callbacks import Callback, CallbackEnd, CallbackNote
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.steps import Admission, AdmitRequest, CallOutcome, CallRequest, Placement, PlaceRequest, SettleRequest
 
-__all__ = ["admit", "call_tool", "control_tool", "look_at_call", "place", "settle"]
+__all__ = ["admit", "call_tool", "control_tool", "deliver_callback", "look_at_call", "note_callback", "place", "settle"]
 
 
 class BodilessError(RuntimeError):
@@ -54,4 +55,16 @@ async def control_tool(_control: ToolControl) -> ToolRoute:
 @activity.defn(name=names.LOOK_AT_CALL)
 async def look_at_call(_request: LookRequest) -> CallLook:
     """See how far a call is that somebody else has begun."""
+    _bodiless()
+
+
+@activity.defn(name=names.DELIVER_CALLBACK)
+async def deliver_callback(_callback: Callback) -> CallbackEnd:
+    """Post it once."""
+    _bodiless()
+
+
+@activity.defn(name=names.NOTE_CALLBACK)
+async def note_callback(_note: CallbackNote) -> None:
+    """Write down how a delivery ended."""
     _bodiless()

@@ -8,9 +8,10 @@ from temporalio.client import WorkflowExecutionDescription, WorkflowExecutionSta
 from temporalio.converter import DataConverter
 
 from toolagent.client import names
+from toolagent.contracts.callbacks import CallbackState, CallbackView
 from toolagent.contracts.tasks import TaskState, TaskView
 
-__all__ = ["view_of"]
+__all__ = ["delivery_of", "view_of"]
 
 _STATES = {
     WorkflowExecutionStatus.RUNNING: TaskState.RUNNING,
@@ -29,6 +30,7 @@ async def view_of(description: WorkflowExecutionDescription, converter: DataConv
         if status is TaskState.RUNNING and activity.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED:
             status = TaskState.PENDING
         progress = await _text(activity.heartbeat_details.payloads, converter) or progress
+    origin = await description.memo_value(names.CALLBACK, "", type_hint=str)
     return TaskView(
         task_id=description.id,
         status=status,
@@ -36,7 +38,16 @@ async def view_of(description: WorkflowExecutionDescription, converter: DataConv
         progress=progress,
         started_at=description.start_time,
         ended_at=description.close_time,
+        callback=CallbackView(state=CallbackState.PENDING, origin=origin) if origin else None,
     )
+
+
+def delivery_of(description: WorkflowExecutionDescription, event_id: str) -> CallbackView:
+    """How far a delivery is that has not been written down yet."""
+    view = CallbackView(state=CallbackState.PENDING, event_id=event_id)
+    for activity in description.raw_description.pending_activities:
+        view = view.model_copy(update={"attempts": activity.attempt, "reason": activity.last_failure.message})
+    return view
 
 
 async def _text(payloads: Sequence[Payload], converter: DataConverter) -> str | None:

@@ -10,15 +10,17 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from toolagent.client import names
 from toolagent.client.batches import Batches
-from toolagent.client.child import search_attributes_of
+from toolagent.client.child import memo_of, search_attributes_of
 from toolagent.client.failures import AnswerPendingError, CallRefusedError, ControlFailedError
 from toolagent.client.handles import BatchHandle, CallHandle
 from toolagent.client.patience import SilenceError, is_away, patiently
-from toolagent.client.task_views import view_of
+from toolagent.client.task_views import delivery_of, view_of
 from toolagent.contracts.batches import BatchEnd, BatchResult, CallLook, LookState, ToolBatch
+from toolagent.contracts.callbacks import CallbackView
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.tasks import TaskView
+from toolagent.core.callbacks import delivery_id
 from toolagent.core.idempotency import call_id_for_key, call_id_of_workflow, fingerprint
 from toolagent.core.results import IDEMPOTENCY_CONFLICT, failed, reason_of, task_state_of
 
@@ -118,6 +120,17 @@ class ToolAgentClient:
             raise self._pending(call_id, error) from error
         return True
 
+    async def callback(self, task_id: str) -> CallbackView | None:
+        """How far the delivery is that was asked for with this call or batch; None when it has not begun. Raises AnswerPendingError."""
+        event_id = f"{task_id}:ended"
+        try:
+            description = await self._client.get_workflow_handle(delivery_id(event_id)).describe(rpc_timeout=START_TIMEOUT)
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                return None
+            raise self._pending(task_id, error) from error
+        return delivery_of(description, event_id)
+
     async def look(self, call: ToolCall, call_id: str) -> CallLook:
         """What became of a call under this id. Raises AnswerPendingError."""
         try:
@@ -192,7 +205,7 @@ class ToolAgentClient:
                 id=call_id,
                 task_queue=names.TASK_QUEUE,
                 id_reuse_policy=reuse,
-                memo={names.FINGERPRINT: fingerprint(call)},
+                memo=memo_of(call),
                 search_attributes=search_attributes_of(call),
                 static_summary=call.tool_id,
                 request_eager_start=True,

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from toolagent.contracts.callbacks import CallbackUrl
 from toolagent.contracts.calls import Caller, CallMode, ErrorType, IdempotencyKey, ToolCall, ToolError, ToolResult
 from toolagent.contracts.contract import Contract
 
@@ -34,6 +35,7 @@ class ToolBatch(Contract):
     mode: CallMode = CallMode.SYNC
     idempotency_key: IdempotencyKey | None = None
     caller: Annotated[Caller, Field(description="Owns the key, and is the caller of every call that names none.")] = Caller()
+    callback_url: Annotated[CallbackUrl | None, Field(description="Where ids and states are posted when all calls have ended.")] = None
 
 
 class BatchedState(StrEnum):

@@ -7,6 +7,7 @@ from pydantic import Field, JsonValue, StringConstraints
 
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import GroupId, ToolId
+from toolagent.contracts.sandbox import EnvironmentName, SandboxLimits
 from toolagent.contracts.sources import BackendRuntime
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "SecurityContext",
     "SemVer",
     "SideEffectScope",
+    "ToolDependency",
     "ToolExample",
     "ToolGroup",
     "ToolManifest",
@@ -68,6 +70,8 @@ class SecurityContext(Contract):
     file_access: Annotated[FileAccess, Field(alias="fileAccess")] = FileAccess()
     network_access: Annotated[NetworkAccess, Field(alias="networkAccess")] = NetworkAccess()
     required_capabilities: Annotated[tuple[str, ...], Field(alias="requiredCapabilities")] = ()
+    environment: Annotated[tuple[EnvironmentName, ...], Field(description="Variables of the host that it wants to see.")] = ()
+    limits: SandboxLimits = SandboxLimits()
 
 
 class ToolExample(Contract):
@@ -76,6 +80,13 @@ class ToolExample(Contract):
     description: str = ""
     input: dict[str, JsonValue] = {}
     expected_output: Annotated[JsonValue, Field(alias="expectedOutput")] = None
+
+
+class ToolDependency(Contract):
+    """Another tool that a tool calls (seed 004 §6.4)."""
+
+    tool_id: Annotated[ToolId, Field(alias="toolId")]
+    version: Annotated[str, Field(min_length=1, max_length=64, description="A version, or a range by the rules of npm: `^1.2`.")] = "*"
 
 
 class ToolManifest(Contract):
@@ -111,6 +122,8 @@ class ToolManifest(Contract):
     concurrency: Annotated[int | None, Field(ge=1, description="Calls of this tool at once on one host; unset: no limit of its own.")] = (
         None
     )
+
+    dependencies: Annotated[tuple[ToolDependency, ...], Field(description="Tools without which a call is refused.")] = ()
 
     @property
     def repeatable(self) -> bool:

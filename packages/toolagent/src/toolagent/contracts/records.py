@@ -39,6 +39,8 @@ class EventType(StrEnum):
     EXECUTION_STARTED = "execution_started"
     EXECUTION_COMPLETED = "execution_completed"
     EXECUTION_FAILED = "execution_failed"
+    CALLBACK_DELIVERED = "callback_delivered"
+    CALLBACK_FAILED = "callback_failed"
 
 
 class Event(Contract):

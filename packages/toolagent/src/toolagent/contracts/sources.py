@@ -16,6 +16,7 @@ __all__ = [
     "HttpMethod",
     "LocalSource",
     "McpSource",
+    "PackedSource",
     "RemoteSource",
     "ScriptLanguage",
     "ScriptSource",
@@ -64,13 +65,30 @@ class LocalSource(HttpSource):
 
 
 class DockerSource(HttpSource):
-    """A container, by image, Dockerfile or id."""
+    """A container: one that is there (`container_id`), or one made of a Dockerfile, or of an image; the first of these that is given."""
 
     type: Literal["docker"] = "docker"
     container_id: str | None = None
     image: str | None = None
-    dockerfile: str | None = None
-    internal_port: Annotated[int, Field(ge=0, le=65535)] = 0
+    dockerfile: Annotated[str | None, Field(description="Path of the Dockerfile in `host_dir`.")] = None
+    host_dir: Annotated[str | None, Field(description="Folder it is built in, relative to the data folder.")] = None
+    content: Annotated[
+        str | None, Field(description="That folder's files in the content store, by the id of their archive; set at import.")
+    ] = None
+    internal_port: Annotated[
+        int, Field(ge=0, le=65535, description="Port of the server in the container, on its loopback; 0: what the image exposes, or $PORT.")
+    ] = 0
+    command: Annotated[tuple[str, ...], Field(description="Run in the container instead of the image's own command.")] = ()
+    environment: dict[str, str] = {}
+    volumes: Annotated[
+        dict[str, str],
+        Field(description="Folders of the machine, by where the container sees them; a plain name is a folder of the tool's own."),
+    ] = {}
+    mem_limit: Annotated[str | None, Field(pattern=r"^\d+ *[kmgtKMGT]?[iI]?[bB]?$", description="`512m`, `2g`.")] = None
+    nano_cpus: Annotated[int | None, Field(ge=1, description="Billionths of a core.")] = None
+    pids_limit: Annotated[int | None, Field(ge=1, description="Processes and threads at once.")] = None
+    use_gpu: bool = False
+    gpu_count: Annotated[int, Field(ge=-1, description="-1: all of them.")] = -1
 
 
 class RemoteSource(HttpSource):
@@ -97,9 +115,12 @@ class ScriptSource(Contract):
     """A script that reads JSON from stdin and writes JSON to stdout."""
 
     type: Literal["script"] = "script"
-    script_path: Annotated[str, Field(min_length=1)]
+    script_path: Annotated[str, Field(min_length=1, description="Relative to the folder in `content`; without that, to the script root.")]
     language: ScriptLanguage
     entry_point: str | None = None
+    content: Annotated[
+        str | None, Field(description="The script's folder in the content store, by the id of its archive; set at import.")
+    ] = None
 
 
 class BuiltinSource(Contract):
@@ -116,6 +137,10 @@ class McpSource(Contract):
     tool_name: Annotated[str, Field(min_length=1)]
     url: str | None = None
     command: tuple[str, ...] = ()
+
+
+PackedSource = LocalSource | DockerSource
+"""Sources whose implementation is a folder of the data folder, `host_dir`, which is packed when it is imported."""
 
 
 ToolSource = Annotated[

@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from toolagent.contracts.batches import BatchedCall
+from toolagent.contracts.callbacks import CallbackView
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.contract import Contract
 
@@ -32,3 +33,4 @@ class TaskView(Contract):
     ended_at: datetime | None = None
     result: ToolResult | None = None
     calls: Annotated[tuple[BatchedCall, ...], Field(description="Of a batch: its calls; `/tasks/{call_id}` has the result of each.")] = ()
+    callback: Annotated[CallbackView | None, Field(description="Where a `callback_url` was given: how far the delivery is.")] = None

@@ -7,13 +7,16 @@ from pydantic import JsonValue
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult, ValidationIssue
 from toolagent.contracts.tasks import TaskState
 
-__all__ = ["IDEMPOTENCY_CONFLICT", "TOO_LARGE", "failed", "reason_of", "succeeded", "task_state_of"]
+__all__ = ["IDEMPOTENCY_CONFLICT", "ORIGINAL_TYPE", "TOO_LARGE", "failed", "original_type_of", "reason_of", "succeeded", "task_state_of"]
 
 IDEMPOTENCY_CONFLICT = "idempotency_conflict"
 """`details.reason` of a `rejected` call whose key was used for another call."""
 
 TOO_LARGE = "too_large"
 """`details.reason` of a `validation_error` because of the size of the parameters."""
+
+ORIGINAL_TYPE = "original_type"
+"""In `details` of an error: what the tool's own world calls it, such as seed 004's `ScriptError`."""
 
 
 def failed(
@@ -68,6 +71,12 @@ def reason_of(result: ToolResult) -> str | None:
     details = result.error.details if result.error else None
     reason = details.get("reason") if isinstance(details, dict) else None
     return reason if isinstance(reason, str) else None
+
+
+def original_type_of(error: ToolError) -> str | None:
+    """What the tool's own world calls the error, where it has said so."""
+    original = error.details.get(ORIGINAL_TYPE) if isinstance(error.details, dict) else None
+    return original if isinstance(original, str) else None
 
 
 def task_state_of(result: ToolResult) -> TaskState:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from toolagent.client.failures import AnswerPendingError, CallRefusedError, ControlFailedError
 from toolagent.client.handles import BatchHandle, CallHandle
 from toolagent.contracts.batches import BatchEnd, BatchResult, ToolBatch
+from toolagent.contracts.callbacks import CallbackState, CallbackView
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.routes import ControlAction, RunState, ToolControl, ToolRoute
 from toolagent.contracts.tasks import TaskState, TaskView
@@ -85,6 +86,11 @@ class FakeToolAgentClient:
     async def run_batch(self, batch: ToolBatch, batch_id: str | None = None) -> BatchResult:
         """Make all calls of a batch and wait for their results. Raises CallRefusedError, AnswerPendingError."""
         return await (await self.start_batch(batch, batch_id)).result()
+
+    async def callback(self, task_id: str) -> CallbackView | None:
+        """Nothing is delivered by a fake: it waits for ever."""
+        known = self._started.get(task_id)
+        return CallbackView(state=CallbackState.PENDING, event_id=f"{task_id}:ended") if known and known.call.callback_url else None
 
     async def start_batch(self, batch: ToolBatch, batch_id: str | None = None) -> BatchHandle:
         """Hand a batch over. Ids and errors as `start`."""

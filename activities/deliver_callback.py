@@ -1,0 +1,40 @@
+"""Delivering a callback, and writing down how that ended."""
+
+from datetime import timedelta
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
+
+from engine.callbacks.posting import CallbackNotTaken, CallbackPoster
+from engine.store.clock import now
+from engine.store.events import EventTable
+from toolagent.client import names
+from toolagent.contracts.callbacks import Callback, CallbackEnd, CallbackNote, CallbackState
+from toolagent.core.callbacks import callback_event
+
+__all__ = ["DeliverCallback"]
+
+
+class DeliverCallback:
+    def __init__(self, poster: CallbackPoster, events: EventTable) -> None:
+        self._poster = poster
+        self._events = events
+
+    @activity.defn(name=names.DELIVER_CALLBACK)
+    async def deliver_callback(self, callback: Callback) -> CallbackEnd:
+        """Raises ApplicationError when it is worth another attempt, which Temporal makes."""
+        attempt = activity.info().attempt
+        try:
+            status = await self._poster.post(callback)
+        except CallbackNotTaken as refusal:
+            if refusal.is_final:
+                return CallbackEnd(state=CallbackState.FAILED, attempts=attempt, status_code=refusal.status_code, reason=str(refusal))
+            wait = timedelta(seconds=refusal.wait_s) if refusal.wait_s is not None else None
+            raise ApplicationError(
+                str(refusal), type=names.CALLBACK_NOT_TAKEN, category=ApplicationErrorCategory.BENIGN, next_retry_delay=wait
+            ) from refusal
+        return CallbackEnd(state=CallbackState.DELIVERED, attempts=attempt, status_code=status)
+
+    @activity.defn(name=names.NOTE_CALLBACK)
+    async def note_callback(self, note: CallbackNote) -> None:
+        await self._events.add((callback_event(note, now()),))

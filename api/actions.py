@@ -1,0 +1,149 @@
+"""From what an agent has written to a call, and from its end to what the agent is told (seed 004 §3)."""
+
+import re
+from dataclasses import dataclass
+from email.message import Message
+from typing import Annotated
+
+from fastapi import Depends, Request
+from pydantic import ConfigDict, Field, ValidationError
+from starlette.responses import Response
+
+from api.action_xml import observation_xml, parsed_element
+from api.bodies import CallerBody
+from api.calls import CallHeaders, ChosenId, end_of, taken_call
+from api.errors import Refusal
+from api.ports import Doors
+from api.problems import ProblemKind
+from api.strict_json import parse_json
+from toolagent.contracts.actions import ActionAnswer, Observation
+from toolagent.contracts.calls import Caller, ToolCall
+from toolagent.contracts.contract import Contract
+from toolagent.contracts.http import ProblemField
+from toolagent.contracts.identifiers import TOOL_ID_PATTERN
+from toolagent.core.action import Action, ActionRefused, Block, action_of, block_of, observation_of, refused
+from toolagent.core.action_values import typed_inputs
+from toolagent.core.suggestions import nearest
+
+__all__ = ["XML", "ActionBody", "Said", "TakenText", "action_answer"]
+
+XML = "application/xml"
+_TEXTS = frozenset({XML, "text/xml", "text/plain"})
+_JSON = "application/json"
+_LONGEST_ID = 128
+_NO_BLOCK = "There is no <ACTION> block in the text; nothing was called."
+
+
+class ActionBody(Contract):
+    """What an agent said, an `<ACTION>` block in it, and who it is."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={
+            "examples": [{"text": "I look it up. <ACTION><calculator><expression>6 * 7</expression></calculator></ACTION>"}]
+        },
+    )
+
+    text: Annotated[str, Field(min_length=1)]
+    caller: CallerBody = CallerBody()
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The text, who said it, the id that was chosen for the call, and whether JSON is wanted back."""
+
+    text: str
+    caller: Caller
+    chosen: ChosenId
+    wants_json: bool
+
+
+async def _take(request: Request, chosen: CallHeaders) -> Said:
+    """Raises Refusal for a body that is no text."""
+    body, media_type = await request.body(), _media_type(request)
+    wants_json = _JSON in request.headers.get("accept", "")
+    if media_type == _JSON:
+        given = _body_of(body)
+        return Said(given.text, given.caller, chosen, wants_json=wants_json or XML not in request.headers.get("accept", ""))
+    try:
+        return Said(body.decode().removeprefix("\ufeff"), Caller(), chosen, wants_json=wants_json)
+    except UnicodeDecodeError as error:
+        raise Refusal(ProblemKind.MALFORMED_BODY, f"The body is not UTF-8: byte {error.start}. Send text in UTF-8.") from error
+
+
+TakenText = Annotated[Said, Depends(_take)]
+
+
+async def action_answer(doors: Doors, said: Said) -> Response:
+    """200 with an observation, whatever becomes of the action; problems are only of the request itself."""
+    around, call_id = said.text, ""
+    try:
+        block = block_of(said.text)
+        around = block.around
+        observation, call_id = await _acted(doors, said, _action_in(block))
+    except ActionRefused as refusal:
+        observation = refused(refusal.tool_id, refusal.kind, str(refusal))
+    headers = {"X-Call-Id": call_id} if call_id else {}
+    if said.wants_json:
+        answer = ActionAnswer(response_text=around, observation=observation, call_id=call_id)
+        return Response(answer.model_dump_json(), headers=headers, media_type=_JSON)
+    return Response(observation_xml(observation), headers=headers, media_type=XML)
+
+
+def _action_in(block: Block) -> Action:
+    if not block.xml:
+        raise ActionRefused(_NO_BLOCK, kind="NoActionError")
+    return action_of(parsed_element(block.xml))
+
+
+async def _acted(doors: Doors, said: Said, action: Action) -> tuple[Observation, str]:
+    # What is no id at all is not asked for: databases refuse some characters.
+    manifest = await doors.registry.get(action.tool_id) if _is_id(action.tool_id) else None
+    if manifest is None:
+        raise await _unknown(doors, action.tool_id)
+    params, issues = typed_inputs(manifest.input_schema, action.inputs)
+    if issues:
+        listed = "; ".join(f"Input parameter {issue.path.removeprefix('$.')!r} {issue.message}" for issue in issues[:5])
+        raise ActionRefused(f"{listed}.", kind="ParameterValidationError", tool_id=action.tool_id)
+    call = ToolCall(tool_id=action.tool_id, params=params, caller=said.caller)
+    result = await end_of(doors.client, taken_call(call, doors, said.chosen))
+    return observation_of(result), result.call_id
+
+
+async def _unknown(doors: Doors, tool_id: str) -> ActionRefused:
+    near = nearest(tool_id.lower()[:200], await doors.registry.list_ids())
+    hint = f"Did you mean {', '.join(near)}?" if near else "GET /tools lists what there is."
+    return ActionRefused(f"There is no tool {tool_id[:200]!r}. {hint}", kind="ToolNotFoundError", tool_id=tool_id[:200])
+
+
+def _is_id(text: str) -> bool:
+    return len(text) <= _LONGEST_ID and re.fullmatch(TOOL_ID_PATTERN, text) is not None
+
+
+def _media_type(request: Request) -> str:
+    """Raises Refusal for one that holds no text."""
+    header = Message()
+    header["content-type"] = request.headers.get("content-type", "")
+    found = header.get_content_type()
+    if found not in {*_TEXTS, _JSON} or "content-type" not in request.headers:
+        said = request.headers.get("content-type")
+        listed = ", ".join(sorted({*_TEXTS, _JSON}))
+        raise Refusal(
+            ProblemKind.UNSUPPORTED_MEDIA_TYPE,
+            f"The Content-Type must be one of {listed}; {f'it is {said[:100]!r}' if said else 'there is none'}.",
+        )
+    return found
+
+
+def _body_of(body: bytes) -> ActionBody:
+    value = parse_json(body)
+    try:
+        return ActionBody.model_validate(value)
+    except ValidationError as error:
+        errors = tuple(
+            ProblemField(field=".".join(map(str, one["loc"]))[:200] or "body", message=one["msg"])
+            for one in error.errors(include_url=False, include_input=False)[:50]
+        )
+        listed = "; ".join(f"{one.field}: {one.message}" for one in errors[:3])
+        raise Refusal(ProblemKind.INVALID_REQUEST, f"The request is not of the right form: {listed}", errors=errors) from error

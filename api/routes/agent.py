@@ -1,0 +1,69 @@
+"""What agents ask for in their own words."""
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from api.action_xml import observation_xml
+from api.actions import XML, ActionBody, TakenText, action_answer
+from api.documentation import problem_responses
+from api.doors import Behind
+from api.problems import ProblemKind
+from toolagent.contracts.actions import ActionAnswer, Observation
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["calls"])
+
+_ACTION = """Let me work it out.
+<ACTION>
+  <tool_id>calculator</tool_id>
+  <inputs>
+    <input name="expression"><![CDATA[6 * 7]]></input>
+  </inputs>
+</ACTION>"""
+_CONTENT = 'Tool calculator executed successfully. Output: {"result": 42}'
+_OBSERVED = ActionAnswer(
+    response_text="Let me work it out.",
+    observation=Observation(tool_id="calculator", status="success", content=_CONTENT),
+    call_id="call-5f0c8e0a7d3b4c4f9c0f2d1f6a3b7e21",
+)
+_TEXT = {"schema": {"type": "string"}, "example": _ACTION}
+
+
+@router.post(
+    "/agent/action",
+    summary="Do what an agent's `<ACTION>` asks for",
+    response_model=ActionAnswer,
+    responses={
+        **problem_responses(
+            ProblemKind.MALFORMED_BODY,
+            ProblemKind.MALFORMED_JSON,
+            ProblemKind.INVALID_REQUEST,
+            ProblemKind.BODY_TOO_LARGE,
+            ProblemKind.UNSUPPORTED_MEDIA_TYPE,
+        ),
+        200: {
+            "description": "An observation: what came of the action, also when nothing could be called. JSON where `Accept` asks for it.",
+            "content": {
+                XML: {
+                    "schema": {"type": "string"},
+                    "example": observation_xml(_OBSERVED.observation),
+                },
+                "application/json": {"example": _OBSERVED.model_dump(mode="json")},
+            },
+        },
+    },
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {
+                XML: _TEXT,
+                "text/plain": _TEXT,
+                "application/json": {"schema": ActionBody.model_json_schema(ref_template="#/components/schemas/{model}")},
+            },
+        }
+    },
+)
+async def agent_action(said: TakenText, doors: Behind) -> Response:
+    """The first `<ACTION>` block of the text is called, like `/run_tool`; the text around it is kept as `response_text`."""
+    return await action_answer(doors, said)

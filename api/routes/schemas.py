@@ -1,0 +1,17 @@
+"""What files of tools look like, for editors and checkers."""
+
+from fastapi import APIRouter
+from pydantic import JsonValue
+
+from api.documentation import problem_responses
+from toolagent.core.tool_files import tool_file_schema
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["tools"])
+
+
+@router.get("/schemas/tool.json", summary="The JSON Schema of a `*.tool.json`", responses=problem_responses())
+async def schema_of_tool_files() -> dict[str, JsonValue]:
+    """Seed 004 §2.2.2, and what may stand there besides. A file may also hold `//` comments."""
+    return tool_file_schema()

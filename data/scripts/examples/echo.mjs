@@ -1,0 +1,5 @@
+// Answers with the message it is given (seed 004 §2.2.3).
+import { readFileSync } from "node:fs";
+
+const { message } = JSON.parse(readFileSync(0, "utf8"));
+process.stdout.write(JSON.stringify({ received_message: message ?? null }));

@@ -1,0 +1,1 @@
+"""Telling those who asked for it, by HTTP, that something has ended."""

@@ -1,0 +1,93 @@
+"""`*.tool.json` (seed 004 §2.2.2), a version of a tool a file, both ways."""
+
+import json
+from functools import lru_cache
+
+from pydantic import JsonValue
+
+from engine.registry.formats.state import Document, KeptVersion
+from engine.registry.services import UnknownMethodError, method_of
+from engine.validation.references import SchemaNotFollowedError, written_out
+from engine.validation.schemas import issues_of, schema_faults
+from engine.validation.versions import NotARangeError, best_of
+from toolagent.contracts.calls import ValidationIssue
+from toolagent.contracts.manifest import JsonSchema, ToolManifest
+from toolagent.contracts.sources import ScriptSource
+from toolagent.contracts.tool_files import ServiceMethod, ToolFile
+from toolagent.core.tool_files import SUFFIX, FileFault, ReadToolFile, Rules, manifest_of, read_tool_file
+
+__all__ = ["FILE_NAME", "dump", "file_name_of", "manifest_in", "read"]
+
+FILE_NAME = f"*{SUFFIX}"
+
+
+class _EngineRules:
+    """Those of the engine itself, so that what is loaded can be called."""
+
+    def schema_faults(self, schema: JsonSchema) -> tuple[ValidationIssue, ...]:
+        return schema_faults(schema)
+
+    def issues_of(self, schema: JsonSchema, value: JsonValue) -> tuple[ValidationIssue, ...]:
+        return issues_of(schema, value)
+
+    def range_fault(self, wanted: str) -> str | None:
+        try:
+            best_of(wanted, ())
+        except NotARangeError as error:
+            return str(error)
+        return None
+
+
+_RULES: Rules = _EngineRules()
+
+
+# An edit changes one file of many, and the others are read again with it.
+@lru_cache(maxsize=4096)
+def read(text: str) -> ReadToolFile:
+    """Everything that can be told without looking at other files."""
+    found = read_tool_file(text, _RULES)
+    if found.file is None:
+        return found
+    faults = tuple(_faults_here(found, found.file))
+    return ReadToolFile(None, found.value, faults, found.document) if faults else found
+
+
+def manifest_in(file: ToolFile) -> ToolManifest:
+    """The manifest of a file that was read without faults."""
+    of_handler = method_of(file.handler).of_tool if isinstance(file.handler, ServiceMethod) else dict[str, JsonValue]()
+    manifest = manifest_of(file, **of_handler)
+    schemas = {"input_schema": written_out(manifest.input_schema), "output_schema": written_out(manifest.output_schema)}
+    return manifest.model_copy(update=schemas)
+
+
+def dump(kept: KeptVersion) -> Document:
+    """As the file had it, but for what was decided since; the folder of its script by its id in the content store."""
+    document: Document = dict(kept.raw) if isinstance(kept.raw, dict) else {}
+    status = kept.entry.manifest.status
+    before = ToolFile.model_validate_json(json.dumps(document), strict=True).status
+    if status is not before:
+        document["status"] = status.value
+    source, handler = next(iter(kept.entry.sources), None), document.get("handler")
+    if isinstance(source, ScriptSource) and source.content is not None and isinstance(handler, dict):
+        document["handler"] = {**handler, "scriptPath": source.script_path, "content": source.content}
+    return document
+
+
+def file_name_of(manifest: ToolManifest) -> str:
+    """A name of its own for each version, without characters that mean something to a file system."""
+    return f"{manifest.tool_id.replace(':', '.')}@{manifest.version}{SUFFIX}"
+
+
+def _faults_here(found: ReadToolFile, file: ToolFile) -> list[FileFault]:
+    faults: list[FileFault] = []
+    if isinstance(file.handler, ServiceMethod):
+        try:
+            method_of(file.handler)
+        except UnknownMethodError as error:
+            return [found.fault(("handler", error.field), str(error))]
+    for name, schema in (("parameters", file.parameters), ("output", file.output)):
+        try:
+            written_out(schema)
+        except SchemaNotFollowedError as error:
+            faults.append(found.fault((name,), f"{error} ({error.path})"))
+    return faults

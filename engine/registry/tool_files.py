@@ -1,0 +1,207 @@
+"""Finding the `*.tool.json` of some folders, and deciding which of them count."""
+
+import os
+import stat
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from engine.registry.formats import tool_json
+from engine.registry.tool_scripts import NoScriptError, Script, find_script
+from engine.validation.versions import best_of, newest_first
+from toolagent.contracts.manifest import ToolStatus
+from toolagent.contracts.records import CatalogFault
+from toolagent.contracts.tool_files import ExternalScript, ToolFile
+from toolagent.core.dependencies import Node, in_cycles
+from toolagent.core.tool_files import SUFFIX, FileFault, ReadToolFile
+
+__all__ = ["FoundFiles", "FoundTool", "ToolFolders", "Version", "find_tool_files", "heads", "kept", "without_cycles", "without_doubles"]
+
+_LEFT_OUT = frozenset({".venv", "__pycache__", ".git", "node_modules", ".pytest_cache", ".ruff_cache", ".mypy_cache"})
+_MAX_FILES = 10_000
+_MAX_BYTES = 1_000_000
+
+Version = str
+"""`tool_id@version`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFolders:
+    """Where the files are. A missing folder is a fault where it is `expected`; what came from it stays in any case."""
+
+    folders: tuple[Path, ...]
+    script_root: Path | None = None
+    expected: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTool:
+    """A file without faults of its own. `name` is how it is spoken of, and known again."""
+
+    name: str
+    read: ReadToolFile
+    file: ToolFile
+    script: Script | None = None
+
+    @property
+    def version(self) -> Version:
+        return f"{self.file.tool_id}@{self.file.version}"
+
+    def fault(self, path: Sequence[str | int], reason: str) -> CatalogFault:
+        return _catalog_fault(self.name, self.read.fault(path, reason))
+
+
+@dataclass(slots=True)
+class FoundFiles:
+    """`faulty` are the names of files that are there and cannot be used, `away` the folders that could not be looked into."""
+
+    tools: list[FoundTool] = field(default_factory=list[FoundTool])
+    faulty: set[str] = field(default_factory=set[str])
+    faults: list[CatalogFault] = field(default_factory=list[CatalogFault])
+    away: list[str] = field(default_factory=list[str])
+
+    def refuse(self, tool: FoundTool, path: Sequence[str | int], reason: str) -> None:
+        self.tools.remove(tool)
+        self.faulty.add(tool.name)
+        self.faults.append(tool.fault(path, reason))
+
+    def keeps(self, name: str) -> bool:
+        """Whether what a file said before still counts: it is there and faulty, or may be there."""
+        return name in self.faulty or any(name.startswith(f"{folder}/") for folder in self.away)
+
+
+def find_tool_files(where: ToolFolders) -> FoundFiles:
+    """Every file below the folders, by name. Blocks."""
+    found = FoundFiles()
+    seen: set[Path] = set()
+    shared = (*where.folders, *([where.script_root] if where.script_root else []))
+    for folder in where.folders:
+        if not folder.is_dir():
+            found.away.append(folder.as_posix())
+            if where.expected:
+                reason = "This folder is not there. Set TOOL_AGENT_TOOL_DIRS; the tools that came from it stay."
+                found.faults.append(CatalogFault(file=folder.as_posix(), field="$", reason=reason))
+            continue
+        for path in sorted(_files_below(folder, found)):
+            real = path.resolve()
+            if real not in seen:
+                seen.add(real)
+                _take(found, path, where.script_root, shared)
+    return found
+
+
+def without_doubles(found: FoundFiles, before: Mapping[str, Version], taken: Mapping[str, str]) -> None:
+    """Refuse the files whose id, or id and version, another one has. What was there first stays.
+
+    `before` says which version came from which file, `taken` where ids are that nobody else may have.
+    """
+    for tool in [*found.tools]:
+        if (owner := taken.get(tool.file.tool_id)) is not None:
+            found.refuse(tool, ("toolId",), f"{owner} has this id.")
+    held = {before[name]: name for name in before if found.keeps(name)}
+    for tool in sorted(found.tools, key=lambda tool: (before.get(tool.name) != tool.version, tool.name)):
+        holder = held.setdefault(tool.version, tool.name)
+        if holder != tool.name:
+            found.refuse(
+                tool, ("version",), f"{holder} has version {tool.file.version} of {tool.file.tool_id!r} already. Name another one."
+            )
+
+
+def kept(found: FoundFiles, before: Mapping[str, Version], taken: Mapping[str, str]) -> dict[str, Version]:
+    """By file name, the versions that stay as they were imported: their files are faulty now, or out of sight."""
+    used = {tool.version for tool in found.tools}
+    return {
+        name: version
+        for name, version in before.items()
+        if found.keeps(name) and version not in used and version.partition("@")[0] not in taken
+    }
+
+
+def without_cycles(found: FoundFiles, others: Collection[Node]) -> None:
+    """Refuse every file whose tool depends on itself by way of others, among which may be tools that came from elsewhere."""
+    nodes = {tool.version: Node(tool.file.tool_id, tool.file.version, tool.file.dependencies) for tool in found.tools}
+    cycles = in_cycles((*nodes.values(), *others), lambda wanted, version: best_of(wanted, (version,)) is not None)
+    for tool in [*found.tools]:
+        if (cycle := cycles.get(nodes[tool.version])) is not None:
+            found.refuse(tool, ("dependencies",), f"The tools depend on each other in a circle: {' → '.join(cycle)}.")
+
+
+def heads(found: FoundFiles, staying: Collection[Version]) -> dict[str, str]:
+    """By tool id, the version that calls get which name none: the newest that is active, releases before pre-releases."""
+    by_tool: dict[str, dict[str, bool]] = {}
+    for tool in found.tools:
+        by_tool.setdefault(tool.file.tool_id, {})[tool.file.version] = tool.file.status is ToolStatus.ACTIVE
+    for tool_id, version in (one.split("@", 1) for one in staying):
+        by_tool.setdefault(tool_id, {})[version] = True
+    return {tool_id: _newest(versions) for tool_id, versions in by_tool.items()}
+
+
+def _newest(versions: Mapping[str, bool]) -> str:
+    ordered = newest_first(versions)
+    return min(ordered, key=lambda version: (not versions[version], "-" in version.partition("+")[0], ordered.index(version)))
+
+
+def _files_below(folder: Path, found: FoundFiles) -> Iterator[Path]:
+    def note(error: OSError) -> None:
+        place = Path(str(error.filename)).as_posix()
+        found.away.append(place)
+        found.faults.append(CatalogFault(file=place, field="$", reason=f"The folder cannot be read: {error.strerror}."))
+
+    count = 0
+    for place, folders, names in os.walk(folder, onerror=note):
+        folders[:] = sorted(name for name in folders if name not in _LEFT_OUT)
+        for name in sorted(name for name in names if name.endswith(SUFFIX) and not name.startswith(".")):
+            count += 1
+            if count > _MAX_FILES:
+                reason = f"There are more than {_MAX_FILES} files; the rest is not read."
+                found.faults.append(CatalogFault(file=folder.as_posix(), field="$", reason=reason))
+                found.away.append(folder.as_posix())
+                return
+            yield Path(place, name)
+
+
+def _take(found: FoundFiles, path: Path, script_root: Path | None, shared: tuple[Path, ...]) -> None:
+    name = path.as_posix()
+    text = _text_of(path)
+    if isinstance(text, CatalogFault):
+        found.faulty.add(name)
+        found.faults.append(text)
+        return
+    read = tool_json.read(text)
+    if read.file is None:
+        found.faulty.add(name)
+        found.faults += [_catalog_fault(name, fault) for fault in read.faults]
+        return
+    tool = FoundTool(name, read, read.file)
+    found.tools.append(tool)
+    handler = read.file.handler
+    if isinstance(handler, ExternalScript) and handler.content is None:
+        try:
+            script = find_script(handler, path.parent, script_root, shared)
+        except NoScriptError as error:
+            found.refuse(tool, ("handler", "scriptPath"), str(error))
+        else:
+            found.tools[-1] = replace(tool, script=script)
+
+
+def _text_of(path: Path) -> str | CatalogFault:
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            return _unread(path, "This is no file.")
+        if status.st_size > _MAX_BYTES:
+            return _unread(path, f"The file is larger than {_MAX_BYTES // 1000} kB.")
+        return path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        return _unread(path, f"The file is not UTF-8 text (byte {error.start}).")
+    except OSError as error:
+        return _unread(path, f"The file cannot be read: {error.strerror}.")
+
+
+def _unread(path: Path, reason: str) -> CatalogFault:
+    return CatalogFault(file=path.as_posix(), field="$", reason=reason)
+
+
+def _catalog_fault(name: str, fault: FileFault) -> CatalogFault:
+    reason = f"{fault.reason} (line {fault.place.line}, column {fault.place.column})"
+    return CatalogFault(file=name, field=fault.path, reason=reason)

@@ -1,0 +1,47 @@
+"""What a name resolves to, and whether that is an address of the public internet."""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from ipaddress import IPv4Address, IPv6Address, IPv6Network
+
+__all__ = ["Address", "Resolve", "carried", "is_public", "resolve"]
+
+Address = IPv4Address | IPv6Address
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+"""From a host and a port to addresses, best first. Raises OSError, or UnicodeError for what cannot be a host name."""
+
+_NAT64 = IPv6Network("64:ff9b::/96")
+_AZURE_WIRE_SERVER = IPv4Address("168.63.129.16")
+"""Out of the public range, but every machine in Azure reaches its own host there: metadata, settings, credentials."""
+
+
+async def resolve(host: str, port: int) -> Sequence[str]:
+    """As the operating system does it, which also reads `127.1` and `2130706433` as addresses."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+def is_public(address: Address) -> bool:
+    """Whether an address belongs to the public internet; one that carries an IPv4 address is judged by that."""
+    inner = carried(address)
+    if inner is not None:
+        return is_public(inner)
+    return address.is_global and not (
+        address.is_multicast
+        or address.is_reserved
+        or address.is_unspecified
+        or address.is_loopback
+        or address.is_link_local
+        or address == _AZURE_WIRE_SERVER
+        or (isinstance(address, IPv6Address) and address.is_site_local)
+    )
+
+
+def carried(address: Address) -> IPv4Address | None:
+    """The IPv4 address that an IPv6 address stands for."""
+    if isinstance(address, IPv4Address):
+        return None
+    if address in _NAT64:
+        return IPv4Address(address.packed[-4:])
+    return address.ipv4_mapped or address.sixtofour

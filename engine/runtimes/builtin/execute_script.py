@@ -1,0 +1,157 @@
+"""Executes a script below the script root: seed 004's ExternalScriptExecutionService.executeScript (§2.1.3, §2.2.3).
+
+A script that fails is a successful call, whose result says so. The language is a parameter, or in the id of the tool that is called
+(`core:execute-bun-script`), or told by the ending of the script's name.
+"""
+
+import hashlib
+import json
+from pathlib import PurePosixPath
+from typing import Annotated
+
+from pydantic import Field, JsonValue
+
+from engine.runtimes.builtin.options import BuiltinOptions
+from engine.runtimes.builtin.tool import ScriptingTool, ToolArguments, ToolOutput, checked, schema_of
+from engine.runtimes.failures import CallFailed
+from engine.runtimes.runtime import ToolRequest
+from engine.runtimes.scripts.commands import ScriptCall
+from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.scripts.service import ScriptService
+from engine.runtimes.scripts.verdicts import ScriptReply
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.manifest import FileAccess, PermissionClass, SecurityContext, SideEffectScope, ToolExample, ToolManifest
+from toolagent.contracts.sources import ScriptLanguage
+
+__all__ = ["Arguments", "ExecuteScript", "ExecutionError", "Result", "tool"]
+
+_DEFAULT_WALL_S = 60.0
+_ENDINGS = {
+    ".py": ScriptLanguage.PYTHON,
+    ".js": ScriptLanguage.NODEJS,
+    ".mjs": ScriptLanguage.NODEJS,
+    ".cjs": ScriptLanguage.NODEJS,
+    ".ts": ScriptLanguage.BUN,
+}
+_MARGIN_S = 1.0
+"""Before the time-out of the call ends the script's: so the result can say it."""
+
+
+class Arguments(ToolArguments):
+    scriptPath: Annotated[str, Field(description="Path of the script, relative to the script root: `examples/echo.py`.")]  # noqa: N815 - the seed's
+    language: Annotated[
+        ScriptLanguage | None, Field(strict=False, description="Unset: as the tool's id says, or else the ending of the script's name.")
+    ] = None
+    inputData: Annotated[dict[str, JsonValue], Field(description="Given to the script on stdin, as JSON.")] = {}  # noqa: N815
+    timeoutMs: Annotated[int | None, Field(ge=100, description="Milliseconds the script may take; unset: the policy's.")] = None  # noqa: N815
+
+
+class ExecutionError(ToolOutput):
+    type: Annotated[str, Field(description="`TimeoutError`, `ScriptError`, `DependencyError`, `SecurityError` …")]
+    message: str
+    details: Annotated[str | None, Field(description="What the script wrote on stderr, or else what is known, as JSON.")] = None
+
+
+class Result(ToolOutput):
+    """Seed 004's ScriptExecutionResult. What there is nothing to say of is left out."""
+
+    success: bool
+    outputData: Annotated[dict[str, JsonValue] | None, Field(description="What the script wrote on stdout.")] = None  # noqa: N815
+    error: ExecutionError | None = None
+    logs: Annotated[tuple[str, ...], Field(description="Lines of stderr, and of stdout when it failed; cut with a note.")] = ()
+
+
+_MANIFEST = ToolManifest(
+    tool_id="execute_script",
+    name="Execute Script",
+    description=(
+        "Executes a Python, Node.js or Bun script in the sandbox: its input as JSON on stdin, one JSON object on its stdout. What it "
+        "depends on is named beside it: `requirements.txt`, `pyproject.toml` or inline metadata (PEP 723), `package.json`."
+    ),
+    tags=("scripting", "execution"),
+    category="scripting",
+    input_schema=schema_of(Arguments),
+    output_schema=schema_of(Result),
+    permission_class=PermissionClass.EXTERNAL,
+    side_effect_scope=SideEffectScope.LOCAL_STATE,
+    security_context=SecurityContext.model_validate(
+        {"file_access": FileAccess(allow_read=("self", "./*", ".cache/**"), allow_write=(".cache/**",))}
+    ),
+    examples=(
+        ToolExample(
+            description="Execute a simple Python script that echoes input.",
+            input={"scriptPath": "examples/echo.py", "inputData": {"message": "hello from agent"}},
+            expected_output={"success": True, "outputData": {"received_message": "hello from agent"}},
+        ),
+        ToolExample(
+            description="Execute a script that is expected to fail due to a timeout.",
+            input={"scriptPath": "examples/long_running.py", "inputData": {}, "timeoutMs": 100},
+            expected_output={"success": False, "error": {"type": "TimeoutError", "message": "Script execution timed out."}},
+        ),
+    ),
+    # The script's own limit is the parameter, which a shorter one here would cut off.
+    timeout_s=3600,
+)
+
+
+def tool(_options: BuiltinOptions) -> ScriptingTool:
+    return ExecuteScript()
+
+
+class ExecuteScript:
+    """The built-in handler. `serve` needs the service of the host; without it there is nothing to be run."""
+
+    manifest = _MANIFEST
+
+    async def invoke(self, params: dict[str, JsonValue]) -> JsonValue:
+        checked(self.manifest.tool_id, Arguments, params)
+        raise CallFailed(ErrorType.UNAVAILABLE, "Scripts are executed by a host, and this is none.")
+
+    async def serve(self, request: ToolRequest, scripts: ScriptService) -> JsonValue:
+        """Raises CallFailed for parameters that are not valid; everything else is a result."""
+        called = request.manifest or self.manifest
+        arguments = checked(called.tool_id, Arguments, request.params)
+        try:
+            reply = await self._execute(arguments, called, request, scripts)
+            result = Result(success=True, outputData=_object(reply), logs=reply.logs)
+        except ScriptFailure as failure:
+            details = failure.told or (json.dumps(failure.facts, ensure_ascii=False) if failure.facts else None)
+            error = ExecutionError(type=failure.kind.value, message=failure.message, details=details)
+            result = Result(success=False, error=error, logs=failure.logs)
+        return result.model_dump(mode="json", exclude_none=True)
+
+    async def _execute(self, arguments: Arguments, called: ToolManifest, request: ToolRequest, scripts: ScriptService) -> ScriptReply:
+        language = _language(arguments, called)
+        prepared = await scripts.prepare(scripts.root, arguments.scriptPath, language, called.tool_id, request.progress)
+        # What scripts may write is kept apart from each other, as their files are.
+        own = hashlib.sha256(prepared.script.path.encode()).hexdigest()[:16]
+        wall_s = arguments.timeoutMs / 1000 if arguments.timeoutMs is not None else _DEFAULT_WALL_S
+        call = ScriptCall(
+            tool_id=called.tool_id,
+            version=called.version,
+            call_id=request.call_id,
+            own=f"{called.tool_id}/{own}",
+            params=arguments.inputData,
+            wall_s=min(wall_s, max(request.timeout_s - _MARGIN_S, request.timeout_s / 2)),
+            context=called.security_context,
+        )
+        return await scripts.execute(prepared, call, request.progress)
+
+
+def _language(arguments: Arguments, called: ToolManifest) -> ScriptLanguage:
+    """Raises ScriptFailure when nothing says it."""
+    if arguments.language is not None:
+        return arguments.language
+    named = [language for language in ScriptLanguage if f"-{language.value}-" in called.tool_id]
+    told = named[0] if named else _ENDINGS.get(PurePosixPath(arguments.scriptPath).suffix.lower())
+    if told is None:
+        message = "The script's name does not say its language. Give `language`: python, nodejs or bun."
+        raise ScriptFailure(ScriptErrorKind.INPUT, message, {"parameter": "language"})
+    return told
+
+
+def _object(reply: ScriptReply) -> dict[str, JsonValue]:
+    if isinstance(reply.output, dict):
+        return reply.output
+    message = "The script wrote JSON on stdout that is no object; `outputData` is one (seed 004 §2.1.3)."
+    raise ScriptFailure(ScriptErrorKind.OUTPUT, message, {"stdout": json.dumps(reply.output)[:2000]}, logs=reply.logs, ran=True)

@@ -1,0 +1,96 @@
+"""A Python that runs in any container of this machine's architecture: ours, with its own loader and libraries, bound into it."""
+
+import asyncio
+import hashlib
+import shutil
+import subprocess
+import sys
+import sysconfig
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["INSIDE", "Carried"]
+
+INSIDE = "/.tool-agent"
+"""Where a container sees it."""
+
+_MODULES = ("_socket", "resource", "select", "array", "errno", "fcntl", "time", "math", "_struct")
+"""Extensions that `inside.py` may need, each with the libraries it is linked with."""
+
+
+_turn = threading.Lock()
+_known: "dict[Path, Carried]" = {}
+_COMMAND = Path(__file__).with_name("command_child.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """`folder` and `library` are to be bound read-only to `INSIDE` and to `library_inside`; `command` then is the interpreter."""
+
+    folder: Path
+    library: Path
+    command: tuple[str, ...]
+
+    @property
+    def library_inside(self) -> str:
+        return f"{INSIDE}/lib/{self.library.name}"
+
+    def argv(self, verb: str, *more: str) -> list[str]:
+        """`command_child.py` with these arguments."""
+        return [*self.command, "-I", "-S", f"{INSIDE}/{_COMMAND.name}", verb, *more]
+
+    @classmethod
+    async def put_together(cls, folder: Path) -> "Carried":
+        """In a folder below this one, unless it is there. Raises OSError."""
+        return await asyncio.to_thread(_put_together_once, folder)
+
+
+def _put_together_once(folder: Path) -> Carried:
+    with _turn:
+        known = _known.get(folder)
+        if known is None or not known.folder.is_dir():
+            known = _known[folder] = _put_together(folder)
+        return known
+
+
+def _put_together(parent: Path) -> Carried:
+    library = Path(sysconfig.get_path("stdlib"))
+    program = Path(sys.executable).resolve()
+    files = {program.name: program, **_libraries(program, library)}
+    loader = next((name for name in files if name.startswith(("ld-", "ld64"))), None)
+    if loader is None:
+        raise OSError(f"{program} is not linked with shared libraries in a way that is known here")
+    folder = parent / _mark(files)
+    if not folder.is_dir():
+        part = parent / f"{folder.name}.part"
+        shutil.rmtree(part, ignore_errors=True)
+        (part / "bin").mkdir(parents=True)
+        (part / "lib" / library.name).mkdir(parents=True)
+        for name, path in files.items():
+            shutil.copy(path, part / ("bin/python" if path == program else f"lib/{name}"))
+        shutil.copy(_COMMAND, part / _COMMAND.name)
+        for path in (part, *part.rglob("*")):
+            path.chmod(0o755 if path.is_dir() or path.parent.name == "bin" or path.name == loader else 0o644)
+        part.rename(folder)
+    return Carried(folder, library, (f"{INSIDE}/lib/{loader}", "--library-path", f"{INSIDE}/lib", f"{INSIDE}/bin/python"))
+
+
+def _libraries(program: Path, library: Path) -> dict[str, Path]:
+    """By the name they are looked for. What `ldd` cannot say is none."""
+    modules = [path for name in _MODULES for path in library.glob(f"lib-dynload/{name}.*.so")]
+    found: dict[str, Path] = {}
+    ldd = shutil.which("ldd") or "/usr/bin/ldd"
+    for line in subprocess.run([ldd, str(program), *map(str, modules)], capture_output=True, text=True, check=False).stdout.splitlines():
+        name, _, rest = line.strip().partition(" => ")
+        path = Path((rest or name).partition(" (")[0])
+        if line.startswith(("\t", " ")) and path.is_absolute() and path.is_file():
+            found[Path(name.partition(" (")[0]).name] = path
+    return found
+
+
+def _mark(files: dict[str, Path]) -> str:
+    said = hashlib.sha256(_COMMAND.read_bytes())
+    for name, path in sorted(files.items()):
+        said.update(f"{name} {path} {path.stat().st_mtime_ns}\n".encode())
+    return said.hexdigest()[:16]

@@ -1,0 +1,71 @@
+"""Runs inside a build container, as `python -I -S command_child.py VERB …`, with the standard library only.
+
+`idle`: its first process, or the only child of that, which waits to be ended. `end NAME=MARK`: ends all whose
+environment says that. `log FILE COMMAND …`: becomes COMMAND, with its output going to FILE.
+"""
+
+import contextlib
+import os
+import signal
+import sys
+
+__all__ = ["main"]
+
+_NOT_FOUND = 127
+_ROUNDS = 20
+
+
+def main(verb: str, arguments: list[str]) -> int:
+    if verb == "idle":
+        return _idle()
+    if verb == "log":
+        return _log(arguments[0], arguments[1:])
+    return _end(arguments[0])
+
+
+def _idle() -> int:
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # what is orphaned is buried by the kernel
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    signal.sigwait({signal.SIGTERM})
+    return 0
+
+
+def _log(file: str, command: list[str]) -> int:
+    os.makedirs(os.path.dirname(file), exist_ok=True)  # noqa: PTH103, PTH120 - pathlib takes longer to import than all of this
+    fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    for stream in (1, 2):
+        os.dup2(fd, stream)
+    with contextlib.suppress(PermissionError):  # it leads a session already
+        os.setsid()
+    return _become(command)
+
+
+def _end(mark: str) -> int:
+    """Again until a look finds nobody, as they may fork meanwhile."""
+    wanted = mark.encode()
+    for _ in range(_ROUNDS):
+        found = [int(name) for name in os.listdir("/proc") if name.isdecimal() and _carries(name, wanted)]  # noqa: PTH208 - as above
+        if not found:
+            break
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    return 0
+
+
+def _carries(pid: str, mark: bytes) -> bool:
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 - as above
+        return mark in file.read().split(b"\0")
+    return False
+
+
+def _become(command: list[str]) -> int:
+    try:
+        os.execvp(command[0], command)  # noqa: S606 - no shell is wanted
+    except OSError as error:
+        os.write(2, f"{command[0]!r} cannot be run: {error.strerror}\n".encode())
+    return _NOT_FOUND
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1], sys.argv[2:]))

@@ -1,0 +1,161 @@
+"""The Docker engine of this machine: its API's calls in threads of their own, each with a bound, and failures that say what is wrong."""
+
+import asyncio
+import socket
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol, TypeVar, cast
+
+import docker  # pyright: ignore[reportMissingTypeStubs] - it has none; `Api` says what is used of it
+from docker import errors  # pyright: ignore[reportMissingTypeStubs] - as above
+from requests.exceptions import RequestException
+
+__all__ = ["Api", "Document", "Engine", "EngineFailure", "EngineRefused", "EngineUnavailable", "Missing", "Stream"]
+
+T = TypeVar("T")
+Document = dict[str, Any]
+"""A JSON object of the engine's API (version 1.41 or newer)."""
+
+_UNIX = "unix://"
+_LOCAL = "unix:///var/run/docker.sock"
+_THREADS = 16
+_TIMEOUT_S = 60.0
+_MARGIN_S = 5.0
+_NOT_FOUND = 404
+
+
+class EngineFailure(Exception):
+    """The engine did not do what it was asked."""
+
+
+class EngineUnavailable(EngineFailure):
+    """There is no engine, or it does not answer."""
+
+
+class EngineRefused(EngineFailure):
+    """The engine answered that it cannot; the message is its own."""
+
+
+class Missing(EngineRefused):
+    """What was asked for is not there."""
+
+
+class Stream(Protocol):
+    """An answer that goes on; closing it ends the wait for its next part."""
+
+    def __iter__(self) -> Iterator[Document]: ...
+
+    def close(self) -> None: ...
+
+
+class Api(Protocol):
+    """What is used of `docker.APIClient`. Everything blocks."""
+
+    def ping(self) -> bool: ...
+    def info(self) -> Document: ...
+    def inspect_image(self, image: str) -> Document: ...
+    def remove_image(self, image: str, force: bool = ..., noprune: bool = ...) -> object: ...
+    def images(self, *, filters: Mapping[str, object]) -> list[Document]: ...
+    def import_image_from_data(self, data: bytes, repository: str, tag: str, changes: list[str]) -> str: ...
+    def pull(self, repository: str, *, stream: bool, decode: bool) -> Iterable[Document]: ...
+    def build(
+        self,
+        *,
+        path: str,
+        dockerfile: str,
+        tag: str,
+        rm: bool,
+        forcerm: bool,
+        decode: bool,
+        labels: Mapping[str, str],
+        network_mode: str | None,
+        buildargs: Mapping[str, str],
+        container_limits: Mapping[str, int],
+        timeout: int,
+    ) -> Iterable[Document]: ...
+    def create_container_from_config(self, config: Document, name: str) -> Document: ...
+    def start(self, container: str) -> None: ...
+    def stop(self, container: str, timeout: int) -> None: ...
+    def kill(self, container: str, signal: str) -> None: ...
+    def remove_container(self, container: str, v: bool = ..., force: bool = ...) -> None: ...
+    def inspect_container(self, container: str) -> Document: ...
+    def containers(self, *, all: bool, filters: Mapping[str, object]) -> list[Document]: ...
+    def logs(self, container: str, *, stdout: bool, stderr: bool, tail: int | str) -> bytes: ...
+    def commit(self, container: str, repository: str, tag: str, *, changes: list[str]) -> Document: ...
+    def exec_create(self, container: str, cmd: list[str], **more: object) -> Document: ...
+    def exec_start(self, exec_id: str, *, detach: bool = ..., socket: bool = ...) -> object: ...
+    def exec_inspect(self, exec_id: str) -> Document: ...
+    def networks(self, names: list[str]) -> list[Document]: ...
+    def create_network(self, name: str, **options: object) -> Document: ...
+    def events(self, *, since: int, filters: Mapping[str, object], decode: bool) -> Stream: ...
+
+
+class Engine:
+    """The engine that `environment` names (`DOCKER_HOST` …), else the local socket. To be closed with `close`."""
+
+    def __init__(self, environment: Mapping[str, str] | None = None, timeout_s: float = _TIMEOUT_S) -> None:
+        self._environment = dict(environment or {})
+        self._timeout_s = timeout_s
+        self._threads = ThreadPoolExecutor(_THREADS, "docker")
+        self._api: Api | None = None
+
+    async def ask(self, what: Callable[[Api], T], timeout_s: float | None = None) -> T:
+        """Do this with the API in a thread. `timeout_s` is for what takes longer than a question.
+
+        Raises EngineFailure. Who is cancelled leaves the request to end by itself.
+        """
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(timeout_s or self._timeout_s + _MARGIN_S):
+                return await loop.run_in_executor(self._threads, self._translated, what)
+        except TimeoutError:
+            raise EngineUnavailable(f"The Docker engine did not answer within {timeout_s or self._timeout_s:g} s.") from None
+
+    async def check(self) -> None:
+        """Raises EngineUnavailable."""
+        await self.ask(lambda api: api.ping())
+
+    def in_this_thread(self, what: Callable[[Api], T]) -> T:
+        """For who has a thread already. Raises EngineFailure."""
+        return self._translated(what)
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        api, self._api = self._api, None
+        if api is not None:
+            cast("docker.APIClient", api).close()
+
+    def _translated(self, what: Callable[[Api], T]) -> T:
+        try:
+            return what(self._connected())
+        except errors.APIError as error:
+            raise _refusal(error) from error
+        except (errors.DockerException, RequestException, OSError) as error:
+            self._api = None
+            raise EngineUnavailable(f"There is no Docker engine that answers: {_cause(error)}") from error
+
+    def _connected(self) -> Api:
+        if self._api is None:
+            _knock(self._environment.get("DOCKER_HOST") or _LOCAL)
+            client = docker.DockerClient.from_env(timeout=int(self._timeout_s), max_pool_size=_THREADS, environment=self._environment)
+            self._api = cast("Api", client.api)
+        return self._api
+
+
+def _knock(address: str) -> None:
+    """Raises OSError when nobody is there; the library would leave its socket open then."""
+    if address.startswith(_UNIX):
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.connect(address.removeprefix(_UNIX))
+
+
+def _refusal(error: "errors.APIError") -> EngineRefused:
+    told = str(error.explanation or error)
+    return Missing(told) if error.status_code == _NOT_FOUND else EngineRefused(told)
+
+
+def _cause(error: BaseException) -> str:
+    """The innermost reason: `No such file or directory`."""
+    while error.__cause__ or error.__context__:
+        error = error.__cause__ or error.__context__ or error
+    return str(error)

@@ -1,0 +1,53 @@
+"""Containers that somebody else made and a source names by id."""
+
+from dataclasses import dataclass
+
+from engine.runtimes.docker.engine import Document, Engine, Missing
+from engine.runtimes.failures import StartFailed
+from toolagent.contracts.calls import ErrorType
+
+__all__ = ["Given", "GivenContainers"]
+
+_UP = ("running", "restarting")
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """`endpoint` is empty while the container must be started first."""
+
+    container: str
+    endpoint: str
+    pid: int
+    must_start: bool
+
+
+class GivenContainers:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def find(self, tool_id: str, container: str, port: int) -> Given:
+        """Raises StartFailed, EngineFailure."""
+        if not port:
+            message = f"The docker source of {tool_id!r} names a container, but not the port of its server (`internal_port`)."
+            raise StartFailed(ErrorType.VALIDATION_ERROR, message, {"missing": "internal_port"})
+        try:
+            document = await self._engine.ask(lambda api: api.inspect_container(container))
+        except Missing as error:
+            message = f"The container {container!r} of the tool {tool_id!r} is gone: make it anew, and name the new one in the source."
+            raise StartFailed(ErrorType.DEPENDENCY_ERROR, message, {"container_id": container}) from error
+        state: Document = document["State"]
+        if state["Status"] not in _UP:
+            return Given(str(document["Id"]), "", 0, must_start=True)
+        if (endpoint := _endpoint(document["NetworkSettings"], port)) is None:
+            message = f"The container {container!r} of the tool {tool_id!r} publishes no port {port} and has no network to reach it by."
+            raise StartFailed(ErrorType.UNAVAILABLE, message, {"container_id": container, "port": port})
+        return Given(str(document["Id"]), endpoint, int(state["Pid"]), must_start=False)
+
+
+def _endpoint(network: Document, port: int) -> str | None:
+    ports: dict[str, list[Document] | None] = network.get("Ports") or {}
+    if published := ports.get(f"{port}/tcp"):
+        return f"http://127.0.0.1:{published[0]['HostPort']}"
+    networks: dict[str, Document] = network.get("Networks") or {}
+    addresses = [str(one["IPAddress"]) for one in networks.values() if one.get("IPAddress")]
+    return f"http://{addresses[0]}:{port}" if addresses else None

@@ -1,0 +1,329 @@
+"""Runs tools as containers that serve HTTP; they outlive this process when it is killed, and are found again."""
+
+import asyncio
+import contextlib
+import secrets
+import time
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from engine.runtimes.docker.carried import INSIDE, Carried
+from engine.runtimes.docker.deaths import Deaths, ending_of
+from engine.runtimes.docker.engine import EngineFailure, Missing
+from engine.runtimes.docker.given import GivenContainers
+from engine.runtimes.docker.images import Image, Images, failure_of
+from engine.runtimes.docker.labels import STATE, Kind, Marks, digest
+from engine.runtimes.docker.limits import ContainerLimits, bytes_of
+from engine.runtimes.docker.parts import DockerParts
+from engine.runtimes.docker.serving import Shape, container_config, created, inspected, removed
+from engine.runtimes.docker.volumes import volume_mounts
+from engine.runtimes.failures import NotSent, StartFailed
+from engine.runtimes.http_exchange import HttpExchange, Target
+from engine.runtimes.projects import Projects
+from engine.runtimes.readiness import serves
+from engine.runtimes.runtime import Progress, Retired, Running, ToolRequest
+from engine.runtimes.sandbox.egress import Opening, Way
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.sandbox import SandboxLimits
+from toolagent.contracts.sources import DockerSource
+from toolagent.core.sandbox import asked, granted
+
+__all__ = ["DockerRuntime"]
+
+_FIRST_LOOK_S = 0.02
+_SLOWEST_LOOK_S = 0.2
+_ASK_S = 2.0
+_IDLE_ASK_S = 1.0
+_OK = 200
+_NANO = 1_000_000_000
+_PORT = 8000
+"""For a server that is told by $PORT."""
+_TOLD_LINES = 40
+_TTL_LOOKS = 4
+_LONGEST_LOOK_S = 30.0
+
+
+@dataclass(slots=True)
+class _Serving:
+    """A container that is up. `used` is by the monotonic clock; without a name it was given to us, and is not removed."""
+
+    container: str
+    tool_id: str
+    running: Running
+    name: str
+    used: float
+    way: AsyncExitStack
+    in_flight: int = 0
+    is_retiring: bool = False
+    is_buried: bool = False
+    burial: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class DockerRuntime:
+    """The runtime of DockerSource. To be closed with `close`, which leaves the containers."""
+
+    def __init__(self, parts: DockerParts, http: HttpExchange, projects: Projects | None = None) -> None:
+        self._parts = parts
+        self._settings, self._engine, self._egress, self._http = parts.settings, parts.engine, parts.egress, http
+        self._images = Images(parts.settings, parts.engine, projects)
+        self._given = GivenContainers(parts.engine)
+        self._deaths = Deaths(parts.engine)
+        self._up: dict[str, _Serving] = {}
+        self._timer: asyncio.Task[None] | None = None
+
+    async def start(self, tool: ToolManifest, source: DockerSource, progress: Progress) -> Running:
+        try:
+            if source.container_id is not None:
+                serving = await self._attached(tool, source, source.container_id, progress)
+            else:
+                serving = await self._made(tool, source, progress)
+        except EngineFailure as error:
+            raise failure_of(error, "container of", tool.tool_id) from error
+        except OSError as error:
+            raise StartFailed(ErrorType.UNAVAILABLE, f"The container of {tool.tool_id!r} cannot be started here: {error}") from error
+        self._up[serving.running.endpoint] = serving
+        if self._timer is None:
+            self._timer = asyncio.create_task(self._retire_unused(), name="container ttl")
+        return serving.running
+
+    async def is_alive(self, running: Running) -> bool:
+        serving = self._up.get(running.endpoint)
+        return serving is not None and not serving.is_retiring and not self._deaths.has_ended(serving.container)
+
+    async def is_idle(self, running: Running, source: DockerSource) -> bool:
+        health = await self._http.health(running.endpoint, source.health_path, _IDLE_ASK_S)
+        return health is not None and health.status == _OK and health.active == 0
+
+    async def call(self, running: Running, source: DockerSource, request: ToolRequest) -> JsonValue:
+        serving = self._up.get(running.endpoint)
+        if serving is None or serving.is_retiring:
+            raise NotSent(ErrorType.UNAVAILABLE, "The container has ended.", {"endpoint": running.endpoint})
+        serving.in_flight += 1
+        try:
+            return await self._http.call(Target(running.endpoint, source.http_method, source.endpoint_path, {}), request)
+        finally:
+            serving.in_flight -= 1
+            serving.used = time.monotonic()
+
+    async def stop(self, running: Running) -> None:
+        serving = self._up.get(running.endpoint)
+        if serving is not None:
+            serving.is_retiring = True
+            with contextlib.suppress(EngineFailure):  # an engine that is away ended its containers, or the sweep will find them
+                await self._stop(serving)
+            self._up.pop(running.endpoint, None)
+
+    async def ended(self, running: Running) -> str:
+        serving = self._up.get(running.endpoint)
+        if serving is None:
+            return "ended"
+        how = await self._deaths.ended(serving.container)
+        if not serving.is_retiring:
+            serving.is_retiring = True
+            with contextlib.suppress(EngineFailure):
+                await self._buried(serving)
+            self._up.pop(running.endpoint, None)
+        return how
+
+    async def logs(self, running: Running, lines: int = _TOLD_LINES) -> str:
+        """The end of what the container said. Raises EngineFailure."""
+        serving = self._up.get(running.endpoint)
+        return await self._log_of(serving.container, lines) if serving is not None else ""
+
+    @property
+    def parts(self) -> DockerParts:
+        return self._parts
+
+    async def found(self) -> tuple[Marks, ...]:
+        """The serving containers that are up and that workers of this state directory have left. Raises EngineFailure."""
+        return tuple(marks for _, marks, is_running in await self._left() if is_running)
+
+    async def sweep(self) -> tuple[str, ...]:
+        """Remove the serving containers of this state directory that are not in use here; their names. Raises EngineFailure."""
+        used = {serving.container for serving in self._up.values()}
+        gone = [(container, marks) for container, marks, _ in await self._left() if container not in used]
+        for _, marks in gone:
+            await self._removed(marks.name)
+        return tuple(sorted(marks.name for _, marks in gone))
+
+    async def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        for serving in self._up.values():
+            await serving.way.aclose()
+        self._deaths.close()
+
+    async def _left(self) -> list[tuple[str, Marks, bool]]:
+        wanted = {"label": f"{STATE}={self._settings.owner.state}"}
+        containers = await self._engine.ask(lambda api: api.containers(all=True, filters=wanted))
+        read = [(str(one["Id"]), Marks.read(one.get("Labels") or {}), one.get("State") == "running") for one in containers]
+        return [(container, marks, is_running) for container, marks, is_running in read if marks is not None and marks.kind is Kind.SERVING]
+
+    async def _made(self, tool: ToolManifest, source: DockerSource, progress: Progress) -> _Serving:
+        image = await self._images.of(tool.tool_id, source, progress)
+        shape, hosts = self._shape(tool, source, image)
+        if adopted := await self._adopted(shape, hosts, source, progress):
+            return adopted
+        progress(f"starting a container for {tool.tool_id}")
+        name = shape.marks.name
+        carried = await Carried.put_together(self._settings.state / "carried")
+        mounts = await asyncio.to_thread(volume_mounts, source.volumes, tool.tool_id, self._settings)
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._removed, name)
+            way, opened = await self._opened(name, shape.port, hosts)
+            stack.push_async_callback(opened.aclose)
+            container = await created(self._engine, container_config(replace(shape, mounts=tuple(mounts)), way, carried), name)
+            self._deaths.watch(container)
+            stack.callback(self._deaths.forget, container)
+            await self._engine.ask(lambda api: api.start(container))
+            await self._until_healthy(tool.tool_id, container, way.endpoint, source.health_path)
+            serving = await self._serving(container, tool.tool_id, name, way.endpoint, opened)
+            stack.pop_all()
+        return serving
+
+    async def _opened(self, name: str, port: int, hosts: tuple[str, ...]) -> tuple[Way, AsyncExitStack]:
+        """The ways into and out of the container of this name, and what closes our end of them. Raises OSError."""
+        stack = AsyncExitStack()
+        opening = Opening(hosts=hosts, port=port, lasting=True, python=INSIDE)
+        return await stack.enter_async_context(self._egress.open(name, opening)), stack
+
+    async def _adopted(self, shape: Shape, hosts: tuple[str, ...], source: DockerSource, progress: Progress) -> _Serving | None:
+        """A container that a worker before this one made for the same, and that still answers."""
+        used = {serving.container for serving in self._up.values()}
+        for container, marks, is_running in await self._left():
+            same = (marks.tool, marks.version, marks.source) == (shape.marks.tool, shape.marks.version, shape.marks.source)
+            if not same or not is_running or container in used:
+                continue
+            way, opened = await self._opened(marks.name, shape.port, hosts)
+            self._deaths.watch(container)
+            health = await self._http.health(way.endpoint, source.health_path, _ASK_S)
+            if health is not None and await serves(health, way.endpoint, self._http):
+                progress(f"found the container of {marks.tool} that was left")
+                return await self._serving(container, marks.tool, marks.name, way.endpoint, opened)
+            self._deaths.forget(container)
+            await opened.aclose()
+            await self._removed(marks.name)
+        return None
+
+    async def _attached(self, tool: ToolManifest, source: DockerSource, container: str, progress: Progress) -> _Serving:
+        progress(f"looking for the container {container[:12]}")
+        found = await self._given.find(tool.tool_id, container, source.internal_port)
+        self._deaths.watch(found.container)
+        if found.must_start:
+            progress(f"starting the container {container[:12]}")
+            await self._engine.ask(lambda api: api.start(found.container))
+            found = await self._given.find(tool.tool_id, container, source.internal_port)
+        await self._until_healthy(tool.tool_id, found.container, found.endpoint, source.health_path)
+        running = Running(found.endpoint, datetime.now(UTC), found.pid, source.internal_port or None)
+        return _Serving(found.container, tool.tool_id, running, "", time.monotonic(), AsyncExitStack())
+
+    async def _serving(self, container: str, tool_id: str, name: str, endpoint: str, way: AsyncExitStack) -> _Serving:
+        state = (await inspected(self._engine, container))["State"]
+        started = datetime.fromisoformat(str(state["StartedAt"])[:19]).replace(tzinfo=UTC)
+        return _Serving(container, tool_id, Running(endpoint, started, int(state["Pid"])), name, time.monotonic(), way)
+
+    def _shape(self, tool: ToolManifest, source: DockerSource, image: Image) -> tuple[Shape, tuple[str, ...]]:
+        """Raises StartFailed."""
+        command = source.command or image.command
+        if not command:
+            message = f"The image of {tool.tool_id!r} says no command to run; name one in the source's `command`."
+            raise StartFailed(ErrorType.DEPENDENCY_ERROR, message, {"image": image.image_id})
+        enforced, _ = granted(asked(tool.security_context), self._settings.policy)
+        limits = self._limits(source, tool)
+        port = source.internal_port or (image.ports[0] if len(image.ports) == 1 else _PORT)
+        told = digest(source.model_dump_json(), image.image_id, repr(limits), *enforced.hosts)
+        settings = self._settings
+        name = f"tool-agent-{tool.tool_id.replace(':', '-')[:40]}-{secrets.token_hex(4)}"
+        marks = Marks(Kind.SERVING, name, tool.tool_id, tool.version, settings.host, settings.owner.mark, told)
+        return Shape(marks, image, command, source.environment, limits, port, settings.user), enforced.hosts
+
+    def _limits(self, source: DockerSource, tool: ToolManifest) -> ContainerLimits:
+        """The source's word, then the manifest's, then the setting's, then the policy's; none beyond the policy's ceilings."""
+        own = SandboxLimits(
+            memory_bytes=bytes_of(source.mem_limit) if source.mem_limit else None,
+            cpus=source.nano_cpus / _NANO if source.nano_cpus else None,
+            processes=source.pids_limit,
+        )
+        ours = SandboxLimits(memory_bytes=bytes_of(self._settings.mem_limit), cpus=self._settings.nano_cpus / _NANO)
+        policy = self._settings.policy
+        asking = own.or_else(tool.security_context.limits).or_else(ours).or_else(policy.defaults)
+        return ContainerLimits.within(asking, policy.ceilings, source.gpu_count if source.use_gpu else 0)
+
+    async def _until_healthy(self, tool_id: str, container: str, endpoint: str, path: str) -> None:
+        """Raises StartFailed."""
+        pause, last = _FIRST_LOOK_S, "no answer"
+        try:
+            async with asyncio.timeout(self._settings.start_timeout_s):
+                while not self._deaths.has_ended(container):
+                    health = await self._http.health(endpoint, path, _ASK_S)
+                    last = f"status {health.status}" if health else last
+                    if health and await serves(health, endpoint, self._http):
+                        return
+                    await asyncio.sleep(pause)
+                    pause = min(pause * 1.5, _SLOWEST_LOOK_S)
+        except TimeoutError:
+            waited = self._settings.start_timeout_s
+            message = f"The container of {tool_id!r} did not become healthy: {path} did not answer 200 within {waited:g} s ({last})."
+            raise StartFailed(ErrorType.UNAVAILABLE, message, {"last_answer": last, "log": await self._log_of(container)}) from None
+        how = await self._deaths.ended(container)
+        message = f"The container of {tool_id!r} {how} while it was starting."
+        raise StartFailed(ErrorType.UNAVAILABLE, message, {"ended": how, "log": await self._log_of(container)})
+
+    async def _log_of(self, container: str, lines: int = _TOLD_LINES) -> str:
+        try:
+            said = await self._engine.ask(lambda api: api.logs(container, stdout=True, stderr=True, tail=lines))
+        except Missing:
+            return ""
+        return said.decode(errors="replace")
+
+    async def _stop(self, serving: _Serving) -> None:
+        grace = max(1, round(self._settings.stop_grace_s))
+        with contextlib.suppress(Missing):
+            await self._engine.ask(lambda api: api.stop(serving.container, timeout=grace))
+            self._deaths.say(serving.container, ending_of((await inspected(self._engine, serving.container))["State"]))
+        await self._buried(serving)
+
+    async def _buried(self, serving: _Serving) -> None:
+        """Keep its last words, and remove it if it was ours to make; whoever comes second waits until that is done."""
+        async with serving.burial:
+            if serving.is_buried:
+                return
+            said = await self._log_of(serving.container)
+            await asyncio.to_thread(_write, self._settings.state / "tools" / serving.tool_id / "last_run.log", said)
+            await serving.way.aclose()
+            if serving.name:
+                await self._removed(serving.name)
+            serving.is_buried = True
+        self._deaths.say(serving.container, "is gone")
+
+    async def _removed(self, name: str) -> None:
+        """What is gone is no error. Raises EngineFailure."""
+        with contextlib.suppress(Missing):
+            await removed(self._engine, name)
+        await asyncio.to_thread(self._egress.forget, name)
+
+    async def _retire_unused(self) -> None:
+        ttl = self._settings.ttl_s
+        while True:
+            await asyncio.sleep(min(ttl / _TTL_LOOKS, _LONGEST_LOOK_S))
+            for serving in [one for one in self._up.values() if self._is_unused(one, ttl)]:
+                # Before anything is awaited: a call that comes now finds it gone, and starts another.
+                serving.is_retiring = True
+                self._deaths.say(serving.container, Retired(f"stopped: it was not called for {ttl:g} s"))
+                with contextlib.suppress(EngineFailure):
+                    await self._stop(serving)
+                self._up.pop(serving.running.endpoint, None)
+
+    def _is_unused(self, serving: _Serving, ttl: float) -> bool:
+        return not serving.in_flight and not serving.is_retiring and time.monotonic() - serving.used > ttl
+
+
+def _write(path: Path, text: str) -> None:
+    with contextlib.suppress(OSError):  # a full disk: the container is gone all the same
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")

@@ -1,0 +1,96 @@
+"""Containers that serve a tool: no network, nothing to write to but memory, reached through a unix socket."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from engine.runtimes.docker.carried import INSIDE, Carried
+from engine.runtimes.docker.engine import Document, Engine
+from engine.runtimes.docker.images import Image
+from engine.runtimes.docker.labels import Marks
+from engine.runtimes.docker.limits import ContainerLimits
+from engine.runtimes.docker.volumes import bind
+from engine.runtimes.sandbox.egress import Way
+
+__all__ = ["Shape", "container_config", "created", "entered", "entry", "hardened", "inspected", "removed"]
+
+_TMP = ("/tmp", "/var/tmp")  # noqa: S108 - the container's own
+_LOG = {"Type": "json-file", "Config": {"max-size": "1m", "max-file": "2"}}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What is special about one container. `port` is the server's in it; `user` is written as the engine does."""
+
+    marks: Marks
+    image: Image
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    limits: ContainerLimits
+    port: int
+    user: str
+    mounts: tuple[Document, ...] = ()
+
+
+def hardened(limits: ContainerLimits) -> Document:
+    """What holds for every container of ours."""
+    return {
+        **limits.host_config,
+        "CapDrop": ["ALL"],
+        "SecurityOpt": ["no-new-privileges"],
+        "NetworkMode": "none",
+        "RestartPolicy": {"Name": "no"},
+        "LogConfig": _LOG,
+    }
+
+
+def container_config(shape: Shape, way: Way, carried: Carried) -> Document:
+    """The engine's description of a serving container."""
+    host = {
+        **hardened(shape.limits),
+        "ReadonlyRootfs": True,
+        "Tmpfs": shape.limits.scratch(*_TMP),
+        "Mounts": [*entered(way, carried), *shape.mounts],
+    }
+    told = {"HOME": _TMP[0], "LANG": "C.UTF-8", **shape.image.environment, "PORT": str(shape.port), **shape.environment, **way.environment}
+    return {
+        "Image": shape.image.image_id,
+        "Entrypoint": [*entry(way, carried), *shape.command],
+        "Cmd": [],
+        "User": shape.user,
+        "Env": [f"{name}={value}" for name, value in {**told, "TOOL_AGENT_TOOL_ID": shape.marks.tool}.items()],
+        "Labels": shape.marks.labels,
+        "Healthcheck": {"Test": ["NONE"]},
+        "HostConfig": host,
+    }
+
+
+def entry(way: Way, carried: Carried) -> list[str]:
+    """The first process of the container, in the Python that we bring along: it carries connections, and buries orphans."""
+    return [*carried.command, *way.prefix[1:]]
+
+
+def entered(way: Way, carried: Carried) -> list[Document]:
+    """What of ours is seen in a container, read-only."""
+    ours = [bind(mount.source, str(mount.target), writable=mount.writable) for mount in way.mounts]
+    return [bind(carried.folder, INSIDE), bind(carried.library, carried.library_inside), *ours]
+
+
+async def inspected(engine: Engine, container: str) -> Document:
+    """Raises EngineFailure."""
+    return await engine.ask(lambda api: api.inspect_container(container))
+
+
+async def created(engine: Engine, config: Document, name: str) -> str:
+    """The new container's id. Raises EngineFailure; who is cancelled may have made one, and removes it by its name."""
+    making = asyncio.ensure_future(engine.ask(lambda api: api.create_container_from_config(config, name)))
+    try:
+        return str((await asyncio.shield(making))["Id"])
+    except asyncio.CancelledError:
+        await asyncio.wait([making])
+        raise
+
+
+async def removed(engine: Engine, container: str) -> None:
+    """Raises EngineFailure; who is cancelled removes it all the same."""
+    await asyncio.shield(engine.ask(lambda api: api.remove_container(container, v=True, force=True)))

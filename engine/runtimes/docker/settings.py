@@ -1,0 +1,44 @@
+"""What containers are like on this host, whoever they are for."""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from engine.runtimes.ownership import Owner
+from engine.runtimes.sandbox.identity import Identity
+from toolagent.contracts.sandbox import SandboxLimits, SandboxPolicy
+
+__all__ = ["DockerSettings"]
+
+
+@dataclass(frozen=True, slots=True)
+class DockerSettings:
+    """`data` is the folder projects are under, `state` the state directory. Times are in seconds.
+
+    `identity` is the ordinary user that containers run as when we are root; without it they run as we do.
+    """
+
+    data: Path
+    state: Path
+    owner: Owner
+    host: str
+    base_image: str = "agent-sandbox:latest"
+    mem_limit: str = "1g"
+    nano_cpus: int = 1_000_000_000
+    ttl_s: float = 1800.0
+    port_start: int = 9001
+    start_timeout_s: float = 30.0
+    build_timeout_s: float = 300.0
+    stop_grace_s: float = 5.0
+    policy: SandboxPolicy = field(default_factory=SandboxPolicy)
+    identity: Identity | None = None
+
+    @property
+    def user(self) -> str:
+        """As the engine writes it. The image's own is not asked: the sockets of the container are this user's."""
+        return f"{self.identity.uid}:{self.identity.gid}" if self.identity else f"{os.getuid()}:{os.getgid()}"
+
+    @property
+    def limits(self) -> SandboxLimits:
+        """What a container may use that asks for nothing."""
+        return self.policy.defaults

@@ -1,0 +1,55 @@
+"""Which folders of the machine a container of a tool may see."""
+
+import re
+from pathlib import Path, PurePosixPath
+
+from engine.runtimes.docker.engine import Document
+from engine.runtimes.docker.settings import DockerSettings
+from engine.runtimes.failures import StartFailed
+from toolagent.contracts.calls import ErrorType
+
+__all__ = ["bind", "volume_mounts"]
+
+_OWN_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+_OURS = ("/.tool-agent", "/proc", "/sys", "/dev")
+_EVERYBODYS = 0o777
+
+
+def bind(source: Path, target: str, *, writable: bool = False) -> Document:
+    return {"Type": "bind", "Source": str(source), "Target": target, "ReadOnly": not writable}
+
+
+def volume_mounts(volumes: dict[str, str], tool_id: str, settings: DockerSettings) -> list[Document]:
+    """A plain name is a folder of the tool's own in the state directory, made here; others must lie where the policy allows.
+
+    Raises StartFailed.
+    """
+    return [_mount(source, target, tool_id, settings) for source, target in volumes.items()]
+
+
+def _mount(source: str, target: str, tool_id: str, settings: DockerSettings) -> Document:
+    inside = PurePosixPath(target)
+    if not inside.is_absolute() or ".." in inside.parts or inside == PurePosixPath("/") or any(inside.is_relative_to(own) for own in _OURS):
+        raise _refused(source, f"{target!r} is no folder of the container that can be mounted")
+    if _OWN_NAME.match(source):
+        folder = settings.state / "volumes" / tool_id.replace(":", "_") / source
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(_EVERYBODYS)  # whoever the container's user is; the state directory around it is ours alone
+        return bind(folder, target, writable=True)
+    try:
+        folder = Path(source).resolve(strict=True)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise _refused(source, f"the folder is not there ({error})") from error
+    if _is_within(folder, settings.policy.write):
+        return bind(folder, target, writable=True)
+    if _is_within(folder, settings.policy.read):
+        return bind(folder, target)
+    raise _refused(source, "the policy of this host names it neither in `read` nor in `write`")
+
+
+def _is_within(folder: Path, allowed: tuple[str, ...]) -> bool:
+    return any(folder.is_relative_to(Path(one.removesuffix("/**")).resolve()) for one in allowed if one.startswith("/"))
+
+
+def _refused(source: str, why: str) -> StartFailed:
+    return StartFailed(ErrorType.SECURITY_ERROR, f"The volume {source!r} cannot be used: {why}.", {"volume": source})

@@ -1,0 +1,1 @@
+"""Keeps programs apart from the machine, from us and from one another."""

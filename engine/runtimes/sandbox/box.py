@@ -1,0 +1,88 @@
+"""One sandboxed run made concrete, and what a level of the sandbox makes of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from toolagent.contracts.sandbox import Difference, SandboxLevel, SandboxLimits
+
+__all__ = ["Box", "Ending", "Level", "LevelUnavailable", "Mount", "Prepared"]
+
+
+class LevelUnavailable(Exception):
+    """A level of the sandbox does not work on this machine; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A file or folder of the host and where the program sees it. What is writable is handed to the program's user."""
+
+    source: Path
+    target: Path
+    writable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """What a program sees: the system, a private /tmp, these mounts, this environment, and nothing else. It has no network.
+
+    `name` is unique on this host and fit for a cgroup and a container: lower case letters, digits, `-`. `folder` is the working
+    directory, as the program sees it. Of `limits` all are set. `ports` are those of the loopback that the program needs, which matters
+    where it has none of its own.
+    """
+
+    name: str
+    folder: Path
+    limits: SandboxLimits
+    mounts: tuple[Mount, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    ports: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Which of its limits a run came to, as far as that is seen from outside."""
+
+    out_of_memory: bool = False
+    disk_full: bool = False
+    processes_refused: bool = False
+
+
+class Prepared(Protocol):
+    """A run that is ready to be launched as `argv` with `environment`; `begin` is called at most once, `end` exactly once."""
+
+    argv: Sequence[str]
+    environment: Mapping[str, str]
+    pass_fds: Sequence[int]
+
+    async def begin(self, pid: int) -> None:
+        """The launched process has this pid: put it under its limits and let it go. Raises OSError when that cannot be done."""
+        ...
+
+    def terminate(self) -> None:
+        """Ask the payload to end, as SIGTERM does. What has ended needs no asking."""
+        ...
+
+    async def end(self) -> Ending:
+        """The launched process has ended, or never started: end and remove all that is left of the run."""
+        ...
+
+
+class Level(Protocol):
+    """One way to keep a program apart. Without a network of its own what a program listens on is on the machine's loopback."""
+
+    level: SandboxLevel
+    has_own_network: bool
+
+    async def prepare(self, argv: Sequence[str], box: Box) -> Prepared:
+        """Raises LevelUnavailable."""
+        ...
+
+    def differences(self) -> tuple[Difference, ...]:
+        """What this level cannot do on this machine, whatever the run."""
+        ...
+
+    async def sweep(self) -> tuple[str, ...]:
+        """Remove what runs of dead workers left; their names."""
+        ...

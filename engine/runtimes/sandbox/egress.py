@@ -1,0 +1,205 @@
+"""What gives a sandbox its way out, to allowed hosts, and its way in, to the server it runs: sockets in a folder of the run."""
+
+import contextlib
+import py_compile
+import resource
+import socket
+import ssl
+import sys
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from engine.runtimes.addresses import Resolve, resolve
+from engine.runtimes.ports import LOOPBACK, free_port
+from engine.runtimes.sandbox.box import Mount
+from engine.runtimes.sandbox.door import Door
+from engine.runtimes.sandbox.identity import Identity
+from engine.runtimes.sandbox.proxy import Proxy, ProxyLimits, Room
+from engine.runtimes.sandbox.proxy_rules import Asked, Asks, Rules
+from engine.runtimes.sandbox.socket_folder import SocketFolder, SocketFolders
+
+__all__ = ["PROXY_PORT", "Egress", "Opening", "Way"]
+
+PROXY_PORT = 3128
+"""On the sandbox's own loopback."""
+
+_SOURCE = Path(__file__).with_name("inside.py")
+_SEEN = Path("/run/tool-agent")
+_PROXY, _DOOR = "proxy.sock", "door.sock"
+_CERTIFICATES = Path("/run/certificates.pem")
+_BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
+_CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO", "PIP_CERT")
+_PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+_PYTHON = str(Path(sys.base_prefix, "bin", f"python{sys.version_info.major}.{sys.version_info.minor}"))
+_NO_PROXY = "localhost,127.0.0.1,::1"
+_MOST_AT_ONCE = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What a run needs. `hosts` are patterns; those of `private_hosts` may be at addresses that are not public.
+
+    `port`: the program serves on this port of its loopback. `lasting`: the sandbox outlives this worker, which finds it again
+    under the same name; then `Egress.forget` removes what is left. `python`: the interpreter, when the sandbox has not ours but
+    another one, of 3.10 or newer. `is_apart`: it has a loopback and a file system of its own; without them (the level `rlimits`)
+    the host's are used, and nothing keeps the program from going around the proxy.
+    """
+
+    hosts: Sequence[str] = ()
+    private_hosts: Sequence[str] = ()
+    port: int | None = None
+    tell: Callable[[Asked], None] | None = None
+    lasting: bool = False
+    python: str | None = None
+    is_apart: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What of it goes into the Box. `endpoint` is where the served port is reached from here, `unix:/path`; empty without one.
+
+    `asks` grows while the run lasts. `ports` are those of the loopback that the program needs.
+    """
+
+    mounts: tuple[Mount, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    prefix: tuple[str, ...] = ()
+    endpoint: str = ""
+    asks: Asks = field(default_factory=Asks)
+    ports: tuple[int, ...] = ()
+
+    def argv(self, program: Sequence[str]) -> list[str]:
+        """The program behind our own, which forwards."""
+        return [*self.prefix, *program]
+
+
+class Egress:
+    """One per worker. `private_hosts` are those of the policy, `certificates` the bundle programs are to trust.
+
+    Raises OSError when there is no place for sockets.
+    """
+
+    def __init__(
+        self,
+        state: Path,
+        private_hosts: Sequence[str] = (),
+        identity: Identity | None = None,
+        *,
+        certificates: Path | None = None,
+        limits: ProxyLimits | None = None,
+        resolve: Resolve = resolve,
+    ) -> None:
+        self._folders = SocketFolders(state, identity)
+        self._private_hosts, self._limits, self._resolve = tuple(private_hosts), limits or ProxyLimits(), resolve
+        self._certificates = certificates or _bundle()
+        self._room = Room(_places())
+        self._compiled: Path | None = None
+
+    @contextlib.asynccontextmanager
+    async def open(self, name: str, opening: Opening) -> AsyncGenerator[Way]:
+        """`name` is that of the run. Without hosts and port there is nothing to open, and nothing in the way. Raises OSError."""
+        if not opening.hosts and opening.port is None:
+            yield Way()
+            return
+        folder = self._folders.make(name)
+        asks = Asks(opening.tell)
+        try:
+            async with contextlib.AsyncExitStack() as stack:
+                if opening.hosts:
+                    await self._open_proxy(folder, opening, asks, stack)
+                if opening.port is not None:
+                    self._open_door(folder, stack)
+                yield self._way(folder, opening, asks)
+        finally:
+            if not opening.lasting:
+                folder.remove()
+
+    def forget(self, name: str) -> None:
+        """A lasting sandbox of this name is gone. Forgetting what is not there is no error."""
+        self._folders.make(name).remove()
+
+    def sweep(self, keep: Collection[str] = ()) -> tuple[str, ...]:
+        """To be called at start-up, once the state directory is locked: what dead workers left, but for the lasting runs named."""
+        return self._folders.sweep(keep)
+
+    async def _open_proxy(self, folder: SocketFolder, opening: Opening, asks: Asks, stack: contextlib.AsyncExitStack) -> None:
+        rules = Rules(opening.hosts, (*self._private_hosts, *opening.private_hosts), self._resolve)
+        proxy = Proxy(rules, asks, self._limits, self._room)
+        await proxy.start(self._bound(folder.box / _PROXY))
+        stack.push_async_callback(proxy.aclose)
+
+    def _open_door(self, folder: SocketFolder, stack: contextlib.AsyncExitStack) -> None:
+        listening = self._bound(folder.box / _DOOR)
+        listening.listen()
+        door = Door(listening, folder.tool)
+        door.start()
+        stack.push_async_callback(door.aclose)
+
+    def _bound(self, path: Path) -> socket.socket:
+        path.unlink(missing_ok=True)
+        bound = socket.socket(socket.AF_UNIX)
+        bound.bind(str(path))
+        path.chmod(0o600)
+        self._folders.hand_over(path)
+        return bound
+
+    def _way(self, folder: SocketFolder, opening: Opening, asks: Asks) -> Way:
+        # What is compiled is for our own interpreter alone.
+        program = self._program() if opening.python is None else _SOURCE
+        view = _View(opening.is_apart)
+        sockets = view.of(folder.box, _SEEN)
+        prefix = [opening.python or _PYTHON, "-I", "-S", str(view.of(program, Path("/run", program.name)))]
+        environment: dict[str, str] = {}
+        ports: list[int] = []
+        if opening.hosts:
+            port = PROXY_PORT if opening.is_apart else free_port()
+            ports.append(port)
+            prefix += ["--proxy", str(port), str(sockets / _PROXY)]
+            environment |= _proxy_variables(port)
+            if self._certificates is not None:
+                environment |= dict.fromkeys(_CERTIFICATE_VARIABLES, str(view.of(self._certificates, _CERTIFICATES)))
+        if opening.port is not None:
+            ports.append(opening.port)
+            prefix += ["--serve", str(sockets / _DOOR), str(opening.port)]
+        endpoint = f"unix:{folder.tool}" if opening.port is not None else ""
+        return Way(tuple(view.mounts), environment, (*prefix, "--"), endpoint, asks, tuple(ports))
+
+    def _program(self) -> Path:
+        """Compiled once: as text, Python would do it for every run."""
+        if self._compiled is None or not self._compiled.is_file():
+            self._compiled = self._folders.root / "inside.pyc"
+            py_compile.compile(str(_SOURCE), str(self._compiled), doraise=True)
+            self._compiled.chmod(0o644)
+        return self._compiled
+
+
+class _View:
+    """How the program sees our files."""
+
+    def __init__(self, is_apart: bool) -> None:
+        self._is_apart = is_apart
+        self.mounts: list[Mount] = []
+
+    def of(self, source: Path, target: Path) -> Path:
+        seen = target if self._is_apart else source
+        self.mounts.append(Mount(source, seen))
+        return seen
+
+
+def _proxy_variables(port: int) -> dict[str, str]:
+    address = f"http://{LOOPBACK}:{port}"
+    both = {spelling: address for name in _PROXY_VARIABLES for spelling in (name, name.lower())}
+    return both | {"NO_PROXY": _NO_PROXY, "no_proxy": _NO_PROXY, "NODE_USE_ENV_PROXY": "1"}
+
+
+def _bundle() -> Path | None:
+    """The certificates that this machine trusts."""
+    found = (ssl.get_default_verify_paths().cafile, *_BUNDLES)
+    return next((Path(path).resolve() for path in found if path and Path(path).is_file()), None)
+
+
+def _places() -> int:
+    """A quarter of the files we may open, two for a connection, is for proxies."""
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return _MOST_AT_ONCE if files == resource.RLIM_INFINITY else min(_MOST_AT_ONCE, files // 8)

@@ -1,0 +1,327 @@
+"""The first process of a sandbox that has network or serves; runs as `python -I -S inside.py [options] -- program …`.
+
+Standard library only, and little of it: `import socket` alone takes longer than the whole rest. Options:
+`--proxy PORT SOCKET` forwards connections to 127.0.0.1:PORT to a unix socket; `--serve DOOR PORT` fetches a listening socket through
+the unix socket DOOR and forwards what comes in there to 127.0.0.1:PORT. Ends as the program does: its exit code, or 128 + signal.
+"""
+
+import _socket
+import errno
+import os
+import resource
+import select
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+else:
+    import _signal as signal  # without the enumerations, which take longer than all the rest
+
+__all__ = ["main"]
+
+_CHUNK = 64 * 1024
+_BACKLOG = 128
+_MOST = 512
+_KEPT_FDS = 16
+_DRAIN_S = 1.0
+_AGAIN_S = 0.05
+_LOOPBACK = "127.0.0.1"
+_PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+_READ, _WRITE = select.EPOLLIN, select.EPOLLOUT
+
+
+def main(arguments: list[str]) -> int:
+    forwarder = Forwarder()
+    program = _options(arguments, forwarder)
+    return Payload(program, forwarder).run()
+
+
+class Side:
+    """One end of a connection. `pending` is what was read from the other end and not yet taken here."""
+
+    def __init__(self, socket: _socket.socket) -> None:
+        self.socket, self.other = socket, self
+        self.pending = b""
+        self.connecting = self.read_ended = self.write_ended = False
+        self.mask: int | None = None
+
+    def wanted(self) -> int | None:
+        """What to be woken for; None for nothing, not even that the peer has gone: there is no acting on that yet."""
+        if self.connecting:
+            return _WRITE
+        is_held = bool(self.other.pending) or self.other.connecting
+        if is_held and not self.pending:
+            return None
+        return (0 if is_held or self.read_ended else _READ) | (_WRITE if self.pending else 0)
+
+
+class Forwarder:
+    """Connects listening sockets with where they lead."""
+
+    def __init__(self) -> None:
+        self._poll = select.epoll()
+        self._listening: dict[int, tuple[_socket.socket, tuple[str, int] | str]] = {}
+        self._sides: dict[int, Side] = {}
+        self._wakeup = -1
+        self._full = False
+        files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        self._most = _MOST if files == resource.RLIM_INFINITY else max(1, min(_MOST, (files - _KEPT_FDS) // 2))
+
+    def listen(self, socket: _socket.socket, target: tuple[str, int] | str) -> None:
+        socket.setblocking(False)
+        self._listening[socket.fileno()] = (socket, target)
+        self._poll.register(socket.fileno(), _READ)
+
+    def wake_by(self, fd: int) -> None:
+        """`step` returns when this can be read."""
+        self._wakeup = fd
+        self._poll.register(fd, _READ)
+
+    def step(self, timeout_s: float | None) -> bool:
+        """Wait for something to do, and do it; False when there was nothing."""
+        events = self._poll.poll(timeout_s)
+        for fd, event in events:
+            if fd == self._wakeup:
+                _drain(fd)
+            elif fd in self._sides:
+                self._serve(self._sides[fd], event)
+        # Last, as a new connection may get the number of one that has just gone, and must not get its events.
+        for fd, _ in events:
+            if fd in self._listening:
+                self._accept(*self._listening[fd])
+        return bool(events)
+
+    def finish(self) -> None:
+        """Take no more connections, and hand on what is on its way already."""
+        for fd, (socket, _) in self._listening.items():
+            if not self._full:
+                self._poll.unregister(fd)
+            socket.close()
+        self._listening.clear()
+        until = time.monotonic() + _DRAIN_S
+        while self._sides and time.monotonic() < until:
+            has_more = any(side.pending for side in self._sides.values())
+            if not self.step(_AGAIN_S if has_more else 0) and not has_more:
+                return
+
+    def _accept(self, listening: _socket.socket, target: tuple[str, int] | str) -> None:
+        try:
+            near = Side(_accepted(listening))
+        except OSError:
+            return  # whoever it was has gone again
+        far = Side(_socket.socket(_socket.AF_UNIX if isinstance(target, str) else _socket.AF_INET, _socket.SOCK_STREAM))
+        far.socket.setblocking(False)
+        code = far.socket.connect_ex(target)
+        if code not in (0, errno.EINPROGRESS):
+            near.socket.close()
+            far.socket.close()
+            return
+        far.connecting = code != 0
+        near.other, far.other = far, near
+        for side in (near, far):
+            if side.socket.family == _socket.AF_INET:
+                side.socket.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
+            self._sides[side.socket.fileno()] = side
+            self._watch(side)
+        self._make_room()
+
+    def _serve(self, side: Side, event: int) -> None:
+        try:
+            self._move(side, event)
+        except OSError:
+            self._drop(side)
+            return
+        if all(one.read_ended and not one.other.pending for one in (side, side.other)):
+            self._drop(side)
+            return
+        for one in (side, side.other):
+            self._watch(one)
+
+    def _watch(self, side: Side) -> None:
+        mask, fd = side.wanted(), side.socket.fileno()
+        if mask == side.mask:
+            return
+        if mask is None:
+            self._poll.unregister(fd)
+        elif side.mask is None:
+            self._poll.register(fd, mask)
+        else:
+            self._poll.modify(fd, mask)
+        side.mask = mask
+
+    def _move(self, side: Side, event: int) -> None:
+        if side.connecting:
+            if code := side.socket.getsockopt(_socket.SOL_SOCKET, _socket.SO_ERROR):
+                raise OSError(code, "no connection")
+            side.connecting = False
+            return
+        if event & _WRITE and side.pending:
+            self._send(side)
+        if event & _READ and not side.read_ended and not side.other.pending:
+            self._receive(side)
+        # It has said its last and takes no answer either, or is broken.
+        if event & select.EPOLLERR or (event & select.EPOLLHUP and side.read_ended and not side.other.pending):
+            raise OSError(errno.EPIPE, "closed")
+
+    def _receive(self, side: Side) -> None:
+        try:
+            chunk = side.socket.recv(_CHUNK)
+        except BlockingIOError:
+            return
+        if chunk:
+            side.other.pending = chunk
+            self._send(side.other)
+        else:
+            side.read_ended = True
+            self._end_writing(side.other)
+
+    def _send(self, side: Side) -> None:
+        try:
+            sent = side.socket.send(side.pending)
+        except BlockingIOError:
+            return
+        side.pending = side.pending[sent:]
+        self._end_writing(side)
+
+    def _end_writing(self, side: Side) -> None:
+        """Once the other end has said its last, and all of it is handed on."""
+        if side.other.read_ended and not side.pending and not side.write_ended:
+            side.write_ended = True
+            side.socket.shutdown(_socket.SHUT_WR)
+
+    def _drop(self, side: Side) -> None:
+        for one in (side, side.other):
+            self._sides.pop(one.socket.fileno(), None)
+            one.socket.close()  # which also takes it out of the epoll
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """At most so many at once; who comes then waits in the backlog."""
+        full = len(self._sides) >= 2 * self._most
+        if full != self._full:
+            self._full = full
+            for fd in self._listening:
+                if full:
+                    self._poll.unregister(fd)
+                else:
+                    self._poll.register(fd, _READ)
+
+
+class Payload:
+    """The program, as our child."""
+
+    def __init__(self, argv: list[str], forwarder: Forwarder) -> None:
+        self._argv, self._forwarder = argv, forwarder
+        self._pid = 0
+
+    def run(self) -> int:
+        awake, wake = os.pipe()
+        os.set_blocking(awake, False)
+        os.set_blocking(wake, False)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, _only_wake_up)
+        self._forwarder.wake_by(awake)
+        # Blocked until there is somebody to pass them on to.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)
+        for number in _PASSED_ON:
+            signal.signal(number, self._pass_on)
+        try:
+            self._pid = os.posix_spawnp(
+                self._argv[0], self._argv, _environment(), setsigmask=before, setsigdef=(*_PASSED_ON, *_IGNORED_BY_PYTHON)
+            )
+        except OSError as error:
+            os.write(2, f"{self._argv[0]} cannot be run: {error.strerror}\n".encode())
+            return 126 if error.errno == errno.EACCES else 127
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        while (code := self._ended()) is None:
+            self._forwarder.step(None)
+        self._forwarder.finish()
+        return code
+
+    def _pass_on(self, number: int, _: object) -> None:
+        try:
+            os.kill(self._pid, number)
+        except ProcessLookupError:
+            return
+
+    def _ended(self) -> int | None:
+        """How the program ended; other processes that were left to us (when we are the first of a container) are buried."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return 1
+            if pid == 0:
+                return None
+            if pid == self._pid:
+                code = os.waitstatus_to_exitcode(status)
+                return code if code >= 0 else 128 - code
+
+
+def _options(arguments: list[str], forwarder: Forwarder) -> list[str]:
+    """Opens what the options ask for; the rest is the program."""
+    while arguments and arguments[0] != "--":
+        option, first, second, *arguments = arguments
+        if option == "--proxy":
+            listening = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+            listening.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
+            listening.bind((_LOOPBACK, int(first)))
+            listening.listen(_BACKLOG)
+            forwarder.listen(listening, second)
+        elif option == "--serve":
+            forwarder.listen(_through(first), (_LOOPBACK, int(second)))
+        else:
+            raise SystemExit(f"unknown option {option}")
+    return arguments[1:]
+
+
+def _through(door: str) -> _socket.socket:
+    """The listening socket that is handed to us. Outside it has a path, which this sandbox need not see."""
+    with_host = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    with_host.connect(door)
+    _, handed, _, _ = with_host.recvmsg(1, _socket.CMSG_SPACE(4))
+    with_host.close()
+    if not handed:
+        raise SystemExit("no socket to serve was handed over")
+    fd = int.from_bytes(handed[0][2][:4], sys.byteorder)
+    os.set_inheritable(fd, False)
+    return _socket.socket(fileno=fd)
+
+
+def _accepted(listening: _socket.socket) -> _socket.socket:
+    accepted = _socket.socket(fileno=_descriptor(listening))
+    accepted.setblocking(False)
+    return accepted
+
+
+def _descriptor(listening: _socket.socket) -> int:
+    # As `socket.socket.accept` does.
+    return listening._accept()[0]  # noqa: SLF001 # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType] - not in its stub
+
+
+def _environment() -> dict[bytes, bytes]:
+    """Ours as it was given to us: Python may have added to it at its start (PEP 538)."""
+    fd = os.open("/proc/self/environ", os.O_RDONLY)
+    text = b""
+    while chunk := os.read(fd, _CHUNK):
+        text += chunk
+    os.close(fd)
+    parts = (entry.partition(b"=") for entry in text.split(b"\0"))
+    return {name: value for name, equals, value in parts if equals}
+
+
+def _only_wake_up(number: int, frame: object) -> None: ...
+
+
+def _drain(fd: int) -> None:
+    try:
+        os.read(fd, _CHUNK)
+    except BlockingIOError:
+        return
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,121 @@
+"""Which hosts packages are installed from, as the installers themselves are set up on this machine: they are asked."""
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+from pydantic import JsonValue, TypeAdapter, ValidationError
+
+__all__ = ["IndexesUnknown", "PackageIndexes"]
+
+_ASK_S = 60.0
+_TOLD = 500
+_ADDRESS = re.compile(r"""https?://[^\s"'<>]+""")
+# Where files are is only in an index's answers. Any package will do; one of these is nearly everywhere.
+_LIKELY = ("pip", "setuptools")
+_LIKELY_NPM = "npm"
+_SETTINGS = TypeAdapter(dict[str, JsonValue])
+_REGISTRY = "registry"
+
+
+class IndexesUnknown(Exception):
+    """The installer could not say; the message says why."""
+
+
+@dataclass(slots=True)
+class PackageIndexes:
+    """`environment` is what the installers may see: HOME for their settings, their own variables, certificates.
+
+    Each is asked once; what could not be said is asked again. Without `npm`, `bun` is asked.
+    """
+
+    uv: str
+    environment: Mapping[str, str]
+    npm: str | None = None
+    bun: str | None = None
+    _known: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def of_python(self) -> tuple[str, ...]:
+        """Patterns for `Opening.hosts`. Raises IndexesUnknown."""
+        async with self._lock:
+            if "python" not in self._known:
+                self._known["python"] = await self._ask_uv()
+            return self._known["python"]
+
+    async def of_javascript(self) -> tuple[str, ...]:
+        """Patterns for `Opening.hosts`. Raises IndexesUnknown."""
+        async with self._lock:
+            if "javascript" not in self._known:
+                self._known["javascript"] = await (self._ask_npm(self.npm) if self.npm else self._ask_bun())
+            return self._known["javascript"]
+
+    async def _ask_uv(self) -> tuple[str, ...]:
+        # No package at all: then it only says where it would look, without going there.
+        compiling = (self.uv, "pip", "compile", "--quiet", "--no-header")
+        indexes = await self._said((*compiling, "--emit-index-url", "--emit-find-links", "-"))
+        for package in _LIKELY:
+            try:
+                files = await self._said((*compiling, "--no-deps", "--format", "pylock.toml", "-"), package)
+            except IndexesUnknown:
+                continue
+            return _hosts(indexes + files)
+        return _hosts(indexes)
+
+    async def _ask_npm(self, npm: str) -> tuple[str, ...]:
+        try:
+            settings = _SETTINGS.validate_json(await self._said((npm, "config", "list", "--json")))
+        except ValidationError as error:
+            raise IndexesUnknown(f"npm does not list its settings as JSON: {error}") from error
+        # Those of a scope are called `@scope:registry`.
+        registries = " ".join(str(value) for name, value in settings.items() if name == _REGISTRY or name.endswith(f":{_REGISTRY}"))
+        return _hosts(registries + " " + await self._said_or_nothing((npm, "view", _LIKELY_NPM, "dist.tarball")))
+
+    async def _ask_bun(self) -> tuple[str, ...]:
+        if self.bun is None:
+            raise IndexesUnknown("Neither npm nor bun is on this machine.")
+        return _hosts(await self._said((self.bun, "info", _LIKELY_NPM, "dist.tarball")))
+
+    async def _said_or_nothing(self, argv: Sequence[str]) -> str:
+        try:
+            return await self._said(argv)
+        except IndexesUnknown:
+            return ""
+
+    async def _said(self, argv: Sequence[str], stdin: str = "") -> str:
+        pipe = asyncio.subprocess.PIPE
+        process = await _started(argv, self.environment, pipe)
+        try:
+            async with asyncio.timeout(_ASK_S):
+                out, err = await process.communicate(stdin.encode())
+        except TimeoutError:
+            raise IndexesUnknown(f"{Path(argv[0]).name} did not say within {_ASK_S:g} s which package index it uses.") from None
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        if process.returncode != 0:
+            told = err.decode("utf-8", "replace").strip()[-_TOLD:]
+            raise IndexesUnknown(f"{Path(argv[0]).name} does not say which package index it uses: {told}")
+        return out.decode("utf-8", "replace")
+
+
+async def _started(argv: Sequence[str], environment: Mapping[str, str], pipe: int) -> asyncio.subprocess.Process:
+    try:
+        return await asyncio.create_subprocess_exec(*argv, env=dict(environment), cwd="/", stdin=pipe, stdout=pipe, stderr=pipe)
+    except OSError as error:
+        raise IndexesUnknown(f"{argv[0]} cannot be run: {error}") from error
+
+
+def _hosts(text: str) -> tuple[str, ...]:
+    """Of all addresses in it, without what else may stand there, such as a password."""
+    found: dict[str, None] = {}
+    for address in _ADDRESS.findall(text):
+        url = httpx.URL(address)
+        if url.host:
+            # Without a port a pattern means 80 and 443.
+            found[url.netloc.decode("ascii").rpartition("@")[2]] = None
+    return tuple(found)

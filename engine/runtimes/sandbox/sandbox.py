@@ -1,0 +1,92 @@
+"""The sandbox of this host: the strongest level allowed that works here, and what of a tool's wishes it grants."""
+
+import asyncio
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.runtimes.processes import Launcher, exit_text
+from engine.runtimes.sandbox.box import Box, Level, LevelUnavailable
+from toolagent.contracts.manifest import SecurityContext
+from toolagent.contracts.sandbox import Difference, SandboxAccount, SandboxGrant, SandboxLevel, SandboxPolicy
+from toolagent.core.sandbox import asked, granted
+
+__all__ = ["Grant", "Sandbox", "SandboxRefused", "run_name"]
+
+_PROBE_S = 10.0
+_TOLD = 500
+_ORDER = tuple(SandboxLevel)
+
+
+class SandboxRefused(Exception):
+    """Nothing may run here: no level that the policy accepts works. The message names each level and what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What a tool may have here, and the account of it."""
+
+    enforced: SandboxGrant
+    account: SandboxAccount
+
+
+def run_name(tool_id: str) -> str:
+    """A name for one run, unique and fit for a cgroup, a socket and a container."""
+    return f"{tool_id.replace(':', '-').replace('_', '-')[:40]}-{secrets.token_hex(4)}"
+
+
+class Sandbox:
+    """One level, chosen once. Made by `choose`."""
+
+    def __init__(self, level: Level, policy: SandboxPolicy, not_chosen: tuple[Difference, ...] = ()) -> None:
+        self.level, self.policy = level, policy
+        self._differences = (*not_chosen, *level.differences())
+
+    @classmethod
+    async def choose(cls, levels: Sequence[Level], policy: SandboxPolicy, launcher: Launcher, logs: Path) -> "Sandbox":
+        """The first of these that the policy accepts and that is seen to work. Raises SandboxRefused."""
+        failed: list[Difference] = []
+        for level in levels:
+            if policy.at_least is not None and _ORDER.index(level.level) > _ORDER.index(policy.at_least):
+                failed.append(_not_used(level, f"the policy demands at least {policy.at_least.value}"))
+                continue
+            try:
+                await probe(level, policy, launcher, logs)
+            except LevelUnavailable as error:
+                failed.append(_not_used(level, str(error)))
+            else:
+                return cls(level, policy, tuple(failed))
+        told = "; ".join(f"{one.requested}: {one.reason}" for one in failed)
+        raise SandboxRefused(f"No sandbox works here, so no tool's code is run ({told or 'none is allowed'}).")
+
+    def grant(self, context: SecurityContext) -> Grant:
+        """What a tool with this manifest may have."""
+        asking = asked(context)
+        enforced, differences = granted(asking, self.policy)
+        return Grant(
+            enforced,
+            SandboxAccount(level=self.level.level, requested=asking, enforced=enforced, differences=(*differences, *self._differences)),
+        )
+
+
+async def probe(level: Level, policy: SandboxPolicy, launcher: Launcher, logs: Path) -> None:
+    """Launch a program once, the way tools will be. Raises LevelUnavailable."""
+    box = Box(run_name("probe"), Path("/"), policy.defaults, environment={"PATH": "/usr/bin:/bin"})
+    try:
+        async with asyncio.timeout(_PROBE_S):
+            process = await launcher.launch_boxed(await level.prepare(["/usr/bin/true"], box), ["/usr/bin/true"], logs=logs)
+            try:
+                code = await process.wait()
+            finally:
+                await process.kill()
+    except TimeoutError as error:
+        raise LevelUnavailable(f"a first try had not ended after {_PROBE_S:g} s") from error
+    except OSError as error:
+        raise LevelUnavailable(f"a first try failed: {error}") from error
+    if code != 0:
+        raise LevelUnavailable(f"a first try {exit_text(code)}: {process.stderr.tail().strip()[-_TOLD:]}")
+
+
+def _not_used(level: Level, reason: str) -> Difference:
+    return Difference(item="level", requested=level.level.value, reason=reason)

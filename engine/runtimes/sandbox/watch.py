@@ -1,0 +1,128 @@
+"""Ends a run that takes more disk, or memory, than it may, where the kernel does not see to it."""
+
+import asyncio
+import contextlib
+import functools
+import math
+import os
+import stat
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import psutil
+
+from toolagent.contracts.sandbox import SandboxLimits
+
+__all__ = ["Watch"]
+
+_LOOK_S = 0.5
+_SHARE = 20
+"""Looking may take this part of a processor's time at most."""
+_LEAST = 4096
+"""An empty file takes room too."""
+_DEEPEST = 128
+
+
+class Watch:
+    """Looks at the folders that a run may write and, with `memory`, at the memory of its processes. `kill` ends the run."""
+
+    def __init__(self, folders: Sequence[Path], limits: SandboxLimits, *, memory: bool, kill: Callable[[], None]) -> None:
+        self._folders, self._limits, self._memory, self._kill = folders, limits, memory, kill
+        self._task: asyncio.Task[None] | None = None
+        self._pid: int | None = None
+        self.out_of_memory = self.disk_full = False
+
+    def begin(self, first: Callable[[], int | None]) -> None:
+        """`first`, asked in a thread, is the process that all others of the run come from; None while it is not known."""
+        if self._folders or self._memory:
+            self._task = asyncio.create_task(self._look(first), name="watch")
+
+    async def end(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _look(self, first: Callable[[], int | None]) -> None:
+        while True:
+            is_over, took_s = await asyncio.to_thread(self._looked, first)
+            if is_over:
+                self._kill()
+                return
+            await asyncio.sleep(max(_LOOK_S, took_s * _SHARE))
+
+    def _looked(self, first: Callable[[], int | None]) -> tuple[bool, float]:
+        """Whether it is over, and how many seconds of a processor that took to find out."""
+        if self._pid is None:
+            self._pid = first()
+        began = time.thread_time()
+        return self._is_over(_tree(self._pid) if self._pid is not None else []), time.thread_time() - began
+
+    def _is_over(self, processes: Sequence[psutil.Process]) -> bool:
+        disk, memory = self._limits.disk_bytes, self._limits.memory_bytes
+        on_disk, in_memory = _nameless(processes)
+        self.disk_full = disk is not None and bool(self._folders) and sum(map(_size, self._folders)) + on_disk > disk
+        self.out_of_memory = self._memory and memory is not None and _resident(processes) + in_memory > memory
+        return self.disk_full or self.out_of_memory
+
+
+def _size(folder: Path) -> float:
+    """Bytes on disk of all files, not of what links lead to. What hides from being counted is without bounds."""
+    total, hidden = 0, False
+
+    def unseen(error: OSError) -> None:
+        nonlocal hidden
+        hidden = hidden or not isinstance(error, FileNotFoundError)
+
+    top = len(folder.parts)
+    for inside, folders, files in os.walk(folder, onerror=unseen):
+        if hidden or len(Path(inside).parts) - top > _DEEPEST:
+            return math.inf
+        total += _LEAST * len(folders)
+        for name in files:
+            try:
+                total += max(Path(inside, name).lstat().st_blocks * 512, _LEAST)
+            except OSError as error:
+                unseen(error)
+    return math.inf if hidden else total
+
+
+def _nameless(processes: Sequence[psutil.Process]) -> tuple[int, int]:
+    """Bytes of files that have no name and are open: on disk because they were deleted, in memory because they never had one."""
+    found: dict[tuple[int, int], int] = {}
+    for process in processes:
+        # Who has gone has nothing open.
+        with contextlib.suppress(OSError), os.scandir(f"/proc/{process.pid}/fd") as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    status = entry.stat()
+                    if status.st_nlink == 0 and stat.S_ISREG(status.st_mode):
+                        found[status.st_dev, status.st_ino] = status.st_blocks * 512
+    in_memory = sum(size for (device, _), size in found.items() if device == _memory_device())
+    return sum(found.values()) - in_memory, in_memory
+
+
+@functools.cache
+def _memory_device() -> int:
+    """Where files live that are made in memory."""
+    fd = os.memfd_create("device")
+    try:
+        return os.fstat(fd).st_dev
+    finally:
+        os.close(fd)
+
+
+def _tree(pid: int) -> list[psutil.Process]:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        first = psutil.Process(pid)
+        return [first, *first.children(recursive=True)]
+    return []
+
+
+def _resident(processes: Sequence[psutil.Process]) -> int:
+    total = 0
+    for process in processes[1:]:
+        with contextlib.suppress(psutil.Error):
+            total += process.memory_info().rss
+    return total

@@ -1,0 +1,116 @@
+"""How one call of a script is put to the sandbox: command, files, variables."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from engine.runtimes.sandbox.box import Box, Mount
+from engine.runtimes.sandbox.sandbox import run_name
+from engine.runtimes.scripts.access import access_of
+from engine.runtimes.scripts.dependencies import Dependencies
+from engine.runtimes.scripts.environments import Environment
+from engine.runtimes.scripts.paths import Script
+from engine.runtimes.scripts.programs import Programs
+from toolagent.contracts.manifest import JsonSchema, SecurityContext
+from toolagent.contracts.sandbox import Difference, SandboxGrant
+from toolagent.contracts.sources import ScriptLanguage
+
+__all__ = ["Prepared", "ScriptCall", "box_of", "command_of"]
+
+_SHIMS = Path(__file__).with_name("shims")
+_SHIM_FOLDER = Path("/run/script-entry")
+_SHIM_OF = {
+    ScriptLanguage.PYTHON: "python_entry.py",
+    ScriptLanguage.NODEJS: "node_entry.mjs",
+    ScriptLanguage.BUN: "node_entry.mjs",
+}
+_VARIABLES = {
+    "PATH": "/usr/bin:/bin",
+    "HOME": "/tmp",  # noqa: S108 - the sandbox's own
+    "LANG": "C.UTF-8",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONUTF8": "1",
+    "PYTHONNOUSERSITE": "1",
+    "BUN_RUNTIME_TRANSPILER_CACHE_PATH": "0",
+    "DO_NOT_TRACK": "1",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A script that can be executed at once: found, and its environment there."""
+
+    script: Script
+    dependencies: Dependencies
+    environment: Environment
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptCall:
+    """One execution. `own` names the folder for what the tool may write. `wall_s` is in seconds, from launch.
+
+    `files` are files of this call that the script gets to read, `output_dir` is where it may leave some.
+    """
+
+    tool_id: str
+    call_id: str
+    own: str
+    params: Mapping[str, JsonValue]
+    wall_s: float
+    context: SecurityContext
+    version: str = ""
+    schema: JsonSchema = field(default_factory=dict[str, JsonValue])
+    """Of the parameters."""
+    entry_point: str | None = None
+    files: tuple[Path, ...] = ()
+    output_dir: Path | None = None
+
+
+def command_of(prepared: Prepared, call: ScriptCall, programs: Programs) -> tuple[str, ...]:
+    """As arguments, never as text that a shell would read. Raises ScriptFailure when the interpreter is not there."""
+    script = str(prepared.script.file)
+    what = (script,) if call.entry_point is None else (str(_shim(prepared.environment.language).target), script, call.entry_point)
+    match prepared.environment.language:
+        case ScriptLanguage.PYTHON:
+            return (str(prepared.environment.folder.python), *what)
+        case ScriptLanguage.NODEJS:
+            return (str(programs.insist("Node.js", programs.node).file), *what)
+        case ScriptLanguage.BUN:
+            return (str(programs.insist("Bun", programs.bun).file), "--no-install", *what)
+
+
+def box_of(
+    prepared: Prepared, call: ScriptCall, grant: SandboxGrant, programs: Programs, own: Path, host: Mapping[str, str]
+) -> tuple[Box, tuple[Difference, ...]]:
+    """`own` is the folder for what the tool may write, `host` holds the variables of this machine. Raises ScriptFailure, OSError."""
+    environment, folder = prepared.environment, prepared.script.folder
+    over = [Mount(environment.modules, folder / "node_modules")] if environment.modules else []
+    access = access_of(prepared.script, grant, own, over)
+    mounts = [*_interpreter(environment, programs), *access.mounts]
+    if call.entry_point is not None:
+        mounts.append(_shim(environment.language))
+    mounts += [Mount(file, file) for file in call.files]
+    variables = {name: host[name] for name in grant.environment if name in host}
+    variables |= {**_VARIABLES, "TOOL_AGENT_TOOL_ID": call.tool_id, "TOOL_AGENT_CALL_ID": call.call_id}
+    if call.output_dir is not None and call.output_dir.is_dir():
+        mounts.append(Mount(call.output_dir, call.output_dir, writable=True))
+        variables["TOOL_AGENT_OUTPUT_DIR"] = str(call.output_dir)
+    return Box(run_name(call.tool_id), folder, grant.limits, tuple(mounts), variables), access.differences
+
+
+def _interpreter(environment: Environment, programs: Programs) -> tuple[Mount, ...]:
+    match environment.language:
+        case ScriptLanguage.PYTHON:
+            root = environment.folder.root
+            return (Mount(root, root),)
+        case ScriptLanguage.NODEJS:
+            return programs.insist("Node.js", programs.node).mounts
+        case ScriptLanguage.BUN:
+            return programs.insist("Bun", programs.bun).mounts
+
+
+def _shim(language: ScriptLanguage) -> Mount:
+    name = _SHIM_OF[language]
+    return Mount(_SHIMS / name, _SHIM_FOLDER / name)

@@ -1,0 +1,124 @@
+"""What a script depends on: the files beside it that say so, and the hash that its environment is kept under (seed 004 §2.1.2)."""
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from pathlib import Path
+
+from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.scripts.paths import Script
+from toolagent.contracts.sources import ScriptLanguage
+
+__all__ = ["INLINE", "Dependencies", "Kind", "dependencies_of"]
+
+INLINE = "script.py"
+"""The name under which metadata that stands in a script itself is handed to uv."""
+
+_MAX_FILE_BYTES = 16 * 1_048_576
+# PEP 723's own expression.
+_BLOCK = re.compile(r"(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(^#(| .*)$\s)+)^# ///$")
+
+
+class Kind(Enum):
+    """Which file says it; a lock goes before what it was made from."""
+
+    NOTHING = auto()
+    INLINE = auto()
+    INLINE_LOCK = auto()
+    REQUIREMENTS_LOCK = auto()
+    REQUIREMENTS = auto()
+    UV_LOCK = auto()
+    PYPROJECT = auto()
+    NPM_LOCK = auto()
+    NPM = auto()
+    BUN_LOCK = auto()
+    BUN = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Dependencies:
+    """`files` are all that the installer gets to see, by name. Scripts with the same ones share an environment."""
+
+    language: ScriptLanguage
+    kind: Kind
+    files: Mapping[str, bytes]
+
+    @property
+    def named(self) -> str:
+        """The file that decides, for people."""
+        return next(iter(self.files), "nothing")
+
+    def digest(self, stamp: str) -> str:
+        """`stamp` says with which programs it is installed."""
+        family = "python" if self.language is ScriptLanguage.PYTHON else "node"
+        digest = hashlib.sha256()
+        for part in (family, self.kind.name, stamp, *self.files):
+            digest.update(len(part).to_bytes(8, "big") + part.encode())
+        for content in self.files.values():
+            digest.update(len(content).to_bytes(8, "big") + content)
+        return digest.hexdigest()[:32]
+
+
+def dependencies_of(script: Script, language: ScriptLanguage) -> Dependencies:
+    """Reads the files beside the script. Raises ScriptFailure (`DependencyError`) when one cannot be read."""
+    try:
+        kind, names, files = _python(script) if language is ScriptLanguage.PYTHON else _javascript(script.folder, language)
+        return Dependencies(language, kind, {**files, **{name: _read(script.folder / name) for name in names}})
+    except OSError as error:
+        message = f"What {script.path!r} depends on cannot be read: {error.strerror}: {Path(str(error.filename)).name}."
+        raise ScriptFailure(ScriptErrorKind.DEPENDENCY, message) from error
+
+
+def _python(script: Script) -> tuple[Kind, Iterable[str], dict[str, bytes]]:
+    if block := _inline_block(script):
+        lock = script.file.with_name(script.file.name + ".lock")
+        if _is_there(lock):
+            return Kind.INLINE_LOCK, (), {INLINE: block, f"{INLINE}.lock": _read(lock)}
+        return Kind.INLINE, (), {INLINE: block}
+    folder = script.folder
+    if _is_there(folder / "requirements.lock"):
+        return Kind.REQUIREMENTS_LOCK, ("requirements.lock",), {}
+    if _is_there(folder / "requirements.txt"):
+        included = {*folder.glob("*requirements*.txt"), *folder.glob("constraints*.txt")}
+        names = sorted(path.name for path in included if _is_there(path) and path.name != "requirements.txt")
+        return Kind.REQUIREMENTS, ("requirements.txt", *names), {}
+    if _is_there(folder / "pyproject.toml"):
+        if _is_there(folder / "uv.lock"):
+            return Kind.UV_LOCK, ("uv.lock", "pyproject.toml"), {}
+        return Kind.PYPROJECT, ("pyproject.toml",), {}
+    return Kind.NOTHING, (), {}
+
+
+def _javascript(folder: Path, language: ScriptLanguage) -> tuple[Kind, Iterable[str], dict[str, bytes]]:
+    if not _is_there(folder / "package.json"):
+        return Kind.NOTHING, (), {}
+    locks = {"bun.lock": Kind.BUN_LOCK, "package-lock.json": Kind.NPM_LOCK}
+    own = sorted(locks, key=lambda name: (locks[name] is Kind.BUN_LOCK) is not (language is ScriptLanguage.BUN))
+    for name in own:
+        if _is_there(folder / name):
+            return locks[name], (name, "package.json"), {}
+    return Kind.BUN if language is ScriptLanguage.BUN else Kind.NPM, ("package.json",), {}
+
+
+def _inline_block(script: Script) -> bytes | None:
+    """The metadata alone, so that the rest of the script may change without its environment being made anew."""
+    text = _read(script.file).decode(errors="replace").replace("\r\n", "\n")
+    blocks = [found for found in _BLOCK.finditer(text) if found["type"] == "script"]
+    if len(blocks) > 1:
+        raise ScriptFailure(ScriptErrorKind.DEPENDENCY, f"{script.path!r} has more than one block of script metadata (PEP 723).")
+    return blocks[0][0].encode() + b"\n" if blocks else None
+
+
+def _is_there(path: Path) -> bool:
+    """A link could lead anywhere."""
+    return path.is_file() and not path.is_symlink()
+
+
+def _read(path: Path) -> bytes:
+    with path.open("rb") as file:
+        content = file.read(_MAX_FILE_BYTES + 1)
+    if len(content) > _MAX_FILE_BYTES:
+        raise ScriptFailure(ScriptErrorKind.DEPENDENCY, f"{path.name!r} is larger than {_MAX_FILE_BYTES} bytes.")
+    return content

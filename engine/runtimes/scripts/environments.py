@@ -1,0 +1,307 @@
+"""The environments of scripts: what they depend on, installed once in the sandbox, kept under the hash of the files that say it."""
+
+import asyncio
+import json
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeAlias, cast
+
+from engine.runtimes.advisories import Judge, Judged, unjudged
+from engine.runtimes.failures import RuntimeFailure
+from engine.runtimes.file_lock import locked
+from engine.runtimes.folders import remove, seal
+from engine.runtimes.runtime import Progress
+from engine.runtimes.sandbox.box import Box, Mount
+from engine.runtimes.sandbox.package_indexes import IndexesUnknown
+from engine.runtimes.sandbox.sandbox import run_name
+from engine.runtimes.scripts.dependencies import Dependencies, Kind
+from engine.runtimes.scripts.execution import Execution, Executor, Order, at_most
+from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.scripts.network import Network, no_network
+from engine.runtimes.scripts.programs import Program, Programs
+from engine.runtimes.scripts.steps import EnvironmentFolder, Step, steps_of
+from engine.runtimes.shared_start import SharedStart
+from toolagent.contracts.sandbox import SandboxLimits
+from toolagent.contracts.sources import ScriptLanguage
+
+__all__ = ["Environment", "Index", "Indexes", "Installed", "Installer", "ScriptEnvironments"]
+
+_MIB = 1024 * 1024
+_LIMITS = SandboxLimits(
+    memory_bytes=2048 * _MIB, cpus=2, processes=256, open_files=4096, file_bytes=2048 * _MIB, disk_bytes=4096 * _MIB,
+    output_bytes=4 * _MIB, wall_s=86_400,
+)  # fmt: skip
+_TOLD_BYTES = 4000
+_MANIFEST_BYTES = 256 * 1024
+_BUN = b'{"dependencies": {"bun": "1.4.5"}}'
+_BUN_FILE = "bun/bin/bun.exe"
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """`modules` is the folder of npm's packages, where there are any."""
+
+    language: ScriptLanguage
+    folder: EnvironmentFolder
+    modules: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """An installation that was just made, for whoever keeps account. `failure` says why there is none."""
+
+    tool_id: str
+    at: datetime
+    commands: tuple[Sequence[str], ...]
+    packages: tuple[str, ...]
+    duration_s: float
+    failure: ScriptFailure | None = None
+    refusals: tuple[str, ...] = ()
+    done: bool = True
+    """Otherwise it was cancelled, or failed."""
+    advisories: tuple[str, ...] = ()
+    """What is known to be vulnerable of it, where the policy has that looked up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """Where packages come from: patterns of hosts, and variables that tell the installers."""
+
+    hosts: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+Indexes: TypeAlias = Callable[[ScriptLanguage], Awaitable[Index]]
+"""Raises IndexesUnknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Installer:
+    """How packages are had: `indexes` says for a language which hosts they come from, which the installers reach by `network`."""
+
+    indexes: Indexes
+    network: Network = no_network
+    timeout_s: float = 300.0
+
+
+class ScriptEnvironments:
+    """Environments under `folder`, each made once and read-only after that; who made half of one is made good by the next.
+
+    `note` is told of each installation; `judge` may refuse what was installed before anything runs with it.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        executor: Executor,
+        programs: Programs,
+        installer: Installer,
+        note: Callable[[Installed], None] = lambda _: None,
+        judge: Judge = unjudged,
+    ) -> None:
+        self._judge = judge
+        self._folder, self._executor, self._installer = folder, executor, installer
+        self.programs, self._note = programs, note
+        self._making: dict[str, SharedStart[str, None]] = {}
+
+    def find(self, dependencies: Dependencies) -> Environment:
+        """Where this environment is or will be. Looks at the machine's programs, nothing else."""
+        folder = EnvironmentFolder(self._folder / dependencies.digest(self._stamp(dependencies)))
+        has_modules = dependencies.kind is not Kind.NOTHING and dependencies.language is not ScriptLanguage.PYTHON
+        return Environment(dependencies.language, folder, folder.modules if has_modules else None)
+
+    def is_whole(self, environment: Environment) -> bool:
+        """Whether it is there, with everything in it that was put there. What has no packages has no environment to be made."""
+        if environment.language is not ScriptLanguage.PYTHON and environment.modules is None:
+            return True
+        try:
+            kept: object = json.loads(_marker(environment.folder).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return False
+        # The interpreter is a link, which breaks when the Python it was made from is removed.
+        return kept == _names(environment) and (environment.modules is not None or environment.folder.python.exists())
+
+    async def ensure(self, dependencies: Dependencies, tool_id: str, progress: Progress) -> Environment:
+        """Make it if need be; all who need it at once wait for one. Raises ScriptFailure (`DependencyError`, `UnavailableError`)."""
+        environment = self.find(dependencies)
+        if await asyncio.to_thread(self.is_whole, environment):
+            return environment
+        key = environment.folder.root.name
+        begun = self._making.get(key)
+        if begun is None or not begun.is_open:
+            if begun is not None:
+                await begun.over()
+            begun = self._making[key] = SharedStart(key, lambda tell: self._make(dependencies, environment, tool_id, tell))
+        progress(f"waiting for the environment of {tool_id}")
+        try:
+            await begun.wait(progress)
+        except RuntimeFailure as failure:
+            raise ScriptFailure.of_start(failure) from failure
+        finally:
+            if begun.is_over and self._making.get(key) is begun:
+                del self._making[key]
+        return environment
+
+    async def provide(self, language: ScriptLanguage, tool_id: str, progress: Progress) -> Programs:
+        """The programs, with the interpreter of that language; Bun is installed from npm where there is none. Raises ScriptFailure."""
+        if language is ScriptLanguage.NODEJS:
+            self.programs.insist("Node.js", self.programs.node)
+        if language is ScriptLanguage.BUN and self.programs.bun is None:
+            if self.programs.npm is None:
+                self.programs.insist("Bun", None)
+            progress("installing Bun")
+            made = await self.ensure(Dependencies(ScriptLanguage.NODEJS, Kind.NPM, {"package.json": _BUN}), tool_id, progress)
+            self.programs = replace(self.programs, bun=self.programs.insist("Bun", Program(made.folder.modules / _BUN_FILE)))
+        return self.programs
+
+    async def _make(self, dependencies: Dependencies, environment: Environment, tool_id: str, progress: Progress) -> None:
+        await asyncio.to_thread(self._folder.mkdir, parents=True, exist_ok=True)
+        async with locked(environment.folder.root.with_suffix(".lock")):
+            if await asyncio.to_thread(self.is_whole, environment):
+                return
+            progress(f"installing what {tool_id} depends on ({dependencies.named})")
+            try:
+                async with asyncio.timeout(self._installer.timeout_s):
+                    await self._install(dependencies, environment, tool_id)
+            except TimeoutError as error:
+                raise self._failed(tool_id, dependencies, f"It took longer than {self._installer.timeout_s:g} s.") from error
+
+    async def _install(self, dependencies: Dependencies, environment: Environment, tool_id: str) -> None:
+        folder, began = environment.folder, datetime.now(UTC)
+        steps = steps_of(dependencies, folder, self.programs)
+        failure: ScriptFailure | None = None
+        refusals: list[str] = []
+        judged = Judged()
+        await asyncio.to_thread(_empty, folder, dependencies.files)
+        try:
+            for step in steps:
+                await self._take(step, folder, tool_id, dependencies, refusals)
+            if environment.modules is None:
+                judged = await self._judge(await asyncio.to_thread(_packages, environment))
+                if judged.refusal is not None:
+                    raise self._failed(tool_id, dependencies, judged.refusal)
+            await asyncio.to_thread(_finish, environment)
+        except ScriptFailure as error:
+            failure = error
+            raise
+        except OSError as error:
+            failure = self._failed(tool_id, dependencies, f"{error.strerror}: {Path(str(error.filename)).name}")
+            raise failure from error
+        finally:
+            done = _marker(folder).exists()
+            packages = await asyncio.to_thread(_packages, environment) if done else ()
+            if not done:
+                await asyncio.to_thread(remove, folder.root)
+            took = (datetime.now(UTC) - began).total_seconds()
+            commands = tuple(step.argv for step in steps)
+            self._note(Installed(tool_id, began, commands, packages, took, failure, tuple(refusals), done, judged.notes))
+
+    async def _take(self, step: Step, folder: EnvironmentFolder, tool_id: str, dependencies: Dependencies, refusals: list[str]) -> None:
+        limits = at_most(_LIMITS, self._executor.sandbox.policy.ceilings)
+        mounts = [mount for program in step.programs for mount in program.mounts]
+        own = [Mount(path, path, writable=True) for path in (folder.root, folder.project)]
+        index = await self._index_for(step, tool_id, dependencies)
+        variables = {**index.variables, "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", **folder.environment}
+        box = Box(run_name(tool_id), folder.project, limits, (*mounts, *own), variables)
+        network = self._installer.network if step.needs_index else no_network
+        async with network(box, step.argv, index.hosts) as opened:
+            order = Order(opened.argv, opened.box, self._installer.timeout_s, folder.root.with_suffix(".build"))
+            try:
+                done = await self._executor.run(order)
+            finally:
+                refusals += opened.refusals()
+        if done.code != 0 or done.cut:
+            raise self._failed(tool_id, dependencies, _why(done), step, done)
+
+    async def _index_for(self, step: Step, tool_id: str, dependencies: Dependencies) -> Index:
+        if not step.needs_index:
+            return Index()
+        try:
+            return await self._installer.indexes(dependencies.language)
+        except IndexesUnknown as error:
+            raise self._failed(tool_id, dependencies, str(error)) from error
+
+    def _failed(
+        self, tool_id: str, dependencies: Dependencies, why: str, step: Step | None = None, done: Execution | None = None
+    ) -> ScriptFailure:
+        message = f"What {tool_id!r} depends on ({dependencies.named}) could not be installed: {why}"
+        facts = {} if step is None or done is None else {"command": Path(step.argv[0]).name, "exit_code": done.code}
+        told = (done.stderr or done.stdout)[-_TOLD_BYTES:].decode(errors="replace").strip() if done else ""
+        return ScriptFailure(ScriptErrorKind.DEPENDENCY, message, {"file": dependencies.named, **facts}, told=told)
+
+    def _stamp(self, dependencies: Dependencies) -> str:
+        """Another interpreter needs packages of its own."""
+        by_language = {ScriptLanguage.PYTHON: self.programs.python, ScriptLanguage.NODEJS: self.programs.node}
+        program = by_language.get(dependencies.language, self.programs.bun)
+        return program.stamp if program else ""
+
+
+def _why(done: Execution) -> str:
+    ending = done.ending
+    if ending.out_of_memory or ending.disk_full:
+        return "The installation took more memory than it may." if ending.out_of_memory else "The installation took more disk than it may."
+    if done.cut == "time":
+        return "The installation took too long."
+    lines = [line.strip() for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
+    # uv puts what matters last, as `cause: …`; npm puts it first, as `npm error …`.
+    told = [line for line in reversed(lines) if line.startswith("cause:")] + [line for line in lines if "error" in line] + lines
+    return told[0][:_TOLD_BYTES] if told else f"The installer ended with exit code {done.code}."
+
+
+def _marker(folder: EnvironmentFolder) -> Path:
+    """Beside it, not in it: an installation may put anything there, links too."""
+    return folder.root.with_suffix(".json")
+
+
+def _empty(folder: EnvironmentFolder, files: Mapping[str, bytes]) -> None:
+    """What an installation left that was ended in the middle goes."""
+    _marker(folder).unlink(missing_ok=True)
+    remove(folder.root)
+    for path in (folder.root, folder.project):
+        path.mkdir(mode=0o755)
+    for name, content in files.items():
+        (folder.project / name).write_bytes(content)
+        (folder.project / name).chmod(0o644)
+
+
+def _finish(environment: Environment) -> None:
+    folder = environment.folder
+    for path in folder.passing:
+        remove(path)
+    if environment.modules is not None and not environment.modules.is_dir():
+        environment.modules.mkdir()
+    seal(folder.root)
+    marker = _marker(folder)
+    part = marker.with_suffix(".part")
+    part.write_text(json.dumps(_names(environment)), encoding="utf-8")
+    part.replace(marker)
+
+
+def _names(environment: Environment) -> list[str]:
+    """What lies on the first level of the packages: a look that costs nothing finds when one of them was removed."""
+    packages = environment.modules or environment.folder.packages
+    return sorted(path.name for path in packages.iterdir()) if packages.is_dir() else []
+
+
+def _packages(environment: Environment) -> tuple[str, ...]:
+    """As `name==version`, for the account of what was installed."""
+    if environment.modules is None:
+        found = [name.removesuffix(".dist-info") for name in _names(environment) if name.endswith(".dist-info")]
+        return tuple(name.replace("-", "==", 1) for name in found)
+    return tuple(_npm_package(environment.modules / name) for name in _names(environment) if not name.startswith("."))
+
+
+def _npm_package(folder: Path) -> str:
+    """Its own word is taken for its version; a link is not followed."""
+    if folder.is_symlink():
+        return folder.name
+    try:
+        with os.fdopen(os.open(folder / "package.json", os.O_RDONLY | os.O_NOFOLLOW)) as file:
+            about: object = json.loads(file.read(_MANIFEST_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return folder.name
+    version = cast("dict[str, object]", about).get("version") if isinstance(about, dict) else None
+    return f"{folder.name}=={version}" if isinstance(version, str) else folder.name

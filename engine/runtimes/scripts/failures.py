@@ -1,0 +1,87 @@
+"""How a script can fail, in the words of seed 004 §2.1.3, and which of our error types each is."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import JsonValue
+
+from engine.runtimes.failures import CallFailed, NotSent, RuntimeFailure, StartFailed
+from toolagent.contracts.calls import ErrorType
+
+__all__ = ["ScriptErrorKind", "ScriptFailure"]
+
+
+class ScriptErrorKind(StrEnum):
+    """The first four are named by the seed, which leaves the list open."""
+
+    TIMEOUT = "TimeoutError"
+    SCRIPT = "ScriptError"
+    DEPENDENCY = "DependencyError"
+    SECURITY = "SecurityError"
+    NOT_FOUND = "ScriptNotFoundError"
+    INPUT = "InputError"
+    OUTPUT = "OutputError"
+    RESOURCE = "ResourceLimitError"
+    UNAVAILABLE = "UnavailableError"
+
+
+_TYPES: Mapping[ScriptErrorKind, ErrorType] = {
+    ScriptErrorKind.TIMEOUT: ErrorType.TIMEOUT,
+    ScriptErrorKind.SCRIPT: ErrorType.EXECUTION_ERROR,
+    ScriptErrorKind.DEPENDENCY: ErrorType.DEPENDENCY_ERROR,
+    ScriptErrorKind.SECURITY: ErrorType.SECURITY_ERROR,
+    ScriptErrorKind.NOT_FOUND: ErrorType.DEPENDENCY_ERROR,
+    ScriptErrorKind.INPUT: ErrorType.VALIDATION_ERROR,
+    ScriptErrorKind.OUTPUT: ErrorType.OUTPUT_VALIDATION_ERROR,
+    ScriptErrorKind.RESOURCE: ErrorType.EXECUTION_ERROR,
+    ScriptErrorKind.UNAVAILABLE: ErrorType.UNAVAILABLE,
+}
+
+
+class ScriptFailure(Exception):
+    """A script did not do what was asked. `facts` are for programs, `told` is what it wrote on stderr, `logs` all that it wrote.
+
+    `ran`: it was executed, so it may have had effects.
+    """
+
+    def __init__(
+        self,
+        kind: ScriptErrorKind,
+        message: str,
+        facts: Mapping[str, JsonValue] | None = None,
+        *,
+        told: str = "",
+        logs: tuple[str, ...] = (),
+        ran: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.kind, self.message, self.facts, self.told, self.logs, self.ran = kind, message, dict(facts or {}), told, logs, ran
+
+    @property
+    def error_type(self) -> ErrorType:
+        return _TYPES[self.kind]
+
+    @property
+    def details(self) -> dict[str, JsonValue]:
+        """What goes into a ToolError: the seed's own type is kept."""
+        return {"script_error": self.kind.value, **self.facts, **({"stderr": self.told} if self.told else {})}
+
+    @property
+    def as_start_failure(self) -> StartFailed:
+        return StartFailed(self.error_type, self.message, self.details)
+
+    @property
+    def as_call_failure(self) -> RuntimeFailure:
+        """Only what never ran can be tried elsewhere; what was ended in the middle may have acted."""
+        if not self.ran:
+            return NotSent(self.error_type, self.message, self.details)
+        outcome: Literal["failed", "unknown"] = "unknown" if self.kind is ScriptErrorKind.TIMEOUT else "failed"
+        return CallFailed(self.error_type, self.message, self.details, outcome)
+
+    @classmethod
+    def of_start(cls, failure: RuntimeFailure) -> "ScriptFailure":
+        """The failure of a part that other runtimes use too."""
+        kinds = {kind for kind, error_type in _TYPES.items() if error_type is failure.error_type}
+        kind = next((kind for kind in ScriptErrorKind if kind in kinds), ScriptErrorKind.UNAVAILABLE)
+        return cls(kind, failure.message, failure.details)

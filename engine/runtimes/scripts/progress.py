@@ -1,0 +1,52 @@
+"""Progress that a script tells on stderr: lines `::progress:: {"message": "half way", "fraction": 0.5}`."""
+
+import json
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from engine.runtimes.runtime import Progress
+
+__all__ = ["MARK", "ProgressLines", "without_progress"]
+
+MARK = "::progress::"
+_LONGEST_LINE = 4096
+_LONGEST_MESSAGE = 200
+
+
+class _Told(BaseModel):
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    message: str = ""
+    fraction: float | None = Field(default=None, ge=0, le=1)
+
+
+class ProgressLines:
+    """Reads stderr as it comes. Of what comes at once only the last line is told: a script may be quicker than anybody reads."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._rest = b""
+
+    def feed(self, chunk: bytes) -> None:
+        *lines, rest = (self._rest + chunk).split(b"\n")
+        self._rest = rest[:_LONGEST_LINE]
+        for line in reversed(lines):
+            if line.startswith(MARK.encode()) and (text := _text(line)):
+                self._progress(text)
+                return
+
+
+def without_progress(text: str) -> str:
+    """What is left of stderr as a log."""
+    return "\n".join(line for line in text.split("\n") if not line.startswith(MARK))
+
+
+def _text(line: bytes) -> str:
+    """In a few words, or nothing when the line is not of the form."""
+    try:
+        told = _Told.model_validate(json.loads(line.decode()[len(MARK) :]))
+    except (ValueError, ValidationError, RecursionError):
+        return ""
+    share = f"{told.fraction:.0%}" if told.fraction is not None else ""
+    message = " ".join(told.message.split())[:_LONGEST_MESSAGE]
+    return f"{message} ({share})" if message and share else message or share

@@ -1,0 +1,130 @@
+"""Executes scripts: seed 004's ExternalScriptExecutionService (§2.1), behind both script tools and the tools that run any script."""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from engine.runtimes.runtime import Progress
+from engine.runtimes.sandbox.sandbox import Grant
+from engine.runtimes.scripts.commands import Prepared, ScriptCall, box_of, command_of
+from engine.runtimes.scripts.dependencies import dependencies_of
+from engine.runtimes.scripts.environments import ScriptEnvironments
+from engine.runtimes.scripts.execution import Executor, Order
+from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.scripts.network import Network, no_network
+from engine.runtimes.scripts.paths import find_script
+from engine.runtimes.scripts.progress import ProgressLines
+from engine.runtimes.scripts.verdicts import ScriptReply, verdict
+from toolagent.contracts.sandbox import SandboxAccount, SandboxGrant
+from toolagent.contracts.sources import ScriptLanguage
+
+__all__ = ["ScriptRun", "ScriptService"]
+
+
+@dataclass(slots=True)
+class ScriptRun:
+    """For whoever keeps account of runs: what was run, how it was kept apart, and how it ended; neither outcome: it was cancelled."""
+
+    call: ScriptCall
+    command: tuple[str, ...]
+    account: SandboxAccount
+    at: datetime
+    duration_s: float = 0.0
+    failure: ScriptFailure | None = None
+    reply: ScriptReply | None = None
+    refusals: tuple[str, ...] = ()
+
+    @property
+    def truncated(self) -> tuple[str, ...]:
+        """Streams of which not everything was kept."""
+        stream = self.failure.facts.get("stream") if self.failure else None
+        return (stream,) if isinstance(stream, str) else self.reply.truncated if self.reply else ()
+
+
+class ScriptService:
+    """`root` is where scripts are; in `state` are folders for what tools may write, and the accounts of their last runs.
+
+    `variables` are those of the host that a tool may be granted.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        state: Path,
+        executor: Executor,
+        environments: ScriptEnvironments,
+        *,
+        variables: Mapping[str, str] | None = None,
+        network: Network = no_network,
+        max_input_bytes: int = 1_310_720,
+        note: Callable[[ScriptRun], None] = lambda _: None,
+    ) -> None:
+        self.root, self._state, self._executor, self._environments = root, state, executor, environments
+        self._variables, self._network, self._max_input_bytes, self._note = dict(variables or {}), network, max_input_bytes, note
+
+    @property
+    def environments(self) -> ScriptEnvironments:
+        """Those of all Python, Node.js and Bun programs of this host, also of tools that stay."""
+        return self._environments
+
+    async def prepare(self, root: Path, path: str, language: ScriptLanguage, tool_id: str, progress: Progress) -> Prepared:
+        """Find the script below `root` and make its environment if need be. Raises ScriptFailure."""
+        script = await asyncio.to_thread(find_script, root, path)
+        _ = self._executor.sandbox  # nothing is installed where nothing can be run
+        await self._environments.provide(language, tool_id, progress)
+        dependencies = await asyncio.to_thread(dependencies_of, script, language)
+        return Prepared(script, dependencies, await self._environments.ensure(dependencies, tool_id, progress))
+
+    async def is_current(self, prepared: Prepared) -> bool:
+        """Whether the script is still there, depends on the same things, and its environment is whole."""
+        return await asyncio.to_thread(self._is_current, prepared)
+
+    async def execute(self, prepared: Prepared, call: ScriptCall, progress: Progress) -> ScriptReply:
+        """Run it once. However it ends, nothing of it is left running. Raises ScriptFailure."""
+        stdin = json.dumps(dict(call.params), allow_nan=False).encode()
+        if len(stdin) > self._max_input_bytes:
+            message = f"The input has {len(stdin)} bytes of JSON; a script takes at most {self._max_input_bytes}."
+            raise ScriptFailure(ScriptErrorKind.INPUT, message, {"bytes": len(stdin), "max_bytes": self._max_input_bytes})
+        grant = self._executor.sandbox.grant(call.context)
+        argv = command_of(prepared, call, self._environments.programs)
+        try:
+            own = self._state / call.own / "files"
+            box, unmet = await asyncio.to_thread(box_of, prepared, call, _seeing(grant), self._environments.programs, own, self._variables)
+        except OSError as error:
+            raise ScriptFailure(ScriptErrorKind.UNAVAILABLE, f"The script's files cannot be handed to the sandbox: {error}") from error
+        account = grant.account.model_copy(update={"differences": (*grant.account.differences, *unmet)})
+        run = ScriptRun(call, argv, account, datetime.now(UTC))
+        wall_s, began = self._wall_s(call, grant), time.monotonic()
+        async with self._network(box, argv, grant.enforced.hosts) as opened:
+            order = Order(opened.argv, opened.box, wall_s, self._state / call.own, stdin, ProgressLines(progress).feed)
+            try:
+                run.reply = verdict(await self._executor.run(order), box.limits, wall_s)
+            except ScriptFailure as failure:
+                run.failure = failure
+                raise
+            finally:
+                run.duration_s, run.refusals = time.monotonic() - began, opened.refusals()
+                self._note(run)
+        return run.reply
+
+    def _is_current(self, prepared: Prepared) -> bool:
+        try:
+            now = dependencies_of(prepared.script, prepared.environment.language)
+        except ScriptFailure:
+            return False
+        return now == prepared.dependencies and self._environments.is_whole(prepared.environment)
+
+    def _wall_s(self, call: ScriptCall, grant: Grant) -> float:
+        """What the tool says, or its time-out; the policy's word on tools that say nothing is not meant for those that have one."""
+        asked, ceiling = call.context.limits.wall_s, self._executor.sandbox.policy.ceilings.wall_s
+        return min((call.wall_s, *(bound for bound in (asked and grant.enforced.limits.wall_s, ceiling) if bound is not None)))
+
+
+def _seeing(grant: Grant) -> SandboxGrant:
+    """Who asked for files and got none of them sees itself, not what is seen by those who never asked."""
+    denied = grant.account.requested.read and not grant.enforced.read
+    return grant.enforced.model_copy(update={"read": ("self",)}) if denied else grant.enforced

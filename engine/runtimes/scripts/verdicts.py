@@ -1,0 +1,108 @@
+"""Whether a script did what was asked: exit code 0 and one JSON value on stdout; what it writes on stderr decides nothing (ADR 0023)."""
+
+import signal
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+from pydantic_core import from_json
+
+from engine.runtimes.processes import exit_text
+from engine.runtimes.scripts.execution import Execution
+from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.scripts.progress import without_progress
+from toolagent.contracts.sandbox import SandboxLimits
+
+__all__ = ["ScriptReply", "verdict"]
+
+_TOLD_BYTES = 8 * 1024
+_SHOWN_BYTES = 2 * 1024
+_LINES, _LINE = 200, 2000
+_BY_SIGNAL = 128
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptReply:
+    """What the script answered, and what it wrote on stderr, cut with a note. `truncated` names the streams that were cut."""
+
+    output: JsonValue
+    logs: tuple[str, ...]
+    truncated: tuple[str, ...] = ()
+
+
+def verdict(done: Execution, limits: SandboxLimits, wall_s: float) -> ScriptReply:
+    """Raises ScriptFailure."""
+    stderr = without_progress(done.stderr.decode(errors="replace")).strip("\n")
+    failure = _limit(done, limits, wall_s) or _end(done)
+    if failure is None:
+        try:
+            output: JsonValue = from_json(done.stdout, allow_inf_nan=False)
+        except ValueError as error:
+            failure = _no_json(done, error)
+        else:
+            return ScriptReply(output, _lines(stderr), ("stderr",) if len(_lines(stderr)) > _LINES else ())
+    kind, message, facts = failure
+    wrote = done.stdout.decode(errors="replace").strip("\n")
+    logs = (*_lines(stderr), *(_lines(wrote[:_SHOWN_BYTES]) if wrote else ()))
+    shown: dict[str, JsonValue] = {"stdout": _cut(wrote, _SHOWN_BYTES)} if kind is ScriptErrorKind.OUTPUT else {}
+    raise ScriptFailure(kind, message, {**facts, **shown}, told=_tail(stderr), logs=logs, ran=True)
+
+
+_Failure = tuple[ScriptErrorKind, str, dict[str, JsonValue]]
+
+
+def _limit(done: Execution, limits: SandboxLimits, wall_s: float) -> _Failure | None:
+    """What it came to, when it was ended for that or failed after it."""
+    if done.cut == "time":
+        return ScriptErrorKind.TIMEOUT, "Script execution timed out.", {"timeout_s": wall_s, "cause": "time"}
+    if done.cut is not None:
+        message = f"The script wrote more than {limits.output_bytes} bytes on {done.cut} and was ended."
+        return ScriptErrorKind.RESOURCE, message, {"cause": "output", "stream": done.cut, "limit": limits.output_bytes}
+    if done.code == 0:
+        return None
+    file_bytes = done.code == _BY_SIGNAL + signal.SIGXFSZ or b"File too large" in done.stderr
+    by_cause: dict[str, tuple[bool, str, JsonValue]] = {
+        "memory": (done.ending.out_of_memory, "took more memory than it may", limits.memory_bytes),
+        "processes": (done.ending.processes_refused, "started more processes than it may", limits.processes),
+        "disk": (done.ending.disk_full or b"No space left on device" in done.stderr, "wrote more than it may", limits.disk_bytes),
+        "file": (file_bytes, "wrote a larger file than it may", limits.file_bytes),
+    }
+    for cause, (is_so, words, limit) in by_cause.items():
+        if is_so:
+            told = exit_text(_signed(done.code))
+            facts: dict[str, JsonValue] = {"cause": cause, "limit": limit, "exit_code": done.code}
+            return ScriptErrorKind.RESOURCE, f"The script {words} (limit {limit}) and {told}.", facts
+    return None
+
+
+def _end(done: Execution) -> _Failure | None:
+    if done.code == 0:
+        return None
+    last = next((line for line in reversed(done.stderr.decode(errors="replace").splitlines()) if line.strip()), "")
+    why = f": {last.strip()[:_LINE]}" if last else "."
+    return ScriptErrorKind.SCRIPT, f"The script {exit_text(_signed(done.code))}{why}", {"exit_code": done.code}
+
+
+def _no_json(done: Execution, error: ValueError) -> _Failure:
+    if not done.stdout.strip():
+        return ScriptErrorKind.OUTPUT, "The script wrote nothing on stdout; it must write one JSON value.", {"exit_code": done.code}
+    return ScriptErrorKind.OUTPUT, f"What the script wrote on stdout is not one JSON value: {error}", {"exit_code": done.code}
+
+
+def _signed(code: int) -> int:
+    """As Python says it: the sandbox's first process tells a signal as 128 and its number."""
+    return _BY_SIGNAL - code if code > _BY_SIGNAL else code
+
+
+def _lines(text: str) -> tuple[str, ...]:
+    lines = text.splitlines()
+    note = (f"[… {len(lines) - _LINES} earlier lines left out]",) if len(lines) > _LINES else ()
+    return (*note, *(_cut(line, _LINE) for line in lines[-_LINES:]))
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]} [… {len(text) - most} more characters left out]"
+
+
+def _tail(text: str) -> str:
+    """The end, where a traceback has its point."""
+    return text if len(text) <= _TOLD_BYTES else f"[… {len(text) - _TOLD_BYTES} earlier characters left out]\n{text[-_TOLD_BYTES:]}"

@@ -1,0 +1,80 @@
+"""Versions that came from files of their own, and go with them."""
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from typing import cast
+
+from sqlalchemy import delete, func, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from engine.store.catalog_files import CATALOG
+from engine.store.clock import now, timestamp
+from engine.store.database import Database
+from engine.store.file_references import holder_of_version, release_files
+from engine.store.tables import catalog_files, sources, tool_versions, tools
+from engine.store.tools import erase_tools
+from engine.store.version_rows import say
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.records import EventType
+
+__all__ = ["ToolFileTable", "forget_version"]
+
+
+class ToolFileTable:
+    """Of one origin: tools that came from elsewhere are not touched."""
+
+    def __init__(self, database: Database, origin: str) -> None:
+        self._database = database
+        self._origin = origin
+
+    async def foreign(self, tool_ids: Iterable[str]) -> dict[str, str]:
+        """Which of these tools are there and came from elsewhere, and from where."""
+        wanted = frozenset(tool_ids)
+        query = select(tools.c.tool_id, tools.c.origin).where(tools.c.removed_at.is_(None), tools.c.origin != self._origin)
+        async with self._database.read() as connection:
+            return {tool_id: origin for tool_id, origin in (await connection.execute(query)).all() if tool_id in wanted}
+
+    async def forget(self, gone: Collection[tuple[str, str]], file: str, catalog: str, heads: Mapping[str, str]) -> None:
+        """Forget these versions, but for those that another catalog has in this file. A tool without a version goes.
+
+        `heads` are the versions that become active where the active one went.
+        """
+        if not gone:
+            return
+        async with self._database.write(alone=CATALOG) as connection:
+            query = select(catalog_files.c.entry_ids).where(catalog_files.c.file == file, catalog_files.c.catalog != catalog)
+            kept = {entry for ids in (await connection.execute(query)).scalars() for entry in cast("list[str]", json.loads(ids))}
+            ours = select(tools.c.tool_id).where(tools.c.origin == self._origin, tools.c.removed_at.is_(None))
+            known = set((await connection.execute(ours)).scalars())
+            for tool_id, version in sorted(gone):
+                if tool_id in known and f"{tool_id}@{version}" not in kept:
+                    await forget_version(connection, tool_id, version, heads.get(tool_id))
+
+
+async def forget_version(connection: AsyncConnection, tool_id: str, version: str, head: str | None) -> None:
+    """Remove it; a tool without a version goes. `head` becomes active where this one was, if it is there."""
+    of_tool = tool_versions.c.tool_id == tool_id
+    others = select(func.count()).select_from(tool_versions).where(of_tool, tool_versions.c.version != version)
+    if not (await connection.execute(others)).scalar_one():
+        await erase_tools(connection, (tool_id,))
+        return
+    await release_files(connection, holder_of_version(tool_id, version))
+    await connection.execute(delete(sources).where(sources.c.tool_id == tool_id, sources.c.version == version))
+    went = await connection.execute(delete(tool_versions).where(of_tool, tool_versions.c.version == version))
+    if went.rowcount:
+        await say(connection, tool_id, EventType.TOOL_UPDATED, {"version": version, "removed": True})
+    await _activate_another(connection, tool_id, version, head)
+
+
+async def _activate_another(connection: AsyncConnection, tool_id: str, gone: str, head: str | None) -> None:
+    """The head if it is there, else whichever is: a tool always has an active version."""
+    active = (await connection.execute(select(tools.c.active_version).where(tools.c.tool_id == tool_id))).scalar_one()
+    if active != gone:
+        return
+    query = select(tool_versions.c.version, tool_versions.c.manifest).where(tool_versions.c.tool_id == tool_id)
+    there = {version: manifest for version, manifest in (await connection.execute(query.order_by(tool_versions.c.version))).all()}
+    version = head if head in there else max(there)
+    category = ToolManifest.model_validate_json(there[version]).category
+    values = {"active_version": version, "category": category, "updated_at": timestamp(now())}
+    await connection.execute(update(tools).where(tools.c.tool_id == tool_id).values(**values))
+    await say(connection, tool_id, EventType.TOOL_UPDATED, {"version": version, "active_version": version, "before": gone})

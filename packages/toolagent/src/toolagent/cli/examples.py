@@ -1,0 +1,87 @@
+"""`toolagent test`: the examples of a tool, run."""
+
+import json
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+from pydantic import JsonValue
+
+from toolagent.cli.endings import ended, started
+from toolagent.cli.failures import ExitCode, reported
+from toolagent.cli.follow import follow
+from toolagent.cli.interrupts import CtrlC
+from toolagent.cli.options import ApiKey, AsJson, Tool, Url, connected, tool_id_of
+from toolagent.cli.render import describe_error, show_failure, show_json, show_note, show_outcomes
+from toolagent.client.http import DEFAULT_URL, ToolAgentHttp
+from toolagent.contracts.calls import CallMode, ToolCall, ToolResult
+from toolagent.contracts.manifest import ToolExample
+from toolagent.core.expectations import unexpected
+
+__all__ = ["run_examples"]
+
+_SHOWN = 80
+_MAX_DIFFERENCES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    description: str
+    passed: bool
+    seconds: float
+    reason: str
+    result: JsonValue
+
+
+def run_examples(
+    tool: Tool,
+    timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="What one call may take.")] = None,
+    json_output: AsJson = False,
+    url: Url = DEFAULT_URL,
+    api_key: ApiKey = None,
+) -> None:
+    """Call a tool with each of its examples and compare what comes with what they expect, which may be a part of it.
+
+    Exit code 1 when one fails, or when the tool has none.
+
+    `toolagent test examples:word-count`
+    """
+    with reported(), connected(url, api_key) as service:
+        detail = service.tool(tool_id_of(tool))
+        outcomes = [_outcome(service, detail.tool_id, detail.version, example, timeout) for example in detail.examples]
+        if json_output:
+            show_json(
+                [{"description": one.description, "passed": one.passed, "reason": one.reason, "result": one.result} for one in outcomes]
+            )
+        elif outcomes:
+            show_outcomes([(one.description, one.passed, one.seconds, one.reason) for one in outcomes])
+        passed = sum(one.passed for one in outcomes)
+        if not outcomes:
+            show_failure(f"{detail.tool_id} has no examples.")
+        show_note(f"{passed} of {len(outcomes)} examples passed.", "green" if outcomes and passed == len(outcomes) else "red")
+        if not outcomes or passed < len(outcomes):
+            raise typer.Exit(ExitCode.FAILED)
+
+
+def _outcome(service: ToolAgentHttp, tool_id: str, version: str, example: ToolExample, timeout: float | None) -> _Outcome:
+    call = ToolCall(tool_id=tool_id, version=version, params=example.input, mode=CallMode.ASYNC, timeout_s=timeout)
+    with CtrlC() as ctrl_c:
+        answer = started(service, call)
+        result = answer if isinstance(answer, ToolResult) else ended(follow(service, answer.task_id, ctrl_c))
+    description = example.description or json.dumps(example.input, ensure_ascii=False)[:_SHOWN]
+    if result.status == "error":
+        return _Outcome(description, passed=False, seconds=result.execution_time, reason=describe_error(result), result=None)
+    value = service.whole_result(result)
+    reason = "" if example.expected_output is None else _differences(example.expected_output, value)
+    return _Outcome(description, passed=not reason, seconds=result.execution_time, reason=reason, result=value)
+
+
+def _differences(expected: JsonValue, actual: JsonValue) -> str:
+    found = [*unexpected(expected, actual)]
+    lines = [f"{path}: expected {_short(wanted)}, got {_short(got)}" for path, wanted, got in found[:_MAX_DIFFERENCES]]
+    return "\n".join([*lines, *([f"and {len(found) - _MAX_DIFFERENCES} more"] if len(found) > _MAX_DIFFERENCES else [])])
+
+
+def _short(value: JsonValue) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} …"

@@ -1,0 +1,25 @@
+"""What an agent asks for in its own words, and what it is told (seed 004 §3)."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from toolagent.contracts.contract import Contract
+
+__all__ = ["ActionAnswer", "Observation"]
+
+
+class Observation(Contract):
+    """How the action ended, for a model to read. `tool_id` is empty when none was named."""
+
+    tool_id: str
+    status: Literal["success", "error"]
+    content: str
+
+
+class ActionAnswer(Contract):
+    """The observation, and the text around the block. `call_id` is empty when nothing was called."""
+
+    response_text: Annotated[str, Field(description="What stood before and after the first `<ACTION>` block.")]
+    observation: Observation
+    call_id: str = ""

@@ -1,0 +1,57 @@
+"""Telling somebody by HTTP that a call or a batch has ended (seed 004 §6.5)."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field, JsonValue, StringConstraints
+
+from toolagent.contracts.contract import Contract
+
+__all__ = ["Callback", "CallbackEnd", "CallbackNote", "CallbackState", "CallbackUrl", "CallbackView"]
+
+CallbackUrl = Annotated[str, StringConstraints(pattern=r"^https?://[^\s\x00-\x1f\x7f]+$", max_length=2048)]
+
+
+class Callback(Contract):
+    """What is to be delivered. `event_id` stays the same however often it is sent."""
+
+    task_id: str
+    event_id: str
+    type: Annotated[str, Field(description="`call.ended` or `batch.ended`.")]
+    url: CallbackUrl
+    at: datetime
+    tool_id: str = ""
+    data: JsonValue
+
+
+class CallbackState(StrEnum):
+    PENDING = "pending"
+    DELIVERED = "delivered"
+    FAILED = "failed"
+
+
+class CallbackEnd(Contract):
+    """How the delivery ended. `status_code` is the last answer's, if there was one."""
+
+    state: CallbackState
+    attempts: int = 0
+    status_code: int | None = None
+    reason: str = ""
+
+
+class CallbackNote(Contract):
+    """What is written down of a delivery that has ended: of the URL only where it leads to, for the rest may hold a secret."""
+
+    task_id: str
+    tool_id: str
+    event_id: str
+    origin: str
+    end: CallbackEnd
+
+
+class CallbackView(CallbackEnd):
+    """How far a delivery is. `origin` is scheme, host and port of the URL; `reason` why the last attempt failed."""
+
+    event_id: str = ""
+    origin: str = ""

@@ -1,0 +1,193 @@
+"""The `<ACTION>` protocol (seed 004 §3): finding the block, reading it, and what is said of its end. Parsing XML is left to the caller."""
+
+import json
+import re
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from toolagent.contracts.actions import Observation
+from toolagent.contracts.calls import ErrorType, ToolError, ToolResult, ValidationIssue
+from toolagent.core.results import original_type_of
+
+__all__ = ["Action", "ActionRefused", "Block", "Element", "action_of", "block_of", "observation_of", "refused"]
+
+_BEGIN = re.compile(r"<ACTION(?=[\s/>])")
+_EMPTY = re.compile(r"<ACTION(\s[^<>]*)?/>")
+_MARK = re.compile(r"<!\[CDATA\[|<!--|</ACTION\s*>")
+_CLOSED_BY = {"<![CDATA[": "]]>", "<!--": "-->"}
+_PROLOG = re.compile(r"\s*(<\?xml|<!DOCTYPE)")
+_DECLARATION = re.compile(r"\s*<\?xml[^<>]*\?>")
+
+NO_DTD = "A document type declaration is refused, and with it every entity: write plain text, or <![CDATA[…]]>."
+FORM = (
+    'An action is <ACTION><tool_id>ID</tool_id><inputs><input name="NAME"><![CDATA[VALUE]]></input></inputs></ACTION>,'
+    " or <ACTION><ID><NAME>VALUE</NAME></ID></ACTION>."
+)
+
+_TYPES = {
+    ErrorType.TOOL_NOT_FOUND: "ToolNotFoundError",
+    ErrorType.VALIDATION_ERROR: "ParameterValidationError",
+    ErrorType.PERMISSION_DENIED: "PermissionDeniedError",
+    ErrorType.SECURITY_ERROR: "SecurityError",
+    ErrorType.BUDGET_EXCEEDED: "BudgetExceededError",
+    ErrorType.REJECTED: "RejectedError",
+    ErrorType.CANCELLED: "CancelledError",
+    ErrorType.TIMEOUT: "TimeoutError",
+    ErrorType.EXECUTION_ERROR: "ExecutionError",
+    ErrorType.DEPENDENCY_ERROR: "DependencyError",
+    ErrorType.OUTPUT_VALIDATION_ERROR: "OutputValidationError",
+    ErrorType.EXECUTOR_NOT_FOUND: "ExecutorNotFoundError",
+    ErrorType.UNAVAILABLE: "UnavailableError",
+}
+"""As seed 004 §3.4 writes error types."""
+
+
+class ActionRefused(ValueError):
+    """Nothing is called; the agent is told why. `kind` is written as seed 004 writes error types."""
+
+    def __init__(self, message: str, *, kind: str = "MalformedActionError", tool_id: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.tool_id = tool_id
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The first `<ACTION>` block of a text and what stands around it. `xml` is empty when there is none."""
+
+    xml: str
+    around: str
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """An element as it was read: `name` is its attribute of that name, `text` all text that stands directly in it."""
+
+    tag: str
+    text: str = ""
+    name: str | None = None
+    children: "tuple[Element, ...]" = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What is asked of a tool, its values still as they were written."""
+
+    tool_id: str
+    inputs: dict[str, Element]
+
+
+def block_of(text: str) -> Block:
+    """The first block. Raises ActionRefused when it does not end, and for a document with a DTD."""
+    begin = _BEGIN.search(text)
+    before = text[: begin.start()] if begin else text
+    if _PROLOG.match(before):
+        if "<!DOCTYPE" in before or "<!ENTITY" in before:
+            raise ActionRefused(NO_DTD)
+        before = _DECLARATION.sub("", before, count=1)
+    if begin is None:
+        return Block("", before.strip())
+    end = _end_of(text, begin.start())
+    around = [part.strip() for part in (before, text[end:])]
+    return Block(text[begin.start() : end], "\n\n".join(part for part in around if part))
+
+
+def action_of(root: Element) -> Action:
+    """Of either form. Raises ActionRefused."""
+    _insist_on_no_text(root)
+    tags = [child.tag for child in root.children]
+    if "tool_id" in tags:
+        return _named(root, tags)
+    if len(root.children) != 1:
+        raise ActionRefused(f"The block names {'no tool' if not tags else 'several tools: ' + ', '.join(tags[:5])}. {FORM}")
+    tool = root.children[0]
+    _insist_on_no_text(tool)
+    return Action(tool.tag, _once([(child.tag, child) for child in tool.children], tool.tag))
+
+
+def observation_of(result: ToolResult) -> Observation:
+    """What the agent is told of a call that has ended, in the words of seed 004 §3.4."""
+    tool_id = result.tool_id
+    if result.error is not None:
+        kind = original_type_of(result.error) or _TYPES[result.error.type]
+        return refused(tool_id, kind, _message(result.error, result.validation_errors), _details(result.error))
+    if (own := _own_failure(result.result)) is not None:
+        return refused(tool_id, *own)
+    output = json.dumps(result.result, ensure_ascii=False)
+    return Observation(tool_id=tool_id, status="success", content=f"Tool {tool_id} executed successfully. Output: {output}")
+
+
+def refused(tool_id: str, kind: str, message: str, details: str = "") -> Observation:
+    subject = f"Tool {tool_id}" if tool_id else "The action"
+    more = f" Details: {details}" if details else ""
+    return Observation(tool_id=tool_id, status="error", content=f"{subject} failed. Error type: {kind}. Message: {message}{more}")
+
+
+def _end_of(text: str, begin: int) -> int:
+    """Where the block ends; `</ACTION>` inside CDATA or a comment does not end it."""
+    if empty := _EMPTY.match(text, begin):
+        return empty.end()
+    position = begin
+    while mark := _MARK.search(text, position):
+        closing = _CLOSED_BY.get(mark.group())
+        if closing is None:
+            return mark.end()
+        found = text.find(closing, mark.end())
+        if found < 0:
+            raise ActionRefused(f"The block does not end: a {mark.group()} in it is not closed by {closing}.")
+        position = found + len(closing)
+    raise ActionRefused("The block does not end: </ACTION> is missing.")
+
+
+def _named(root: Element, tags: list[str]) -> Action:
+    """`<tool_id>` and `<inputs>`."""
+    others = [tag for tag in tags if tag not in {"tool_id", "inputs"}]
+    if others or tags.count("tool_id") > 1 or tags.count("inputs") > 1:
+        raise ActionRefused(f"Beside one <tool_id> and one <inputs> there must be nothing in the block. {FORM}")
+    tool_id = next(child.text.strip() for child in root.children if child.tag == "tool_id")
+    inputs = next((child for child in root.children if child.tag == "inputs"), Element("inputs"))
+    _insist_on_no_text(inputs, tool_id)
+    pairs: list[tuple[str, Element]] = []
+    for child in inputs.children:
+        if child.tag != "input" or not child.name:
+            raise ActionRefused(f'<inputs> holds <input name="NAME"> only; there is <{child.tag}>. {FORM}', tool_id=tool_id)
+        pairs.append((child.name, child))
+    return Action(tool_id, _once(pairs, tool_id))
+
+
+def _once(pairs: list[tuple[str, Element]], tool_id: str) -> dict[str, Element]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ActionRefused(f"Input parameter {twice!r} is given more than once; a list is written with <item>.", tool_id=tool_id)
+    return found
+
+
+def _insist_on_no_text(element: Element, tool_id: str = "") -> None:
+    if element.text.strip():
+        raise ActionRefused(f"There is text in <{element.tag}> where only elements belong. {FORM}", tool_id=tool_id)
+
+
+def _message(error: ToolError, issues: tuple[ValidationIssue, ...]) -> str:
+    if not issues or error.type is not ErrorType.VALIDATION_ERROR:
+        return error.message
+    return "; ".join(f"Input parameter {issue.path.removeprefix('$.')!r}: {issue.message}" for issue in issues[:5]) + "."
+
+
+def _details(error: ToolError) -> str:
+    details = error.details
+    if not isinstance(details, dict):
+        return json.dumps(details, ensure_ascii=False) if details is not None else ""
+    said = details.get("details")
+    return said if isinstance(said, str) else json.dumps(details, ensure_ascii=False) if details else ""
+
+
+def _own_failure(output: JsonValue) -> tuple[str, str, str] | None:
+    """Type, message and details of an output that says itself that it failed, as a ScriptExecutionResult does (seed 004 §2.1.3)."""
+    error = output.get("error") if isinstance(output, dict) and output.get("success") is False else None
+    if not isinstance(error, dict):
+        return None
+    kind, message, details = (str(error.get(name) or "") for name in ("type", "message", "details"))
+    return kind or "ExecutionError", message, details

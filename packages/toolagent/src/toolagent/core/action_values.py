@@ -1,0 +1,186 @@
+"""From the text of an `<ACTION>` to the values that a tool's schema speaks of."""
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import cast
+
+from pydantic import JsonValue
+from pydantic_core import from_json
+
+from toolagent.contracts.calls import ValidationIssue
+from toolagent.contracts.manifest import JsonSchema
+from toolagent.core.action import Element
+
+__all__ = ["typed_inputs"]
+
+_NUMBER = re.compile(r"[+-]?(\d{1,400})(\.\d{1,400})?([eE][+-]?\d{1,4})?")
+_TRUTH = {"true": True, "false": False}
+_UNIONS = ("anyOf", "oneOf", "allOf")
+_DEPTH = 8
+_A = {
+    "integer": "an integer",
+    "number": "a number",
+    "boolean": "true or false",
+    "null": "null",
+    "object": "a JSON object, best in <![CDATA[…]]>",
+    "array": "a list: <item>…</item>, or a JSON array",
+}
+
+
+class _Unfit(ValueError):
+    """The text is none of the types that it may be."""
+
+    def __init__(self, path: str, message: str) -> None:
+        super().__init__(message)
+        self.path = path
+
+
+def typed_inputs(schema: JsonSchema, inputs: dict[str, Element]) -> tuple[dict[str, JsonValue], tuple[ValidationIssue, ...]]:
+    """The parameters, and what of the text does not fit its type. What fits its type may still not fit the schema.
+
+    A string stays as it is written. Where the schema says nothing of a value, it is JSON if it reads as JSON, else text.
+    """
+    params: dict[str, JsonValue] = {}
+    issues: list[ValidationIssue] = []
+    for name, element in inputs.items():
+        try:
+            params[name] = _value(element, _property(schema, name), f"$.{name}")
+        except _Unfit as unfit:
+            issues.append(ValidationIssue(path=unfit.path, message=str(unfit), keyword="type"))
+    return params, tuple(issues)
+
+
+def _value(element: Element, schema: JsonSchema, path: str) -> JsonValue:
+    if not element.children:
+        return _leaf(element.text, _types(schema), path)
+    if element.text.strip():
+        raise _Unfit(path, "holds text and elements at once; write the text in <![CDATA[…]]>")
+    tags = [child.tag for child in element.children]
+    types = _types(schema)
+    if set(tags) == {"item"} and (not types or "array" in types):
+        items = _keyword(schema, "items")
+        return [_value(child, items, f"{path}[{place}]") for place, child in enumerate(element.children)]
+    if len(set(tags)) != len(tags):
+        raise _Unfit(path, "holds an element more than once; the entries of a list are each an <item>")
+    if types and "object" not in types:
+        raise _Unfit(path, f"must be {_listed(types)}; there are elements in it")
+    return {child.tag: _value(child, _property(schema, child.tag), f"{path}.{child.tag}") for child in element.children}
+
+
+def _leaf(text: str, types: frozenset[str], path: str) -> JsonValue:
+    stripped = text.strip()
+    if "string" in types:
+        return text
+    if not types:
+        return _json(stripped, text)
+    if "null" in types and stripped in {"", "null"}:
+        return None
+    if "boolean" in types and stripped.lower() in _TRUTH:
+        return _TRUTH[stripped.lower()]
+    if types & {"integer", "number"} and (number := _number(stripped, types)) is not None:
+        return number
+    if types & {"object", "array"}:
+        return _structure(stripped, types, path)
+    raise _Unfit(path, f"must be {_listed(types)}")
+
+
+def _structure(text: str, types: frozenset[str], path: str) -> JsonValue:
+    if "array" in types and "object" not in types and not text:
+        return []
+    value = _json(text, None)
+    kind = "object" if isinstance(value, dict) else "array" if isinstance(value, list) else ""
+    if kind not in types:
+        raise _Unfit(path, f"must be {_listed(types)}")
+    return value
+
+
+def _number(text: str, types: frozenset[str]) -> int | float | None:
+    if not (form := _NUMBER.fullmatch(text)):
+        return None
+    if form[2] is None and form[3] is None:
+        return int(text)
+    value = float(text)
+    if not math.isfinite(value) or ("number" not in types and not value.is_integer()):
+        return None
+    return value if "number" in types else int(value)
+
+
+def _json(text: str, otherwise: JsonValue) -> JsonValue:
+    """Strict JSON, bounded in depth by its first reader."""
+    try:
+        from_json(text, allow_inf_nan=False)
+        return cast("JsonValue", json.loads(text, parse_float=_finite))
+    except ValueError:
+        return otherwise
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError("a number beyond a double's range")
+    return value
+
+
+def _property(schema: JsonSchema, name: str) -> JsonSchema:
+    for branch in _branches(schema, _DEPTH):
+        properties = branch.get("properties")
+        found = properties.get(name) if isinstance(properties, dict) else None
+        if isinstance(found, dict):
+            return found
+    return _keyword(schema, "additionalProperties")
+
+
+def _keyword(schema: JsonSchema, keyword: str) -> JsonSchema:
+    for branch in _branches(schema, _DEPTH):
+        found = branch.get(keyword)
+        if isinstance(found, dict):
+            return found
+    return {}
+
+
+def _types(schema: JsonSchema) -> frozenset[str]:
+    """All types the schema lets through by name; those of its choices where it lists them; empty when it does not say."""
+    return frozenset(kind for branch in _branches(schema, _DEPTH) for kind in _named(branch))
+
+
+def _named(schema: JsonSchema) -> Iterator[str]:
+    kinds = schema.get("type")
+    if isinstance(kinds, str | list):
+        yield from (kind for kind in ([kinds] if isinstance(kinds, str) else kinds) if isinstance(kind, str))
+        return
+    choices = schema.get("enum") if isinstance(schema.get("enum"), list) else [schema["const"]] if "const" in schema else []
+    if isinstance(choices, list):
+        yield from map(_kind, choices)
+
+
+def _kind(value: JsonValue) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case dict():
+            return "object"
+
+
+def _branches(schema: JsonSchema, depth: int) -> Iterator[JsonSchema]:
+    yield schema
+    for keyword in _UNIONS if depth else ():
+        branches = schema.get(keyword)
+        for branch in branches if isinstance(branches, list) else []:
+            if isinstance(branch, dict):
+                yield from _branches(branch, depth - 1)
+
+
+def _listed(types: frozenset[str]) -> str:
+    return " or ".join(_A.get(kind, kind) for kind in sorted(types))

@@ -1,0 +1,87 @@
+"""What may be written down of a call's parameters and of a command: no secrets, and nothing long."""
+
+import itertools
+import re
+
+from pydantic import JsonValue
+
+from toolagent.contracts.manifest import JsonSchema
+from toolagent.core.schemas import MASK, mask_secrets
+
+__all__ = ["masked_command", "masked_params", "shortened"]
+
+LONGEST = 500
+"""Characters of one text."""
+
+MOST = 50
+"""Entries of one object or list."""
+
+DEEPEST = 8
+
+_SECRET_WORDS = frozenset(
+    {"password", "passwd", "passphrase", "pwd", "secret", "token", "apikey", "authorization", "credential", "credentials", "cookie"}
+)
+_SECRET_KEYS = frozenset({"api", "access", "private", "secret", "signing", "encryption"})
+"""Words that make a secret of a key."""
+
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_LOGIN = re.compile(r"(?<=://)[^/\s@]+@")
+
+
+def masked_params(schema: JsonSchema, params: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """Masked where the schema says `writeOnly` or `format: password`, and where a name sounds like a secret; cut where it is long."""
+    masked = _bounded(mask_secrets(schema, params), 0)
+    return masked if isinstance(masked, dict) else {}
+
+
+def masked_command(command: tuple[str, ...]) -> tuple[str, ...]:
+    """`--api-key VALUE` and `--api-key=VALUE` without the value."""
+    shown: list[str] = []
+    is_secret = False
+    for word in command:
+        if is_secret and not word.startswith("-"):
+            shown.append(MASK)
+            is_secret = False
+            continue
+        name, equals, _ = word.partition("=")
+        names_secret = len(name) <= LONGEST and _sounds_secret(name)
+        shown.append(f"{name}={MASK}" if equals and names_secret else shortened(word))
+        is_secret = names_secret and not equals and word.startswith("-")
+    return tuple(shown[:MOST])
+
+
+def shortened(text: str) -> str:
+    """At most `LONGEST` characters, and no user name and password in a URL."""
+    cut = text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text)} characters)"
+    return _LOGIN.sub(f"{MASK}@", cut)
+
+
+def _bounded(value: JsonValue, depth: int) -> JsonValue:
+    if depth > DEEPEST:
+        return "…"
+    match value:
+        case str():
+            return shortened(value)
+        case dict():
+            kept = {
+                shortened(name): MASK if _is_text(inner) and _sounds_secret(name) else _bounded(inner, depth + 1)
+                for name, inner in [*value.items()][:MOST]
+            }
+            return kept | ({"…": f"{len(value) - MOST} more"} if len(value) > MOST else {})
+        case list():
+            return [_bounded(inner, depth + 1) for inner in value[:MOST]] + ([f"… {len(value) - MOST} more"] if len(value) > MOST else [])
+        case _:
+            return value
+
+
+def _is_text(value: JsonValue) -> bool:
+    """A number or a truth value under such a name (`max_token`) is no secret; a list or an object may hold one."""
+    return isinstance(value, str | list | dict)
+
+
+def _sounds_secret(name: str) -> bool:
+    words = [word.lower() for word in _WORDS.findall(name[:LONGEST])]
+    named = {*words, *(first + second for first, second in itertools.pairwise(words))}
+    return not named.isdisjoint(_SECRET_WORDS) or any(
+        second in {"key", "keys"} and first in _SECRET_KEYS for first, second in itertools.pairwise(words)
+    )

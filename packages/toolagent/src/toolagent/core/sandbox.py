@@ -1,0 +1,106 @@
+"""What of that which a tool asks for its sandbox may have."""
+
+from collections.abc import Callable, Iterable
+
+from pydantic import JsonValue
+
+from toolagent.contracts.manifest import SecurityContext
+from toolagent.contracts.sandbox import Difference, SandboxGrant, SandboxLimits, SandboxPolicy
+
+__all__ = ["asked", "granted", "host_matches"]
+
+_DEFAULT_PORTS = (80, 443)
+
+
+def asked(context: SecurityContext) -> SandboxGrant:
+    """What the manifest of a tool asks for, in the sandbox's words."""
+    return SandboxGrant(
+        read=context.file_access.allow_read,
+        write=context.file_access.allow_write,
+        hosts=context.network_access.allow_hosts,
+        environment=context.environment,
+        limits=context.limits,
+    )
+
+
+def granted(asking: SandboxGrant, policy: SandboxPolicy) -> tuple[SandboxGrant, tuple[Difference, ...]]:
+    """The most that the policy lets it have, and why that is less than what was asked for."""
+    differences: list[Difference] = []
+    limits = _limits(asking.limits, policy, differences)
+    return (
+        SandboxGrant(
+            read=_kept("read", asking.read, lambda path: _is_within(path, policy.read), differences),
+            write=_kept("write", asking.write, lambda path: _is_within(path, policy.write), differences),
+            hosts=_kept("hosts", asking.hosts, lambda host: _covers(policy.hosts, host), differences),
+            environment=_kept("environment", asking.environment, lambda name: name in policy.environment, differences),
+            limits=limits,
+        ),
+        tuple(differences),
+    )
+
+
+def host_matches(pattern: str, host: str, port: int) -> bool:
+    """Whether a pattern (`example.com`, `*.example.com:8443`, `*`) means this host and port. Without a port it means 80 and 443."""
+    name, wanted = _parted(pattern)
+    return port in _ports(wanted) and _name_matches(name, host)
+
+
+def _name_matches(name: str, host: str) -> bool:
+    host = host.lower().rstrip(".")
+    return name == "*" or host == name or (name.startswith("*.") and host.endswith(name[1:]))
+
+
+def _parted(pattern: str) -> tuple[str, int | None]:
+    """Name and port of a pattern; an IPv6 address stands in brackets."""
+    name, colon, port = pattern.rpartition(":")
+    if not colon or (pattern.startswith("[") and pattern.endswith("]")):
+        return pattern.strip("[]").lower().rstrip("."), None
+    return name.strip("[]").lower().rstrip("."), int(port)
+
+
+def _covers(allowed: Iterable[str], pattern: str) -> bool:
+    """Whether everything that the pattern means is meant by one of those allowed."""
+    name, port = _parted(pattern)
+    for outer_name, outer_port in map(_parted, allowed):
+        # Who allows every host without naming a port means every port that a tool may name.
+        is_any = outer_name == "*" and outer_port is None
+        of_ports = is_any or set(_ports(port)) <= set(_ports(outer_port))
+        if of_ports and (outer_name in ("*", name) or (outer_name.startswith("*.") and name.endswith(outer_name[1:]))):
+            return True
+    return False
+
+
+def _ports(port: int | None) -> tuple[int, ...]:
+    return (port,) if port else _DEFAULT_PORTS
+
+
+def _is_within(path: str, allowed: Iterable[str]) -> bool:
+    """Own files of a tool need no leave; a path that leads elsewhere does."""
+    parts = path.split("/")
+    if ".." in parts:
+        return False
+    if not path.startswith(("/", "~")):
+        return True
+    return any(path == outer or path.startswith(outer.rstrip("/") + "/") for outer in allowed)
+
+
+def _kept(item: str, asking: tuple[str, ...], is_allowed: Callable[[str], bool], differences: list[Difference]) -> tuple[str, ...]:
+    kept = tuple(one for one in asking if is_allowed(one))
+    if kept != asking:
+        differences.append(
+            Difference(item=item, requested=list(asking), enforced=list(kept), reason="The policy of this host does not allow the rest.")
+        )
+    return kept
+
+
+def _limits(asking: SandboxLimits, policy: SandboxPolicy, differences: list[Difference]) -> SandboxLimits:
+    wanted = asking.or_else(policy.defaults)
+    capped: dict[str, JsonValue] = {}
+    for name in SandboxLimits.model_fields:
+        value, ceiling = getattr(wanted, name), getattr(policy.ceilings, name)
+        if value is not None and ceiling is not None and value > ceiling:
+            capped[name] = ceiling
+            differences.append(
+                Difference(item=f"limits.{name}", requested=value, enforced=ceiling, reason="The policy of this host allows no more.")
+            )
+    return wanted.model_copy(update=capped)

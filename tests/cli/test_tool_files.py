@@ -1,0 +1,128 @@
+"""Writing, checking and trying files of tools on the command line."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pydantic import JsonValue
+from typer.testing import Result
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Service
+
+Invoke = Callable[..., Result]
+METHOD: JsonValue = {"type": "service-method", "serviceName": "S", "methodName": "m"}
+RUNNERS = {"python": [sys.executable, "test_main.py"], "nodejs": ["node", "--test"], "bun": ["bun", "test"]}
+
+
+def document(tool_id: str = "custom:a", more: dict[str, JsonValue] | None = None) -> str:
+    return json.dumps({"toolId": tool_id, "displayName": "A", "description": "A.", "version": "1.0.0", "handler": METHOD, **(more or {})})
+
+
+@pytest.mark.parametrize("language", RUNNERS)
+def test_a_new_tool_is_valid_and_its_test_runs(toolagent: Invoke, tmp_path: Path, language: str) -> None:
+    made = toolagent("new-tool", "acme:my-tool", "--language", language, "--dir", str(tmp_path))
+    assert made.exit_code == 0, made.stderr
+    folder = tmp_path / "my-tool"
+    assert {str(path) for path in folder.iterdir()} == set(made.stdout.split())
+    written = json.loads((folder / "my-tool.tool.json").read_text("utf-8"))
+    assert written["toolId"] == "acme:my-tool"
+    assert toolagent("validate", str(tmp_path)).exit_code == 0
+    if shutil.which(RUNNERS[language][0]) is None:
+        pytest.skip(f"There is no {RUNNERS[language][0]} on this machine.")
+    ran = subprocess.run(RUNNERS[language], cwd=folder, check=False, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    script = folder / written["handler"]["scriptPath"]
+    script.write_text(script.read_text("utf-8").replace("length:", "size:").replace('"length":', '"size":'), "utf-8")
+    assert subprocess.run(RUNNERS[language], cwd=folder, check=False, capture_output=True).returncode != 0
+
+
+def test_a_new_tool_overwrites_nothing(toolagent: Invoke, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    assert toolagent("new-tool", "mine", "--dir", str(tmp_path)).exit_code == 2
+    assert [*(tmp_path / "mine").iterdir()] == []
+    assert toolagent("new-tool", "Not An Id", "--dir", str(tmp_path)).exit_code == 2
+
+
+def test_every_fault_is_named_with_its_line_and_the_exit_code_says_so(toolagent: Invoke, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.tool.json"
+    bad.write_text('{\n  "toolId": "custom:a", // an id\n  "displayName": 7\n}', "utf-8")
+    (tmp_path / "good.tool.json").write_text(document(), "utf-8")
+    result = toolagent("validate", str(tmp_path))
+    assert result.exit_code == 1
+    assert {line.split(": ")[0] + line.split(": ")[1] for line in result.stdout.splitlines()} == {
+        f"{bad}:3:18$.displayName",
+        f"{bad}:1:1$.description",
+        f"{bad}:1:1$.version",
+        f"{bad}:1:1$.handler",
+    }
+    assert "1 of 2 files" in result.stderr
+    listed = json.loads(toolagent("validate", str(bad), "--json").stdout)
+    assert {(one["line"], one["field"]) for one in listed} == {
+        (3, "$.displayName"),
+        *((1, f"$.{name}") for name in ("description", "version", "handler")),
+    }
+
+
+@pytest.mark.parametrize(
+    ("more", "field"),
+    [
+        ({"parameters": {"properties": {"p": {"pattern": "("}}}}, "$.parameters.properties.p"),
+        ({"parameters": {"properties": {"n": {"type": "integer"}}}, "examples": [{"input": {"n": "x"}}]}, "$.examples[0].input.n"),
+        ({"securityContext": {"requiredCapabilities": ["teleport"]}}, "$.securityContext.requiredCapabilities[0]"),
+        ({"dependencies": [{"toolId": "b", "version": "new"}]}, "$.dependencies[0].version"),
+        ({"handler": {"type": "external-script", "scriptPath": "no.py", "language": "python"}}, "$.handler.scriptPath"),
+    ],
+)
+def test_what_the_service_would_refuse_is_refused_offline(
+    toolagent: Invoke, tmp_path: Path, more: dict[str, JsonValue], field: str
+) -> None:
+    (tmp_path / "a.tool.json").write_text(document(more=more), "utf-8")
+    result = toolagent("validate", str(tmp_path), "--json")
+    assert (result.exit_code, [one["field"] for one in json.loads(result.stdout)]) == (1, [field])
+
+
+def test_doubles_and_circles_among_files_are_found(toolagent: Invoke, tmp_path: Path) -> None:
+    (tmp_path / "a.tool.json").write_text(document("custom:a", {"dependencies": [{"toolId": "custom:b"}]}), "utf-8")
+    (tmp_path / "b.tool.json").write_text(document("custom:b", {"dependencies": [{"toolId": "custom:a"}]}), "utf-8")
+    (tmp_path / "c.tool.json").write_text(document("custom:b"), "utf-8")
+    listed = json.loads(toolagent("validate", str(tmp_path), "--json").stdout)
+    assert {(Path(one["file"]).name[0], one["field"]) for one in listed} == {
+        ("a", "$.dependencies"),
+        ("b", "$.dependencies"),
+        ("c", "$.version"),
+    }
+
+
+@pytest.mark.parametrize("target", ["nothing", "empty"])
+def test_nothing_to_check_is_wrong_usage(toolagent: Invoke, tmp_path: Path, target: str) -> None:
+    (tmp_path / "empty").mkdir()
+    assert toolagent("validate", str(tmp_path / target)).exit_code == 2
+
+
+def test_a_tool_without_examples_does_not_pass(toolagent: Invoke) -> None:
+    assert toolagent("test", "echo").exit_code == 1
+
+
+def test_examples_are_run_and_compared_as_a_part_of_what_comes(
+    toolagent: Invoke, service: "Service", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from_service: list[JsonValue] = [
+        {"description": "fits", "input": {"text": "a", "more": [1]}, "expectedOutput": {"text": "a"}},
+        {"description": "any", "input": {"text": "b"}},
+        {"description": "differs", "input": {"text": "c", "flag": True}, "expectedOutput": {"text": "d", "flag": 1, "gone": 2}},
+    ]
+    tools: dict[str, dict[str, JsonValue]] = sys.modules[type(service).__module__].TOOLS
+    monkeypatch.setitem(tools, "echo", {**tools["echo"], "examples": from_service})
+    result = toolagent("test", "echo", "--json")
+    assert result.exit_code == 1
+    told = json.loads(result.stdout)
+    assert [one["passed"] for one in told] == [True, True, False]
+    assert [line.split(":")[0] for line in told[2]["reason"].splitlines()] == ["$.text", "$.flag", "$.gone"]
+    monkeypatch.setitem(tools, "echo", {**tools["echo"], "examples": from_service[:2]})
+    assert toolagent("test", "echo").exit_code == 0

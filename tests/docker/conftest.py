@@ -1,0 +1,104 @@
+"""Real containers on a real engine, each test's with a state directory of its own; nothing of them is left."""
+
+import asyncio
+import os
+import ssl
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from pydantic import JsonValue
+
+from engine.runtimes.docker.engine import Document, Engine
+from engine.runtimes.docker.labels import STATE
+from engine.runtimes.docker.parts import DockerParts
+from engine.runtimes.docker.runtime import DockerRuntime
+from engine.runtimes.docker.settings import DockerSettings
+from engine.runtimes.http_exchange import HttpExchange
+from engine.runtimes.ownership import Owner
+from engine.runtimes.runtime import ToolRequest
+from engine.runtimes.sandbox.egress import Egress
+from engine.runtimes.sandbox.identity import PAYLOAD
+from tests.docker.engines import ready_engine
+from toolagent.contracts.manifest import ToolManifest
+
+PROJECTS = Path(__file__).parents[1] / "tool_projects"
+IDENTITY = PAYLOAD if os.geteuid() == 0 else None
+TOOL = ToolManifest(tool_id="versatile", name="Versatile")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def an_engine() -> None:
+    ready_engine()
+
+
+@pytest.fixture(scope="session")
+def tls() -> ssl.SSLContext:
+    return ssl.create_default_context()
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> DockerSettings:
+    state = tmp_path / "state"
+    owner = Owner.of_this_process(state)
+    return DockerSettings(PROJECTS, state, owner, "here", start_timeout_s=30.0, stop_grace_s=2.0, identity=IDENTITY)
+
+
+@pytest_asyncio.fixture
+async def engine(settings: DockerSettings) -> AsyncGenerator[Engine]:
+    engine = Engine()
+    yield engine
+    wanted = {"label": f"{STATE}={settings.owner.state}"}
+    for left in await engine.ask(lambda api: api.containers(all=True, filters=wanted)):
+        await engine.ask(lambda api, left=left: api.remove_container(left["Id"], v=True, force=True))
+    engine.close()
+
+
+@pytest_asyncio.fixture
+async def http(tls: ssl.SSLContext) -> AsyncGenerator[HttpExchange]:
+    exchange = HttpExchange(tls=tls)
+    yield exchange
+    await exchange.aclose()
+
+
+@pytest_asyncio.fixture
+async def make_runtime(settings: DockerSettings, engine: Engine, http: HttpExchange) -> AsyncGenerator[Callable[..., DockerRuntime]]:
+    """A runtime with other settings than the usual; several are like workers after each other."""
+    made: list[DockerRuntime] = []
+
+    def make(**changed: object) -> DockerRuntime:
+        given = replace(settings, **changed)  # pyright: ignore[reportArgumentType] - as the fields are named
+        runtime = DockerRuntime(DockerParts(given, engine, Egress(given.state, identity=given.identity)), http)
+        made.append(runtime)
+        return runtime
+
+    yield make
+    for runtime in made:
+        await runtime.close()
+
+
+@pytest.fixture
+def runtime(make_runtime: Callable[..., DockerRuntime]) -> DockerRuntime:
+    return make_runtime()
+
+
+def silent(message: str) -> None: ...
+
+
+def request_of(timeout_s: float = 20.0, **params: JsonValue) -> ToolRequest:
+    return ToolRequest(call_id="call-12345678", params=params, timeout_s=timeout_s, output_dir=Path("/tmp"))  # noqa: S108 - never written to
+
+
+async def eventually(condition: Callable[[], bool], bound_s: float = 20.0) -> None:
+    """Wait until it is so; fails after the bound."""
+    async with asyncio.timeout(bound_s):
+        while not condition():  # noqa: ASYNC110 - what is waited for happens in other processes
+            await asyncio.sleep(0.02)
+
+
+async def containers_of(engine: Engine, settings: DockerSettings) -> list[Document]:
+    """Of the test's state directory, as the engine lists them."""
+    filters = {"label": f"{STATE}={settings.owner.state}"}
+    return await engine.ask(lambda api: api.containers(all=True, filters=filters))

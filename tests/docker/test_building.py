@@ -1,0 +1,189 @@
+"""Build containers: commands, ports, rebuilding, and that they outlive a worker."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from engine.runtimes.docker.building import BuildContainers, Wishes
+from engine.runtimes.docker.engine import Engine
+from engine.runtimes.docker.parts import DockerParts
+from engine.runtimes.docker.settings import DockerSettings
+from engine.runtimes.failures import StartFailed
+from engine.runtimes.ports import free_port
+from engine.runtimes.sandbox.egress import Egress
+from tests.docker.conftest import containers_of, silent
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.containers import ContainerInfo, ContainerStatus
+
+PLAIN = Wishes("flask_api")
+
+
+class Book:
+    """Remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.noted: list[ContainerInfo] = []
+
+    async def note(self, container: ContainerInfo) -> None:
+        await asyncio.sleep(0)
+        self.noted.append(container)
+
+
+@pytest.fixture
+def book() -> Book:
+    return Book()
+
+
+@pytest_asyncio.fixture
+async def make(settings: DockerSettings, engine: Engine, book: Book) -> AsyncGenerator[Callable[..., BuildContainers]]:
+    made: list[BuildContainers] = []
+
+    async def nobody() -> tuple[str, ...]:
+        return ("allowed.invalid",)
+
+    def new(**changed: object) -> BuildContainers:
+        given = replace(settings, **changed)  # pyright: ignore[reportArgumentType] - as the fields are named
+        containers = BuildContainers(DockerParts(given, engine, Egress(given.state, identity=given.identity), nobody), book)
+        made.append(containers)
+        return containers
+
+    yield new
+    for containers in made:
+        for info in await containers.find():
+            with contextlib.suppress(StartFailed):  # a later worker's, by now
+                await containers.destroy(info.container_id)
+        await containers.close()
+
+
+@pytest.fixture
+def containers(make: Callable[..., BuildContainers]) -> BuildContainers:
+    return make()
+
+
+async def test_a_command_runs_and_tells_how_it_ended(containers: BuildContainers) -> None:
+    made = await containers.create(PLAIN, silent)
+    ran = await containers.run(made.container_id[:12], ["sh", "-c", "echo out; echo err >&2; id -u; exit 3"], 20)
+    assert (ran.exit_code, ran.stdout, ran.stderr) == (3, "out\n0\n", "err\n")
+    assert (await containers.run(made.container_id, ["no-such-program"], 20)).exit_code in (126, 127)
+
+
+async def test_files_stay_between_commands(containers: BuildContainers) -> None:
+    made = await containers.create(PLAIN, silent)
+    await containers.run(made.container_id, ["sh", "-c", "echo kept > /srv-file"], 20)
+    assert (await containers.run(made.container_id, ["cat", "/srv-file"], 20)).stdout == "kept\n"
+
+
+async def test_a_command_that_takes_too_long_is_ended_with_all_it_started(containers: BuildContainers) -> None:
+    made = await containers.create(PLAIN, silent)
+    ran = await containers.run(made.container_id, ["sh", "-c", "sleep 300 & echo begun; sleep 300"], 1)
+    assert (ran.exit_code, ran.stdout) == (124, "begun\n")
+    assert "sleep" not in (await containers.run(made.container_id, ["ps"], 20)).stdout
+
+
+async def test_a_flood_of_output_is_cut(make: Callable[..., BuildContainers], settings: DockerSettings) -> None:
+    defaults = settings.policy.defaults.model_copy(update={"output_bytes": 1000})
+    containers = make(policy=settings.policy.model_copy(update={"defaults": defaults}))
+    made = await containers.create(PLAIN, silent)
+    ran = await containers.run(made.container_id, ["sh", "-c", "head -c 100000 /dev/zero | tr '\\0' x"], 20)
+    assert ran.exit_code == 0
+    assert (ran.stdout[:1000], len(ran.stdout) < 1100) == ("x" * 1000, True)
+
+
+async def test_a_command_in_the_background_leaves_its_output_in_a_file(containers: BuildContainers) -> None:
+    made = await containers.create(PLAIN, silent)
+    log = await containers.run_in_background(made.container_id, ["sh", "-c", "echo first; echo second >&2; echo done"])
+    async with asyncio.timeout(20):
+        while "done" not in await containers.read_log(made.container_id, log):  # noqa: ASYNC110 - it happens elsewhere
+            await asyncio.sleep(0.05)
+    assert await containers.read_log(made.container_id, log) == "first\nsecond\ndone\n"
+
+
+async def test_a_port_is_published_and_a_rebuild_publishes_another_with_the_same_files(
+    make: Callable[..., BuildContainers], engine: Engine, settings: DockerSettings
+) -> None:
+    start = free_port()
+    containers = make(port_start=start)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", start))
+        made = await containers.create(replace(PLAIN, ports=(8000,)), silent)
+        assert made.port_mapping["8000"] > start
+    await containers.run(made.container_id, ["sh", "-c", "mkdir /srv; echo hello > /srv/page"], 20)
+    new = await containers.rebuild(made.container_id, (8000, 9000), mem_limit="256m")
+    assert set(new.port_mapping) == {"8000", "9000"}
+    assert (new.container_id != made.container_id, new.image, new.mem_limit) == (True, made.image, "256m")
+    await containers.run_in_background(new.container_id, ["python3", "-m", "http.server", "8000", "--directory", "/srv"])
+    async with asyncio.timeout(20), httpx.AsyncClient() as client:
+        while True:
+            try:
+                answer = await client.get(f"http://127.0.0.1:{new.port_mapping['8000']}/page")
+                break
+            except httpx.HTTPError:
+                await asyncio.sleep(0.1)
+    assert answer.text == "hello\n"
+    assert [one["Id"] for one in await containers_of(engine, settings)] == [new.container_id]
+    await containers.destroy(new.container_id)
+    assert await engine.ask(lambda api: api.images(filters={"label": f"org.tool-agent.state={settings.owner.state}"})) == []
+
+
+@pytest.mark.parametrize("ports", [(), (8000,)])
+async def test_there_is_no_way_out_but_the_proxy(containers: BuildContainers, ports: tuple[int, ...]) -> None:
+    made = await containers.create(replace(PLAIN, ports=ports), silent)
+    text = "import socket; socket.create_connection(('1.1.1.1', 80), 3)"
+    assert (await containers.run(made.container_id, ["python3", "-c", text], 20)).exit_code == 1
+
+
+async def test_the_proxy_lets_the_index_through_and_nobody_else(make: Callable[..., BuildContainers]) -> None:
+    containers = make()
+    made = await containers.create(PLAIN, silent)
+    text = "import urllib.request as r\ntry: r.urlopen('https://refused.invalid', timeout=5)\nexcept Exception as e: print(e)"
+    assert "403" in (await containers.run(made.container_id, ["python3", "-c", text], 20)).stdout
+
+
+async def test_what_is_noted_of_a_container(containers: BuildContainers, book: Book) -> None:
+    made = await containers.create(PLAIN, silent)
+    gone = await containers.destroy(made.container_id)
+    assert book.noted == [made, gone]
+    assert (made.status, gone.status) == (ContainerStatus.RUNNING, ContainerStatus.DESTROYED)
+    assert (made.image, made.mem_limit, made.nano_cpus) == ("agent-sandbox:latest", "1g", 10**9)
+
+
+async def test_a_container_that_was_destroyed_is_said_to_be_gone(containers: BuildContainers) -> None:
+    made = await containers.create(PLAIN, silent)
+    await containers.destroy(made.container_id)
+    with pytest.raises(StartFailed) as failure:
+        await containers.run(made.container_id, ["true"], 5)
+    assert failure.value.error_type is ErrorType.DEPENDENCY_ERROR
+
+
+async def test_it_outlives_its_worker_and_is_found_with_its_files(make: Callable[..., BuildContainers]) -> None:
+    before = make()
+    made = await before.create(PLAIN, silent)
+    await before.run(made.container_id, ["sh", "-c", "echo kept > /file"], 20)
+    await before.close()
+    after = make()
+    assert [info.container_id for info in await after.find()] == [made.container_id]
+    assert (await after.run(made.container_id, ["cat", "/file"], 20)).stdout == "kept\n"
+
+
+async def test_one_that_is_not_used_goes_after_its_time(
+    make: Callable[..., BuildContainers], engine: Engine, settings: DockerSettings
+) -> None:
+    containers = make(ttl_s=1.0)
+    await containers.create(PLAIN, silent)
+    async with asyncio.timeout(30):
+        while await containers_of(engine, settings):  # noqa: ASYNC110 - it happens elsewhere
+            await asyncio.sleep(0.1)
+
+
+async def test_its_volume_is_a_folder_of_the_tool(containers: BuildContainers, settings: DockerSettings) -> None:
+    made = await containers.create(replace(PLAIN, volumes={"models": "/models"}), silent)
+    await containers.run(made.container_id, ["sh", "-c", "echo big > /models/one"], 20)
+    folder: Path = settings.state / "volumes" / "flask_api" / "models"
+    assert (folder / "one").read_text() == "big\n"

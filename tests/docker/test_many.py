@@ -1,0 +1,40 @@
+"""A hundred serving containers side by side."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from engine.runtimes.docker.engine import Engine
+from engine.runtimes.docker.runtime import DockerRuntime
+from engine.runtimes.docker.settings import DockerSettings
+from engine.runtimes.runtime import Running
+from tests.docker.conftest import TOOL, containers_of, request_of, silent
+from tests.docker.subject import versatile
+
+MANY = 100
+AT_ONCE = 8
+MEMORY = "48m"
+
+
+@pytest.mark.timeout(600)
+async def test_a_hundred_start_answer_and_go(make_runtime: Callable[..., DockerRuntime], engine: Engine, settings: DockerSettings) -> None:
+    runtime = make_runtime(start_timeout_s=120.0, stop_grace_s=1.0)
+    source = versatile(mem_limit=MEMORY, nano_cpus=100_000_000, volumes={}, environment={})
+    turns = asyncio.Semaphore(AT_ONCE)
+
+    async def start(number: int) -> Running:
+        async with turns:
+            return await runtime.start(TOOL.model_copy(update={"tool_id": f"tool_{number}"}), source, silent)
+
+    async def stop(running: Running) -> None:
+        async with turns:
+            await runtime.stop(running)
+
+    up = await asyncio.gather(*map(start, range(MANY)))
+    assert len({running.endpoint for running in up}) == MANY
+    answers = await asyncio.gather(*[runtime.call(running, source, request_of(90.0, x=number)) for number, running in enumerate(up)])
+    assert [answer["echo"]["x"] for answer in answers if isinstance(answer, dict) and isinstance(answer["echo"], dict)] == [*range(MANY)]
+    await asyncio.gather(*map(stop, up))
+    assert await containers_of(engine, settings) == []
+    assert runtime.parts.egress.sweep() == ()

@@ -1,0 +1,240 @@
+"""Serving containers: what they may do, and how they start, answer and end."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from pydantic import JsonValue
+
+from engine.runtimes.conformance import CHECKS
+from engine.runtimes.docker.engine import Document, Engine
+from engine.runtimes.docker.parts import DockerParts
+from engine.runtimes.docker.runtime import DockerRuntime
+from engine.runtimes.docker.settings import DockerSettings
+from engine.runtimes.failures import NotSent, RuntimeFailure, StartFailed
+from engine.runtimes.http_exchange import HttpExchange
+from engine.runtimes.runtime import Retired
+from engine.runtimes.sandbox.egress import Egress
+from tests.docker.conftest import TOOL, containers_of, eventually, request_of, silent
+from tests.docker.subject import docker_subject, versatile
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.sources import DockerSource
+
+Make = Callable[..., DockerRuntime]
+
+
+@pytest.mark.parametrize("check", CHECKS)
+async def test_the_docker_runtime_conforms(runtime: DockerRuntime, settings: DockerSettings, check: str) -> None:
+    assert await CHECKS[check](docker_subject(runtime, settings.state))
+
+
+async def asked(runtime: DockerRuntime, source: DockerSource, mode: str) -> Any:
+    running = await runtime.start(TOOL, source, silent)
+    try:
+        return await runtime.call(running, source, request_of(mode=mode))
+    finally:
+        await runtime.stop(running)
+
+
+async def test_a_serving_container_is_closed_in(runtime: DockerRuntime, engine: Engine, settings: DockerSettings) -> None:
+    running = await runtime.start(TOOL, versatile(), silent)
+    (one,) = await containers_of(engine, settings)
+    found = await engine.ask(lambda api: api.inspect_container(one["Id"]))
+    host = found["HostConfig"]
+    assert (host["NetworkMode"], host["ReadonlyRootfs"], host["CapDrop"], host["Privileged"]) == ("none", True, ["ALL"], False)
+    assert host["SecurityOpt"] == ["no-new-privileges"]
+    assert (host["Memory"], host["MemorySwap"], host["NanoCpus"], host["PidsLimit"]) == (1 << 30, 1 << 30, 10**9, 128)
+    assert found["Config"]["User"] == settings.user
+    assert {name: one["Labels"][f"org.tool-agent.{name}"] for name in ("tool", "version", "host", "owner")} == {
+        "tool": "versatile",
+        "version": "1.0.0",
+        "host": "here",
+        "owner": settings.owner.mark,
+    }
+    writable = [mount["Destination"] for mount in found["Mounts"] if mount["RW"]]
+    assert writable == ["/home"]
+    await runtime.stop(running)
+    assert await containers_of(engine, settings) == []
+
+
+async def test_a_source_says_its_limits_and_the_policy_caps_them(make_runtime: Make, engine: Engine, settings: DockerSettings) -> None:
+    ceilings = settings.policy.ceilings.model_copy(update={"processes": 50})
+    runtime = make_runtime(policy=settings.policy.model_copy(update={"ceilings": ceilings}))
+    source = versatile(mem_limit="64m", nano_cpus=500_000_000, pids_limit=4000)
+    running = await runtime.start(TOOL, source, silent)
+    (one,) = await containers_of(engine, settings)
+    host = (await engine.ask(lambda api: api.inspect_container(one["Id"])))["HostConfig"]
+    assert (host["Memory"], host["NanoCpus"], host["PidsLimit"]) == (64 << 20, 500_000_000, 50)
+    await runtime.stop(running)
+
+
+async def test_the_environment_and_command_of_a_source_are_used(runtime: DockerRuntime) -> None:
+    source = versatile(
+        environment={"HOME": "/home", "COLOUR": "blue"}, command=["python3", "/app/main.py", "--port", "7777"], internal_port=7777
+    )
+    told = await asked(runtime, source, mode="environment")
+    assert (told["COLOUR"], told["PORT"], "TOOL_AGENT_OWNER" in told) == ("blue", "7777", False)
+
+
+async def test_an_image_that_is_nowhere_is_said_to_be_missing(runtime: DockerRuntime, engine: Engine, settings: DockerSettings) -> None:
+    source = DockerSource(image="tool-agent-nowhere.invalid/nothing:1")
+    with pytest.raises(StartFailed) as failure:
+        await runtime.start(TOOL, source, silent)
+    assert failure.value.error_type is ErrorType.DEPENDENCY_ERROR
+    assert failure.value.details == {"image": "tool-agent-nowhere.invalid/nothing:1"}
+    assert await containers_of(engine, settings) == []
+
+
+async def test_a_dockerfile_that_fails_tells_the_end_of_its_log(make_runtime: Make, tmp_path: Path) -> None:
+    (tmp_path / "data" / "bad").mkdir(parents=True)
+    (tmp_path / "data" / "bad" / "Dockerfile").write_text("FROM agent-sandbox:latest\nRUN echo so far so good && ls /nowhere\n")
+    runtime = make_runtime(data=tmp_path / "data")
+    with pytest.raises(StartFailed) as failure:
+        await runtime.start(TOOL, DockerSource(dockerfile="Dockerfile", host_dir="bad"), silent)
+    assert failure.value.error_type is ErrorType.DEPENDENCY_ERROR
+    assert "so far so good" in str(failure.value.details["log"])
+    assert "No such file" in str(failure.value.details["log"])
+
+
+@pytest.mark.parametrize(
+    ("folder", "dockerfile"), [("../..", "Dockerfile"), ("versatile", "../Dockerfile"), ("versatile", "nowhere"), ("a\0b", "x")]
+)
+async def test_a_dockerfile_outside_its_folder_is_not_built(runtime: DockerRuntime, folder: str, dockerfile: str) -> None:
+    with pytest.raises(StartFailed) as failure:
+        await runtime.start(TOOL, DockerSource(dockerfile=dockerfile, host_dir=folder), silent)
+    assert failure.value.error_type in (ErrorType.SECURITY_ERROR, ErrorType.DEPENDENCY_ERROR)
+
+
+async def test_a_container_that_is_gone_is_said_to_be(runtime: DockerRuntime) -> None:
+    with pytest.raises(StartFailed) as failure:
+        await runtime.start(TOOL, DockerSource(container_id="0123456789ab", internal_port=80), silent)
+    assert failure.value.error_type is ErrorType.DEPENDENCY_ERROR
+    assert failure.value.details == {"container_id": "0123456789ab"}
+
+
+@pytest.mark.parametrize("source", [DockerSource(), DockerSource(container_id="0123456789ab")])
+async def test_a_source_that_says_too_little_is_invalid(runtime: DockerRuntime, source: DockerSource) -> None:
+    with pytest.raises(StartFailed) as failure:
+        await runtime.start(TOOL, source, silent)
+    assert failure.value.error_type is ErrorType.VALIDATION_ERROR
+
+
+@pytest.mark.parametrize("volume", [{"/etc": "/etc2"}, {"home": "/proc"}, {"home": "relative"}, {"/nowhere/at/all": "/x"}, {"../x": "/x"}])
+async def test_a_volume_that_is_not_allowed_is_refused(runtime: DockerRuntime, volume: dict[str, str]) -> None:
+    with pytest.raises(StartFailed) as failure:
+        await runtime.start(TOOL, versatile(volumes=volume), silent)
+    assert failure.value.error_type is ErrorType.SECURITY_ERROR
+
+
+async def test_a_gpu_where_there_is_none_is_said_to_be_missing(runtime: DockerRuntime, engine: Engine, settings: DockerSettings) -> None:
+    if "nvidia" in (await engine.ask(lambda api: api.info())).get("Runtimes", {}):
+        pytest.skip("this machine has one")
+    with pytest.raises(StartFailed) as failure:
+        await runtime.start(TOOL, versatile(use_gpu=True, gpu_count=1), silent)
+    assert failure.value.error_type is ErrorType.DEPENDENCY_ERROR
+    assert await containers_of(engine, settings) == []
+
+
+async def test_a_server_that_ends_while_it_starts_tells_its_last_words(
+    runtime: DockerRuntime, engine: Engine, settings: DockerSettings
+) -> None:
+    source = versatile(command=["python3", "-c", "import sys; sys.exit('no such luck')"])
+    with pytest.raises(StartFailed) as failure:
+        await runtime.start(TOOL, source, silent)
+    assert failure.value.error_type is ErrorType.UNAVAILABLE
+    assert "no such luck" in str(failure.value.details["log"])
+    assert await containers_of(engine, settings) == []
+
+
+async def test_a_server_that_never_answers_is_given_up(make_runtime: Make, engine: Engine, settings: DockerSettings) -> None:
+    with pytest.raises(StartFailed) as failure:
+        await make_runtime(start_timeout_s=2.0).start(TOOL, versatile(command=["sleep", "60"]), silent)
+    assert failure.value.error_type is ErrorType.UNAVAILABLE
+    assert await containers_of(engine, settings) == []
+
+
+async def test_a_start_that_is_cancelled_leaves_no_container(runtime: DockerRuntime, engine: Engine, settings: DockerSettings) -> None:
+    said: list[str] = []
+    start = asyncio.create_task(runtime.start(TOOL, versatile(command=["sleep", "60"]), said.append))
+    await eventually(lambda: "starting a container for versatile" in said)
+    start.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await start
+    assert await containers_of(engine, settings) == []
+
+
+async def test_a_tool_that_takes_all_memory_is_ended_and_it_is_said_why(
+    runtime: DockerRuntime, engine: Engine, settings: DockerSettings
+) -> None:
+    source = versatile(mem_limit="64m")
+    running = await runtime.start(TOOL, source, silent)
+    ended = asyncio.create_task(runtime.ended(running))
+    with pytest.raises(RuntimeFailure):
+        await runtime.call(running, source, request_of(mode="flood", bytes=500_000_000))
+    assert "memory" in await asyncio.wait_for(ended, 20)
+    assert not await runtime.is_alive(running)
+    assert await containers_of(engine, settings) == []
+
+
+async def test_an_unused_container_is_stopped_after_its_time(make_runtime: Make, engine: Engine, settings: DockerSettings) -> None:
+    runtime = make_runtime(ttl_s=1.0)
+    running = await runtime.start(TOOL, versatile(), silent)
+    began = time.monotonic()
+    how = await asyncio.wait_for(runtime.ended(running), 30)
+    assert isinstance(how, Retired)
+    assert time.monotonic() - began > 0.5
+    with pytest.raises(NotSent):
+        await runtime.call(running, versatile(), request_of())
+    await runtime.stop(running)
+    assert await containers_of(engine, settings) == []
+
+
+async def test_a_container_that_somebody_made_serves_and_is_left_there(
+    runtime: DockerRuntime, engine: Engine, settings: DockerSettings
+) -> None:
+    config: Document = {
+        "Image": "agent-sandbox:latest",
+        "Cmd": ["python3", "-m", "http.server", "8123", "--bind", "0.0.0.0"],  # noqa: S104 - the container's own
+        "ExposedPorts": {"8123/tcp": {}},
+        "Labels": {"org.tool-agent.state": settings.owner.state},
+    }
+    made = await engine.ask(lambda api: api.create_container_from_config(config, f"given-{settings.owner.state}"))
+    source = DockerSource(container_id=made["Id"], internal_port=8123, http_method="GET", health_path="/")
+    running = await runtime.start(TOOL, source, silent)
+    assert await runtime.is_alive(running)
+    await runtime.stop(running)
+    (left,) = await containers_of(engine, settings)
+    assert left["State"] == "exited"
+
+
+async def test_a_new_worker_finds_what_a_killed_one_left_and_sweeps_the_rest(
+    make_runtime: Make, engine: Engine, settings: DockerSettings
+) -> None:
+    before = make_runtime()
+    kept = await before.start(TOOL, versatile(), silent)
+    await before.start(TOOL.model_copy(update={"version": "0.9.0"}), versatile(), silent)
+    await before.close()  # as a killed worker leaves it: containers run, nobody minds the sockets
+
+    after = make_runtime()
+    assert {marks.version for marks in await after.found()} == {"1.0.0", "0.9.0"}
+    said: list[str] = []
+    again = await after.start(TOOL, versatile(), said.append)
+    assert (again.endpoint, again.pid) == (kept.endpoint, kept.pid)
+    assert said[-1] == "found the container of versatile that was left"
+    assert len(await after.sweep()) == 1
+    assert cast("dict[str, JsonValue]", await after.call(again, versatile(), request_of(x=1)))["echo"] == {"x": 1}
+    await after.stop(again)
+    assert await containers_of(engine, settings) == []
+
+
+async def test_without_an_engine_a_tool_is_unavailable(settings: DockerSettings, http: HttpExchange, tmp_path: Path) -> None:
+    nowhere = Engine({"DOCKER_HOST": f"unix://{tmp_path}/nowhere.sock"})
+    runtime = DockerRuntime(DockerParts(settings, nowhere, Egress(settings.state)), http)
+    with pytest.raises(StartFailed) as failure:
+        await runtime.start(TOOL, DockerSource(image="agent-sandbox:latest"), silent)
+    assert failure.value.error_type is ErrorType.UNAVAILABLE
+    nowhere.close()
+    await runtime.close()

@@ -1,0 +1,110 @@
+"""The ways in which every attempt is made: levels of the sandbox, and who the worker is."""
+
+import asyncio
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.sandbox.abuse import MARK, Verdict
+from toolagent.contracts.sandbox import SandboxLevel
+
+__all__ = ["COLUMNS", "Column", "verdicts"]
+
+_ROOT = Path(__file__).parents[2]
+_OPENED = Path(__file__).with_name("opened.sh")
+_ORDINARY = 12_345
+_WITHIN_S = 900
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """`uid`: who the worker is. `holds`: every attempt must fail."""
+
+    title: str
+    level: SandboxLevel
+    uid: int
+    holds: bool
+
+    @property
+    def lacks(self) -> str | None:
+        """Why it cannot be tried here."""
+        if self.uid == 0 and os.geteuid() != 0:
+            return "Only root can try what happens when the worker is root."
+        return None
+
+    def command(self, folder: Path, names: Sequence[str]) -> list[str]:
+        run = [sys.executable, "-m", "tests.sandbox.running", self.level.value, str(folder), *names]
+        if os.geteuid() != 0 or (self.uid == 0 and self.level is not SandboxLevel.RLIMITS):
+            return run
+        places = dict.fromkeys((sys.base_prefix, sys.prefix, str(_ROOT)))
+        return ["/usr/bin/unshare", "--mount", "--", "/bin/bash", str(_OPENED), str(self.uid), *places, "--", *run]
+
+
+COLUMNS: Mapping[str, Column] = {
+    "docker": Column("docker", SandboxLevel.DOCKER, 0, holds=True),
+    "bubblewrap-root": Column("bubblewrap (worker is root)", SandboxLevel.BUBBLEWRAP, 0, holds=True),
+    "bubblewrap-user": Column("bubblewrap (ordinary user)", SandboxLevel.BUBBLEWRAP, _ORDINARY, holds=True),
+    "rlimits-root": Column("rlimits (worker is root)", SandboxLevel.RLIMITS, 0, holds=False),
+    "rlimits-user": Column("rlimits (ordinary user)", SandboxLevel.RLIMITS, _ORDINARY, holds=False),
+}
+
+
+async def verdicts(column: Column, names: Sequence[str] = ()) -> Mapping[str, Verdict]:
+    """Of the attempts of these names, or of all. Raises RuntimeError when they could not be made."""
+    async with _folder(column) as folder:
+        process = await asyncio.create_subprocess_exec(
+            *column.command(folder, names),
+            cwd=_ROOT,
+            env=_environment(folder),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
+        try:
+            async with asyncio.timeout(_WITHIN_S):
+                out, err = await process.communicate()
+        finally:
+            if process.returncode is None:
+                os.killpg(process.pid, 9)
+                await process.wait()
+    if process.returncode != 0:
+        raise RuntimeError(f"{column.title}: exit code {process.returncode}: {err.decode()[-3000:]}")
+    lines = [json.loads(line) for line in out.decode().splitlines()]
+    return {line["name"]: Verdict(line["held"], line["by"]) for line in lines}
+
+
+@asynccontextmanager
+async def _folder(column: Column) -> AsyncGenerator[Path]:
+    """In a place that everybody can reach, with a path short enough for sockets."""
+    folder = await asyncio.to_thread(_made, column)
+    try:
+        yield folder
+    finally:
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+
+def _made(column: Column) -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="ta-"))
+    folder.chmod(0o755)
+    if os.geteuid() == 0:
+        os.chown(folder, column.uid, column.uid)
+    return folder
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """Of a worker, with something in it that nobody else may know."""
+    paths = [str(_ROOT / "packages" / "toolagent" / "src"), str(_ROOT)]
+    return {
+        "PATH": os.defpath,
+        "HOME": str(folder),
+        "LANG": "C.UTF-8",
+        "PYTHONPATH": os.pathsep.join(paths),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "SECRET": f"{MARK}of-the-worker",
+    }

@@ -1,0 +1,117 @@
+"""Real bubblewrap boxes with a way out and in, for the tests of proxy, egress and what runs inside."""
+
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+
+from engine.runtimes.addresses import Resolve, resolve
+from engine.runtimes.guardian import Guardian
+from engine.runtimes.ownership import Owner
+from engine.runtimes.processes import Launcher, Process
+from engine.runtimes.sandbox.box import Box, Mount
+from engine.runtimes.sandbox.bubblewrap import Bubblewrap
+from engine.runtimes.sandbox.cgroups import Cgroups
+from engine.runtimes.sandbox.egress import Egress, Opening, Way
+from engine.runtimes.sandbox.identity import PAYLOAD
+from engine.runtimes.sandbox.proxy import ProxyLimits
+from engine.runtimes.sandbox.sandbox import run_name
+from toolagent.contracts.sandbox import SandboxPolicy
+
+__all__ = ["Boxes", "Ended", "Networked", "Resolver", "boxes"]
+
+_LIMITS = SandboxPolicy().defaults
+_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": "/tmp"}  # noqa: S108 - the sandbox's own
+
+
+class Resolver:
+    """A name server of the test's own: what it is told, one answer after another, the last one for ever."""
+
+    def __init__(self, **answers: Sequence[Sequence[str]]) -> None:
+        self.answers = {name.replace("_", "."): list(given) for name, given in answers.items()}
+        self.asked: list[str] = []
+
+    async def __call__(self, host: str, port: int) -> Sequence[str]:
+        self.asked.append(host)
+        with contextlib.suppress(ValueError):
+            return [str(ip_address(host))]
+        if host not in self.answers:
+            return await resolve(host, port)
+        given = self.answers[host]
+        return given.pop(0) if len(given) > 1 else given[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a program in a box ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+@dataclass(slots=True)
+class Networked:
+    """A box with a way."""
+
+    way: Way
+    name: str
+    level: Bubblewrap
+    launcher: Launcher
+    logs: Path
+    mounts: tuple[Mount, ...] = ()
+
+    async def launch(self, *argv: str, environment: Mapping[str, str] | None = None) -> Process:
+        mounts = (*self.way.mounts, *self.mounts)
+        box = Box(self.name, Path("/tmp"), _LIMITS, mounts, {**_ENVIRONMENT, **self.way.environment, **(environment or {})})  # noqa: S108 - the sandbox's own
+        command = self.way.argv(argv)
+        return await self.launcher.launch_boxed(await self.level.prepare(command, box), command, logs=self.logs / self.name)
+
+    async def run(self, *argv: str, environment: Mapping[str, str] | None = None) -> Ended:
+        process = await self.launch(*argv, environment=environment)
+        try:
+            code = await process.wait()
+        finally:
+            await process.kill()
+        return Ended(code, process.stdout.tail(), process.stderr.tail())
+
+    async def python(self, program: str) -> Ended:
+        return await self.run(sys.base_prefix + "/bin/python3", "-I", "-c", program)
+
+
+@dataclass(slots=True)
+class Boxes:
+    """Makes them."""
+
+    egress: Egress
+    level: Bubblewrap
+    launcher: Launcher
+    state: Path
+
+    @contextlib.asynccontextmanager
+    async def opened(self, opening: Opening, *mounts: Mount) -> AsyncGenerator[Networked]:
+        name = run_name("net")
+        async with self.egress.open(name, opening) as way:
+            yield Networked(way, name, self.level, self.launcher, self.state / "logs", mounts)
+
+
+@contextlib.asynccontextmanager
+async def boxes(
+    resolve: Resolve = resolve, *, private_hosts: Sequence[str] = (), limits: ProxyLimits | None = None, state: Path | None = None
+) -> AsyncGenerator[Boxes]:
+    identity = PAYLOAD if os.geteuid() == 0 else None
+    # A short path, as that of a real state directory.
+    state = state or Path(tempfile.mkdtemp(prefix="ta-"))
+    owner = Owner.of_this_process(state)
+    try:
+        with Guardian(owner) as guardian:
+            launcher = Launcher(owner, guardian, {"PATH": "/usr/bin:/bin"}, shutil.which("setpriv"))
+            level = Bubblewrap(state / "etc", Cgroups(owner), identity)
+            yield Boxes(Egress(state, private_hosts, identity, limits=limits, resolve=resolve), level, launcher, state)
+    finally:
+        shutil.rmtree(state, ignore_errors=True)

@@ -1,0 +1,206 @@
+"""`python -m tests.sandbox.running LEVEL FOLDER [NAME…]` makes attempts at a level; of each, a line of JSON says how it went."""
+
+import asyncio
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import stat
+import sys
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import psutil
+
+from engine.runtimes.docker.engine import Engine
+from engine.runtimes.guardian import Guardian
+from engine.runtimes.ownership import Owner
+from engine.runtimes.ports import free_port
+from engine.runtimes.processes import Launcher
+from engine.runtimes.sandbox.box import Box, Level, Mount
+from engine.runtimes.sandbox.bubblewrap import Bubblewrap
+from engine.runtimes.sandbox.cgroups import Cgroups
+from engine.runtimes.sandbox.container import ContainerLevel
+from engine.runtimes.sandbox.identity import PAYLOAD
+from engine.runtimes.sandbox.removal import remove
+from engine.runtimes.sandbox.rlimits import RLimits
+from engine.runtimes.sandbox.sandbox import Sandbox
+from engine.runtimes.scripts.execution import Executor, Order
+from tests.sandbox.abuse import MARK, Attempt, Seen, Verdict
+from tests.sandbox.attempts import ATTEMPTS
+from tests.sandbox.attempts_resources import LIMITS
+from tests.sandbox.victims import Victims, victims
+from toolagent.contracts.sandbox import SandboxLevel, SandboxPolicy
+from workers.sandbox import identity
+
+__all__ = ["made"]
+
+_AT_ONCE = 3
+_GONE_S = 5.0
+_LATER_S = 2.0
+_LOOK_S = 0.1
+_PYTHON = str(Path(sys.base_prefix, "bin", f"python{sys.version_info.major}.{sys.version_info.minor}"))
+_EVERYBODYS = ("/dev/shm", "/tmp")  # noqa: S108 - the machine's
+_CGROUPS = Path("/sys/fs/cgroup")
+
+
+def _bubblewrap(state: Path, owner: Owner) -> Level:
+    return Bubblewrap(state / "etc", Cgroups(owner), identity())
+
+
+def _docker(state: Path, owner: Owner) -> Level:
+    return ContainerLevel(state / "etc", Engine(), owner, identity())
+
+
+def _rlimits(state: Path, owner: Owner) -> Level:
+    return RLimits(state / "rlimits", owner, Cgroups(owner), identity())
+
+
+_LEVELS: Mapping[SandboxLevel, Callable[[Path, Owner], Level]] = {
+    SandboxLevel.BUBBLEWRAP: _bubblewrap,
+    SandboxLevel.DOCKER: _docker,
+    SandboxLevel.RLIMITS: _rlimits,
+}
+
+
+@dataclass(slots=True)
+class Field:
+    """Where attempts are made."""
+
+    level: Level
+    executor: Executor
+    victims: Victims
+    folder: Path
+
+    async def try_(self, attempt: Attempt) -> Verdict:
+        token = str(secrets.randbelow(10**12) + 10**12)
+        name = f"attempt-{token}"
+        data = self.folder / name
+        data.mkdir()
+        own = (self.victims.state / "project", self.victims.state / "environment")
+        limits = LIMITS
+        mounts = (*(Mount(path, path) for path in own), Mount(data, data, writable=True))
+        environment = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": str(data)}
+        told = {
+            **self.victims.told,
+            "token": token,
+            "data": str(data),
+            "disk": limits.disk_bytes,
+            "processes": limits.processes,
+            "files": limits.open_files,
+        }
+        argv = [_PYTHON, "-I", "-S", "-c", attempt.text(), json.dumps(told)]
+        box = Box(name, data, limits, mounts, environment, (free_port(),) if attempt.has_way else ())
+        order = Order(argv, box, attempt.wall_s, self.folder / "logs" / name)
+        squatting = asyncio.create_task(self._squatted()) if attempt.alone else None
+        ran = await self.executor.run(order)
+        out, err = ran.stdout.decode(errors="replace"), ran.stderr.decode(errors="replace")
+        seen = Seen(ran.code, out, err, ran.cut, ran.duration_s, ran.ending.out_of_memory, ran.ending.disk_full)
+        left = await asyncio.to_thread(_left, token, data)
+        reached = self.victims.reached() if attempt.alone else ()
+        if squatting is not None:
+            squatting.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                reached = (*reached, *(["it served on the machine's port"] if await squatting else []))
+        await asyncio.to_thread(remove, data)
+        return attempt.judge(replace(seen, left=left, reached=reached))
+
+    async def _squatted(self) -> bool:
+        while not await self.victims.is_served_by_somebody():  # noqa: ASYNC110 - who serves tells nobody
+            await asyncio.sleep(_LOOK_S)
+        return True
+
+
+def _left(token: str, data: Path) -> tuple[str, ...]:
+    """What outlived a run, a moment after its end."""
+    until = time.monotonic() + _GONE_S
+    while (processes := _processes(token)) and time.monotonic() < until:
+        time.sleep(_LOOK_S)
+    left = [f"a process was left ({process.pid})" for process in processes]
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+    if _waits_for_later(data):
+        time.sleep(_LATER_S)
+    if (data / "later").exists():
+        left.append("a process wrote after the end")
+    left += [f"{folder}/planted was left" for folder in _EVERYBODYS if Path(folder, f"planted-{token}").exists()]
+    left += [f"the control group {path} was left" for path in _groups(token)]
+    return (*left, *_planted(data), *_shared_memory())
+
+
+def _waits_for_later(data: Path) -> bool:
+    return (data / "soon").exists()
+
+
+def _planted(data: Path) -> list[str]:
+    left: list[str] = []
+    for path in data.iterdir():
+        with contextlib.suppress(OSError):
+            status = path.lstat()
+            if stat.S_ISREG(status.st_mode) and status.st_mode & stat.S_ISUID and status.st_uid != PAYLOAD.uid:
+                left.append("a setuid file was left")
+            if path.name.startswith("core"):
+                left.append("a core dump was left")
+    return left
+
+
+def _shared_memory() -> list[str]:
+    key = str(0x5EC12E7)
+    try:
+        lines = Path("/proc/sysvipc/shm").read_text().splitlines()
+    except OSError:
+        return []
+    return ["shared memory was left" for line in lines if line.split()[0] == key]
+
+
+def _processes(token: str) -> list[psutil.Process]:
+    found: list[psutil.Process] = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.pid != os.getpid() and token in " ".join(process.cmdline()) and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
+
+
+def _groups(token: str) -> list[Path]:
+    # Others come and go meanwhile.
+    return [Path(folder, name) for folder, names, _ in os.walk(_CGROUPS) for name in names if token in name]
+
+
+async def made(level: SandboxLevel, folder: Path, names: tuple[str, ...]) -> AsyncGenerator[tuple[str, Verdict]]:
+    """The attempts of these names, or all."""
+    chosen = [attempt for name, attempt in ATTEMPTS.items() if not names or name in names]
+    state = folder / "state"
+    state.mkdir()
+    owner = Owner.of_this_process(state)
+    with Guardian(owner) as guardian:
+        launcher = Launcher(owner, guardian, {"PATH": "/usr/bin:/bin", "SECRET": MARK + "launcher"}, shutil.which("setpriv"))
+        chosen_level = _LEVELS[level](folder, owner)
+        async with victims(state) as around:
+            field = Field(chosen_level, Executor(launcher, Sandbox(chosen_level, SandboxPolicy())), around, folder)
+            (folder / "logs").mkdir()
+            places = asyncio.Semaphore(_AT_ONCE)
+
+            async def in_turn(attempt: Attempt) -> tuple[str, Verdict]:
+                async with places:
+                    return attempt.name, await field.try_(attempt)
+
+            for done in asyncio.as_completed([in_turn(attempt) for attempt in chosen if not attempt.alone]):
+                yield await done
+            for attempt in chosen:
+                if attempt.alone:
+                    yield await in_turn(attempt)
+
+
+async def _main(level: str, folder: str, *names: str) -> None:
+    async for name, verdict in made(SandboxLevel(level), Path(folder), names):
+        sys.stdout.write(json.dumps({"name": name, "held": verdict.held, "by": verdict.by}) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    asyncio.run(_main(*sys.argv[1:]))

@@ -1,0 +1,112 @@
+"""What becomes of a run whose worker is killed: before it was let go its program never begins, afterwards it ends."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+ROOT = Path(__file__).parents[2]
+WORKER = """
+import asyncio, os, shutil, sys
+from pathlib import Path
+from engine.runtimes.guardian import Guardian
+from engine.runtimes.ownership import Owner
+from engine.runtimes.processes import Launcher
+from engine.runtimes.sandbox.box import Box, Mount
+from engine.runtimes.sandbox.bubblewrap import Bubblewrap
+from engine.runtimes.sandbox.cgroups import Cgroups
+from engine.runtimes.sandbox.rlimits import RLimits
+from toolagent.contracts.sandbox import SandboxPolicy
+from workers.sandbox import identity
+
+async def main(kind, folder, when, guarded):
+    owner = Owner.of_this_process(folder)
+    cgroups = Cgroups(owner)
+    level = Bubblewrap(folder / "etc", cgroups, identity()) if kind == "bubblewrap" else RLimits(folder / "r", owner, cgroups, None)
+    data = folder / "data"
+    data.mkdir()
+    box = Box("killed", data, SandboxPolicy().defaults, (Mount(data, data, writable=True),), {"PATH": "/usr/bin:/bin"})
+    text = "echo begun >begun; (setsid sleep 30" + sys.argv[5] + " &); exec sleep 30" + sys.argv[5]
+    prepared = await level.prepare(["/bin/sh", "-c", text], box)
+    with Guardian(owner) as guardian:
+        if not guarded:
+            guardian.watch = lambda pid: None
+        launcher = Launcher(owner, guardian, {}, shutil.which("setpriv") if guarded else None)
+        if when == "before":
+            async def stuck(pid):
+                print(pid, flush=True)
+                await asyncio.sleep(1000)
+            prepared.begin = stuck
+        process = await launcher.launch_boxed(prepared, ["sh"], logs=folder / "logs")
+        while not (data / "begun").exists():
+            await asyncio.sleep(0.01)
+        print(process.pid, flush=True)
+        await process.wait()
+
+asyncio.run(main(sys.argv[1], Path(sys.argv[2]), sys.argv[3], sys.argv[4] == "guarded"))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    tmp_path.chmod(0o755)
+    return tmp_path
+
+
+def token() -> str:
+    return str(time.monotonic_ns())
+
+
+def alive(text: str) -> list[str]:
+    found: list[str] = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.pid != os.getpid() and text in " ".join(process.cmdline()) and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(" ".join(process.cmdline()))
+    return found
+
+
+def gone(text: str) -> list[str]:
+    until = time.monotonic() + 20
+    while (left := alive(text)) and time.monotonic() < until:
+        time.sleep(0.05)
+    return left
+
+
+@pytest.mark.parametrize("guarded", ["guarded", "alone"])
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("kind", ["bubblewrap", "rlimits"])
+def test_a_killed_worker_leaves_nothing_that_runs(folder: Path, kind: str, when: str, guarded: str) -> None:
+    name = token()
+    worker = subprocess.Popen(
+        [sys.executable, "-c", WORKER, kind, str(folder), when, guarded, name], stdout=subprocess.PIPE, cwd=ROOT, start_new_session=True
+    )
+    assert worker.stdout is not None
+    try:
+        assert worker.stdout.readline()
+        if when == "before":
+            # bubblewrap has come as far as it can when the payload's namespaces are made; give it the time, and nothing else.
+            _settled(worker.pid)
+        worker.send_signal(signal.SIGKILL)
+        worker.wait()
+    finally:
+        worker.stdout.close()
+    assert gone(name) == []
+    assert (folder / "data" / "begun").exists() is (when == "after")
+
+
+def _settled(worker: int) -> None:
+    """Until nobody below it uses the processor any more: all wait."""
+    until, before = time.monotonic() + 10, -1.0
+    while time.monotonic() < until:
+        used = sum(sum(process.cpu_times()[:2]) for process in psutil.Process(worker).children(recursive=True) if process.is_running())
+        if used == before:
+            return
+        before = used
+        time.sleep(0.2)

@@ -1,0 +1,161 @@
+"""A real script service on a folder of the test's own, and what tests do with it."""
+
+import asyncio
+import os
+import shutil
+import textwrap
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import uv
+from pydantic import JsonValue
+
+from engine.runtimes.guardian import Guardian
+from engine.runtimes.ownership import MARK, Owner
+from engine.runtimes.processes import Launcher
+from engine.runtimes.sandbox.bubblewrap import Bubblewrap
+from engine.runtimes.sandbox.cgroups import Cgroups
+from engine.runtimes.sandbox.identity import PAYLOAD
+from engine.runtimes.sandbox.sandbox import Sandbox
+from engine.runtimes.scripts.commands import Prepared, ScriptCall
+from engine.runtimes.scripts.environments import Index, Installed, Installer, ScriptEnvironments
+from engine.runtimes.scripts.execution import Executor
+from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.scripts.network import Network, no_network
+from engine.runtimes.scripts.programs import Programs
+from engine.runtimes.scripts.service import ScriptRun, ScriptService
+from engine.runtimes.scripts.verdicts import ScriptReply
+from toolagent.contracts.manifest import SecurityContext
+from toolagent.contracts.sandbox import SandboxLimits, SandboxPolicy
+from toolagent.contracts.sources import ScriptLanguage
+
+MIB = 1024 * 1024
+IDENTITY = PAYLOAD if os.geteuid() == 0 else None
+POLICY = SandboxPolicy(
+    defaults=SandboxLimits(
+        memory_bytes=256 * MIB,
+        cpus=1,
+        processes=32,
+        open_files=256,
+        file_bytes=16 * MIB,
+        disk_bytes=32 * MIB,
+        output_bytes=1 * MIB,
+        wall_s=30,
+    )
+)
+
+
+async def no_index(_: ScriptLanguage) -> Index:
+    return Index()
+
+
+def silent(_: str) -> None: ...
+
+
+@dataclass
+class Scripts:
+    """`runs` and `installs` are what the service told of itself."""
+
+    root: Path
+    state: Path
+    service: ScriptService
+    environments: ScriptEnvironments
+    owner: Owner
+    level: Bubblewrap
+    launcher: Launcher
+    runs: list[ScriptRun] = field(default_factory=list[ScriptRun])
+    installs: list[Installed] = field(default_factory=list[Installed])
+    told: list[str] = field(default_factory=list[str])
+
+    def write(self, path: str, text: str) -> str:
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(textwrap.dedent(text))
+        file.chmod(0o644)
+        return path
+
+    async def prepare(self, path: str, language: ScriptLanguage = ScriptLanguage.PYTHON) -> Prepared:
+        return await self.service.prepare(self.root, path, language, "tool", self.told.append)
+
+    async def run(
+        self,
+        path: str,
+        params: dict[str, JsonValue] | None = None,
+        *,
+        language: ScriptLanguage = ScriptLanguage.PYTHON,
+        wall_s: float = 30.0,
+        entry_point: str | None = None,
+        own: str = "tool",
+        **security: JsonValue,
+    ) -> ScriptReply:
+        prepared = await self.prepare(path, language)
+        context = SecurityContext.model_validate(security)
+        call = ScriptCall("tool", "call-12345678", own, params or {}, wall_s, context, entry_point=entry_point)
+        return await self.service.execute(prepared, call, self.told.append)
+
+    async def code(self, text: str, params: dict[str, JsonValue] | None = None, **more: Any) -> JsonValue:
+        """What a Python script with this text answers."""
+        return (await self.run(self.write("code/main.py", text), params, **more)).output
+
+    async def failing(self, text: str, **more: Any) -> ScriptFailure:
+        with pytest.raises(ScriptFailure) as caught:
+            await self.code(text, **more)
+        return caught.value
+
+    async def refused(self, path: str) -> ScriptErrorKind:
+        with pytest.raises(ScriptFailure) as caught:
+            await self.run(path)
+        assert self.runs == []
+        return caught.value.kind
+
+    def leftovers(self) -> list[str]:
+        """Processes and control groups of this worker that are there although no call is."""
+        mine = [f"process {process.pid} {process.name()}" for process in psutil.process_iter() if _variable(process) == self.owner.mark]
+        guardians = [line for line in mine if "python" in line]
+        groups = [str(path) for path in Path("/sys/fs/cgroup").glob(f"**/{self.owner.mark}.*")]
+        return [line for line in mine if line not in guardians] + groups
+
+
+def _variable(process: psutil.Process) -> str | None:
+    try:
+        return process.environ().get(MARK)
+    except (psutil.Error, OSError):
+        return None
+
+
+@asynccontextmanager
+async def script_service(
+    state: Path,
+    root: Path,
+    environments: Path,
+    *,
+    installer: Installer | None = None,
+    network: Network = no_network,
+    policy: SandboxPolicy = POLICY,
+    programs: Programs | None = None,
+    variables: Sequence[tuple[str, str]] = (),
+) -> AsyncGenerator[Scripts]:
+    owner = Owner.of_this_process(state)
+    await asyncio.to_thread(state.mkdir, parents=True, exist_ok=True)
+    with Guardian(owner) as guardian:
+        launcher = Launcher(owner, guardian, {"PATH": "/usr/bin:/bin"}, shutil.which("setpriv"))
+        level = Bubblewrap(state / "etc", Cgroups(owner), IDENTITY)
+        sandbox = await Sandbox.choose([level], policy, launcher, state / "probe")
+        executor = Executor(launcher, sandbox)
+        runs, installs = list[ScriptRun](), list[Installed]()
+        made = ScriptEnvironments(
+            environments,
+            executor,
+            programs or Programs.found(Path(uv.find_uv_bin())),
+            installer or Installer(no_index),
+            installs.append,
+        )
+        service = ScriptService(
+            root, state / "tools", executor, made, variables=dict(variables), network=network, note=runs.append, max_input_bytes=MIB
+        )
+        yield Scripts(root, state, service, made, owner, level, launcher, runs, installs)

@@ -1,0 +1,115 @@
+"""The containers of this host: made from settings, found again after a restart, swept of what nobody owns."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+
+import structlog
+import uv
+
+from engine.runtimes.docker.building import BuildContainers
+from engine.runtimes.docker.engine import Engine, EngineFailure
+from engine.runtimes.docker.labels import Marks
+from engine.runtimes.docker.leftovers import names_of
+from engine.runtimes.docker.limits import bytes_of
+from engine.runtimes.docker.parts import DockerParts
+from engine.runtimes.docker.runtime import DockerRuntime
+from engine.runtimes.docker.settings import DockerSettings
+from engine.runtimes.failures import NotSent, StartFailed
+from engine.runtimes.ownership import Owner
+from engine.runtimes.runtime import AnyRuntime
+from engine.runtimes.sandbox.egress import Egress
+from engine.runtimes.sandbox.package_indexes import PackageIndexes
+from engine.runtimes.supervisor import Supervisor
+from engine.store.containers import ContainerTable
+from toolagent.contracts.sandbox import SandboxPolicy
+from toolagent.contracts.sources import DockerSource
+from workers.failures import CannotRun
+from workers.parts import Store
+from workers.sandbox import identity
+from workers.settings import Settings, environment
+from workers.state import StateDirectory
+
+__all__ = ["closed_containers", "docker_parts", "found_containers", "lasting_names"]
+
+_ASKING_UV = ("HOME", "PATH", "UV_CONFIG_FILE", "UV_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX", "UV_OFFLINE", "SSL_CERT_FILE")
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+def docker_parts(
+    settings: Settings, state: StateDirectory, owner: Owner, policy: SandboxPolicy, engine: Engine, egress: Egress
+) -> DockerParts:
+    """Raises CannotRun when a setting cannot be used."""
+    try:
+        bytes_of(settings.docker_mem_limit)
+    except ValueError as error:
+        raise CannotRun(f"TOOL_AGENT_DOCKER_MEM_LIMIT: {error}") from error
+    docker = DockerSettings(
+        data=settings.data_dir.absolute(),
+        state=state.root,
+        owner=owner,
+        host=state.host,
+        base_image=settings.docker_base_image,
+        mem_limit=settings.docker_mem_limit,
+        nano_cpus=settings.docker_nano_cpus,
+        ttl_s=settings.docker_ttl_seconds,
+        port_start=settings.docker_port_start,
+        start_timeout_s=settings.tool_health_timeout_s,
+        build_timeout_s=settings.tool_start_timeout_s,
+        stop_grace_s=settings.stop_grace_s,
+        policy=policy,
+        identity=identity(),
+    )
+    variables = {name: environment()[name] for name in _ASKING_UV if name in environment()}
+    return DockerParts(docker, engine, egress, PackageIndexes(uv.find_uv_bin(), variables).of_python)
+
+
+async def lasting_names(parts: DockerParts) -> tuple[str, ...]:
+    """Of the containers that outlived the last worker. Without an engine there are none, and it is said."""
+    try:
+        return await names_of(parts.engine, parts.settings.owner.state)
+    except EngineFailure as error:
+        _log.info("no_docker_engine", reason=str(error), effect="docker tools are unavailable")
+        return ()
+
+
+@asynccontextmanager
+async def found_containers(
+    runtimes: Mapping[str, AnyRuntime], supervisor: Supervisor, store: Store
+) -> AsyncGenerator[BuildContainers | None]:
+    """Serving containers that a killed worker left get their routes back, or are removed; build containers are minded."""
+    runtime = runtimes.get("docker")
+    if not isinstance(runtime, DockerRuntime):
+        yield None
+        return
+    builds = BuildContainers(runtime.parts, ContainerTable(store.database))
+    try:
+        await asyncio.gather(*[_restored(marks, supervisor, store) for marks in await runtime.found()])
+        for name in await runtime.sweep():
+            _log.warning("removed_leftover_container", name=name)
+        await builds.find()
+    except (EngineFailure, StartFailed) as error:
+        _log.info("containers_not_looked_for", reason=str(error))
+    try:
+        yield builds
+    finally:
+        await builds.close()
+
+
+async def closed_containers(runtimes: Mapping[str, AnyRuntime]) -> None:
+    """The containers that are up stay."""
+    runtime = runtimes.get("docker")
+    if isinstance(runtime, DockerRuntime):
+        await runtime.close()
+
+
+async def _restored(marks: Marks, supervisor: Supervisor, store: Store) -> None:
+    """What cannot be had back is swept, and started anew by the next call."""
+    entry = await store.registry.entry(marks.tool, marks.version)
+    if entry is None or not entry.sources or not isinstance(entry.sources[0], DockerSource):
+        return
+    try:
+        await supervisor.start(entry, lambda told: _log.info("container", tool=marks.tool, progress=told))
+    except NotSent as failure:
+        _log.warning("container_not_found_again", tool=marks.tool, reason=failure.message)

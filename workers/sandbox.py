@@ -1,0 +1,111 @@
+"""The sandbox of this host, made from settings and the operator's policy file."""
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeVar, cast
+
+import structlog
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from engine.runtimes.docker.engine import Engine
+from engine.runtimes.ownership import Owner
+from engine.runtimes.processes import Launcher
+from engine.runtimes.sandbox.box import Level
+from engine.runtimes.sandbox.bubblewrap import Bubblewrap
+from engine.runtimes.sandbox.cgroups import Cgroups
+from engine.runtimes.sandbox.container import ContainerLevel
+from engine.runtimes.sandbox.identity import PAYLOAD, Identity
+from engine.runtimes.sandbox.rlimits import RLimits
+from engine.runtimes.sandbox.sandbox import Sandbox, SandboxRefused
+from toolagent.contracts.sandbox import SandboxLevel, SandboxLimits, SandboxPolicy
+from workers.failures import CannotRun
+from workers.settings import Settings
+from workers.state import StateDirectory
+
+__all__ = ["identity", "policy_of", "sandbox_of"]
+
+T = TypeVar("T", bound=BaseModel)
+_SETTING = "TOOL_AGENT_SANDBOX_POLICY"
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class _Policy(SandboxPolicy):
+    """As a file has it: what nobody reads is a mistake."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class _Limits(SandboxLimits):
+    """As above."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+def identity() -> Identity | None:
+    """Who payloads are; None when they are who we are."""
+    return PAYLOAD if os.geteuid() == 0 else None
+
+
+def policy_of(settings: Settings) -> SandboxPolicy:
+    """Limits that it does not name are those there are without a file.
+
+    Raises CannotRun when the file cannot be read, or says something that nobody understands.
+    """
+    path, usual = settings.sandbox_policy, SandboxPolicy()
+    if path is None:
+        return usual
+    try:
+        said: object = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise CannotRun(f"{_SETTING}: the policy {path} cannot be read: {error}") from error
+    policy = _understood(path, (), _Policy, said or {})
+    limits: dict[str, SandboxLimits] = {}
+    for name in ("defaults", "ceilings"):
+        named: object = cast("dict[str, object]", said or {}).get(name, {})
+        limits[name] = _understood(path, (name,), _Limits, named).or_else(getattr(usual, name))
+    return SandboxPolicy.model_validate(policy.model_copy(update=limits).model_dump(by_alias=True))
+
+
+def _understood(path: Path, at: tuple[str, ...], kind: type[T], said: object) -> T:
+    try:
+        return kind.model_validate(said)
+    except ValidationError as error:
+        told = "; ".join(
+            f"{'.'.join((*at, *map(str, one['loc']))) or 'the file'}: {one['msg']}"
+            for one in error.errors(include_url=False, include_input=False)
+        )
+        raise CannotRun(f"{_SETTING}: the policy {path} is not valid: {told}. What may be in it: docs/security.md, The policy.") from error
+
+
+async def sandbox_of(settings: Settings, state: StateDirectory, owner: Owner, launcher: Launcher, engine: Engine) -> Sandbox | str:
+    """The first level that works; or why there is none, so that what needs no sandbox goes on."""
+    levels = [_MAKERS[level](state.root, owner, engine) for level in settings.sandbox_levels]
+    for level in levels:
+        await level.sweep()
+    try:
+        return await Sandbox.choose(levels, policy_of(settings), launcher, state.root / "sandbox" / "probe")
+    except SandboxRefused as refusal:
+        _log.warning("no_sandbox", reason=str(refusal), effect="local tools and scripts are unavailable")
+        return str(refusal)
+
+
+def _bubblewrap(state: Path, owner: Owner, _engine: Engine) -> Level:
+    return Bubblewrap(state / "sandbox" / "etc", Cgroups(owner), identity())
+
+
+def _docker(state: Path, owner: Owner, engine: Engine) -> Level:
+    return ContainerLevel(state / "sandbox" / "etc", engine, owner, identity())
+
+
+def _rlimits(state: Path, owner: Owner, _engine: Engine) -> Level:
+    return RLimits(state / "sandbox" / "rlimits", owner, Cgroups(owner), identity())
+
+
+_MAKERS: Mapping[SandboxLevel, Callable[[Path, Owner, Engine], Level]] = {
+    SandboxLevel.BUBBLEWRAP: _bubblewrap,
+    SandboxLevel.DOCKER: _docker,
+    SandboxLevel.RLIMITS: _rlimits,
+}

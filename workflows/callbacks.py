@@ -1,0 +1,43 @@
+"""Beginning the delivery of a callback: a workflow of its own, so that nobody waits for the receiver."""
+
+import asyncio
+
+from temporalio import workflow
+from temporalio.common import WorkflowIDReusePolicy
+from temporalio.exceptions import WorkflowAlreadyStartedError
+
+from toolagent.client import names
+from toolagent.contracts.callbacks import Callback
+from toolagent.core.callbacks import delivery_id
+
+__all__ = ["announce"]
+
+
+async def announce(callback: Callback | None) -> None:
+    """Returns when Temporal has the delivery. Whoever cancels us now does not stop it: it says what became of the call."""
+    if callback is None:
+        return
+    # Only the task of the workflow itself is cancelled, not those that it makes.
+    begun = asyncio.create_task(_begin(callback))
+    while not begun.done():
+        try:
+            await workflow.wait([begun])
+        except asyncio.CancelledError:
+            continue
+    begun.result()
+
+
+async def _begin(callback: Callback) -> None:
+    try:
+        await workflow.start_child_workflow(
+            names.DELIVER_CALLBACK_WORKFLOW,
+            callback,
+            id=delivery_id(callback.event_id),
+            task_queue=names.TASK_QUEUE,
+            id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+            parent_close_policy=workflow.ParentClosePolicy.ABANDON,
+            cancellation_type=workflow.ChildWorkflowCancellationType.ABANDON,
+            static_summary=f"tell of {callback.task_id}",
+        )
+    except WorkflowAlreadyStartedError:
+        return  # an earlier run of this workflow has begun it

@@ -89,9 +89,9 @@ class Attempt:
                 ToolError(type=ErrorType.CANCELLED, message="The call was cancelled before it was sent.", details={"sent": False})
             )
         details: JsonValue = {"sent": True, "outcome": "unknown", "tool": tool}
-        message = (
-            f"The call was cancelled while the tool worked; the connection was closed ({(tool or 'nothing else done').replace('_', ' ')})."
-        )
+        ended = "its processes were ended, with all they had started" if tool == "processes_ended" else None
+        done = ended or f"the connection was closed ({(tool or 'nothing else done').replace('_', ' ')})"
+        message = f"The call was cancelled while the tool worked; {done}."
         return self.refused(ToolError(type=ErrorType.CANCELLED, message=message, details=details))
 
     async def unknown(self) -> Finished:

@@ -30,9 +30,10 @@ class DeliverCallback:
             if refusal.is_final:
                 return CallbackEnd(state=CallbackState.FAILED, attempts=attempt, status_code=refusal.status_code, reason=str(refusal))
             wait = timedelta(seconds=refusal.wait_s) if refusal.wait_s is not None else None
+            # Without its causes, whose traces can be more than Temporal keeps of a failure: then the reason would be lost.
             raise ApplicationError(
                 str(refusal), type=names.CALLBACK_NOT_TAKEN, category=ApplicationErrorCategory.BENIGN, next_retry_delay=wait
-            ) from refusal
+            ) from None
         return CallbackEnd(state=CallbackState.DELIVERED, attempts=attempt, status_code=status)
 
     @activity.defn(name=names.NOTE_CALLBACK)

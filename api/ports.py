@@ -20,7 +20,7 @@ from toolagent.contracts.records import CallRecord, CatalogFault, Event, StoredF
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.tasks import TaskView
 
-__all__ = ["Calls", "Check", "Doors", "Limits", "NotReadyError"]
+__all__ = ["Calls", "Check", "Doors", "LackingError", "Limits", "NotReadyError"]
 
 Check = Callable[[], Awaitable[None]]
 """Returns when a part of the service is ready; raises when it is not. Only the text of a NotReadyError is shown to everybody."""
@@ -28,6 +28,10 @@ Check = Callable[[], Awaitable[None]]
 
 class NotReadyError(Exception):
     """A part of the service is not ready; the text says why, in words that anybody may read."""
+
+
+class LackingError(NotReadyError):
+    """A part is not there that only some tools need; everything else is ready."""
 
 
 class Calls(Protocol):

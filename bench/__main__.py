@@ -17,6 +17,7 @@ from rich.console import Console
 from bench.bounds import judge
 from bench.cold_start import measure_cold_starts
 from bench.generator import Generator, WrongAnswersError
+from bench.isolation import EngineMissingError, measure_commands, measure_launches, measure_scripts
 from bench.machine import describe_machine, load_average, server_settings
 from bench.memory import measure_memory
 from bench.processes import NotReadyError, end_in_order
@@ -29,7 +30,7 @@ from bench.stage import PEERS, Stage
 
 __all__ = ["main"]
 
-PIECES = ("calls", "cold", "scale", "memory")
+PIECES = ("calls", "cold", "isolation", "scale", "memory")
 _CALLERS = (1, 16, 64)
 
 
@@ -39,13 +40,14 @@ class Extent:
 
     plan: Plan
     cold_starts: int
+    turns: int
     sizes: Sizes
     memory_calls: int
     rest_s: float
 
 
-_FULL = Extent(Plan(5, 3.0, _CALLERS, 0.5), 9, Sizes(10_000, 1_000_000), 5_000, 10.0)
-_QUICK = Extent(Plan(1, 1.0, _CALLERS, 0.3), 2, Sizes(1_000, 50_000), 400, 2.0)
+_FULL = Extent(Plan(5, 3.0, _CALLERS, 0.5), 9, 100, Sizes(10_000, 1_000_000), 5_000, 10.0)
+_QUICK = Extent(Plan(1, 1.0, _CALLERS, 0.3), 2, 10, Sizes(1_000, 50_000), 400, 2.0)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -90,13 +92,16 @@ class Run:
 
     def measure(self, pieces: Sequence[str], peers: Sequence[str], targets: str | None) -> None:
         """A piece that fails is told and left out: the others are still worth knowing."""
-        if {"calls", "cold"} & set(pieces):
+        if {"calls", "cold", "isolation"} & set(pieces):
             with Stage(self.folder, peers if "calls" in pieces else ()) as stage:
+                self.results.remarks += stage.remarks
                 if "calls" in pieces:
                     self._calls(stage, targets)
                 if "cold" in pieces:
                     with self._telling("cold"):
                         self.results.singles += measure_cold_starts(stage.service, self.folder, self.extent.cold_starts)
+                if "isolation" in pieces:
+                    self._isolation(stage)
         if "scale" in pieces:
             with self._telling("scale"):
                 self._scale()
@@ -108,6 +113,16 @@ class Run:
         wanted = tuple(targets.split(",")) if targets else ("",)
         chosen = [target for target in stage.targets if target.name.startswith(wanted)]
         self._take(measure(self.generator, chosen, self.extent.plan))
+
+    def _isolation(self, stage: Stage) -> None:
+        turns = self.extent.turns
+        for piece, measured in (
+            ("launches", lambda: measure_launches(self.folder / "launches", turns)),
+            ("scripts", lambda: measure_scripts(stage.service, turns)),
+            ("commands", lambda: measure_commands(self.folder / "commands", turns)),
+        ):
+            with self._telling(piece):
+                self.results.singles += measured()
 
     def _scale(self) -> None:
         plan = replace(self.extent.plan, callers=(1,))
@@ -124,7 +139,7 @@ class Run:
     def _telling(self, piece: str) -> abc.Generator[None]:
         try:
             yield
-        except (WrongAnswersError, NotReadyError, TimeoutError, httpx.HTTPError) as error:
+        except (WrongAnswersError, NotReadyError, EngineMissingError, TimeoutError, httpx.HTTPError) as error:
             self.results.failures.append(f"{piece}: {type(error).__name__}: {error}")
 
 
@@ -136,7 +151,7 @@ def _extent(asked: argparse.Namespace) -> Extent:
     chosen = _QUICK if asked.quick else _FULL
     callers = tuple(int(part) for part in asked.callers.split(",")) if asked.callers else chosen.plan.callers
     plan = Plan(asked.rounds or chosen.plan.rounds, asked.seconds or chosen.plan.seconds, callers, chosen.plan.warm_up_s, asked.calls)
-    return Extent(plan, chosen.cold_starts, chosen.sizes, chosen.memory_calls, chosen.rest_s)
+    return Extent(plan, chosen.cold_starts, chosen.turns, chosen.sizes, chosen.memory_calls, chosen.rest_s)
 
 
 def _parser() -> argparse.ArgumentParser:

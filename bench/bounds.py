@@ -15,13 +15,14 @@ _AT_MOST, _AT_LEAST = "≤", "≥"
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """`of` / `to` has to be at most, or at least, `bound`; without `to`, `of` itself, in `unit`."""
+    """`of` / `to` has to be at most, or at least, `bound`; without `to`, `of` itself, or what it has more than `over`, in `unit`."""
 
     label: str
     sign: str
     bound: float
     of: Value
     to: Value | None = None
+    over: Value | None = None
     unit: str = "×"
 
 
@@ -52,6 +53,10 @@ _BOUNDS = (
         Bound(f"cold start of {tool} over by hand", _AT_MOST, 1.5, _single(f"cold.ours.{tool}"), _single(f"cold.hand.{tool}"))
         for tool in (HTTP_FREE, SHIPPED)
     ),
+    Bound("sandboxed launch: more than a plain process", _AT_MOST, 12, _single("launch.ours"), over=_single("launch.bare"), unit="ms"),
+    Bound("warm script call: more than by hand", _AT_MOST, 60, _single("script.ours"), over=_single("script.bare"), unit="ms"),
+    Bound("command in a container over the bare engine's", _AT_MOST, 2, _single("command.ours"), _single("command.bare")),
+    Bound("serving container: p50 over bare workflow + activity + HTTP", _AT_MOST, 1.5, _p50("ours.container"), _p50("bare.http")),
     Bound("p50 with many tools and records over few and none", _AT_MOST, 1.2, _p50("scale.both"), _p50("scale.few")),
     Bound("resident when idle, everything", _AT_MOST, 500, _single("memory.idle"), unit="MiB"),
     Bound("resident after all calls over after half of them", _AT_MOST, 1.25, _single("memory.full"), _single("memory.half")),
@@ -65,6 +70,7 @@ def judge(results: Results) -> list[Verdict]:
 
 def _verdict(bound: Bound, results: Results) -> Verdict:
     of, to = bound.of(results), bound.to(results) if bound.to else 1.0
-    ratio = None if of is None or not to else of / to
+    over = bound.over(results) if bound.over else 0.0
+    ratio = None if of is None or over is None or not to else (of - over) / to
     met = None if ratio is None else (ratio <= bound.bound if bound.sign == _AT_MOST else ratio >= bound.bound)
     return Verdict(label=bound.label, sign=bound.sign, bound=bound.bound, unit=bound.unit, ratio=ratio, met=met)

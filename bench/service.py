@@ -14,13 +14,28 @@ from pydantic import JsonValue
 from bench.processes import Child
 from toolagent.contracts.routes import ToolRoute
 
-__all__ = ["ACTING", "AGAIN", "HTTP_FREE", "ROOT", "SHIPPED", "OurService", "make_catalog", "python_path"]
+__all__ = [
+    "ACTING",
+    "AGAIN",
+    "CONTAINER",
+    "HTTP_FREE",
+    "ROOT",
+    "SCRIPT",
+    "SCRIPT_FILE",
+    "SHIPPED",
+    "OurService",
+    "make_catalog",
+    "python_path",
+]
 
 ROOT = Path(__file__).resolve().parents[1]
 ACTING = "bench_acting"
 AGAIN = "bench_again"
 HTTP_FREE = "bench_free"
 SHIPPED = "text_summarizer_api"
+CONTAINER = "bench_container"
+SCRIPT = "bench_script"
+SCRIPT_FILE = ROOT / "data/scripts/examples/echo.py"
 _ADDRESS = re.compile(r"^(API|Temporal UI|Temporal) +(\S+)", re.MULTILINE)
 _START_S = 600.0
 _MAIN = "main.py"
@@ -30,6 +45,16 @@ _TOOLS: dict[str, tuple[str, dict[str, JsonValue]]] = {
     ACTING: ("/note", {"side_effect_scope": "local_state", "idempotent": False, "timeout_s": 30}),
     AGAIN: ("/note", {"side_effect_scope": "local_state", "idempotent": True, "timeout_s": 30}),
     HTTP_FREE: ("/say", {"side_effect_scope": "none", "timeout_s": 2}),
+}
+_OTHER_TOOLS: dict[str, tuple[dict[str, JsonValue], dict[str, JsonValue]]] = {
+    CONTAINER: (
+        {"type": "docker", "host_dir": "bench_tool", "dockerfile": "Dockerfile", "endpoint_path": "/say"},
+        {"backend_runtime": "docker", "side_effect_scope": "none", "timeout_s": 30},
+    ),
+    SCRIPT: (
+        {"type": "script", "script_path": "examples/echo.py", "language": "python"},
+        {"backend_runtime": "local", "side_effect_scope": "none", "timeout_s": 30},
+    ),
 }
 
 
@@ -48,6 +73,9 @@ def make_catalog(folder: Path, more: int = 0, writes: Path | None = None) -> Pat
             entry["securityContext"] = {"fileAccess": {"allowWrite": [str(writes)]}}
         registry["tools"].append(entry | manifest)
         sources["sources"][tool_id] = [{"type": "local", "host_dir": "bench_tool", "endpoint_path": path}]
+    for tool_id, (source, manifest) in _OTHER_TOOLS.items():
+        registry["tools"].append({"tool_id": tool_id, "name": tool_id, "input_schema": _SCHEMA} | manifest)
+        sources["sources"][tool_id] = [source]
     for number in range(more):
         tool_id = f"filler_{number:05}"
         registry["tools"].append(
@@ -106,6 +134,9 @@ class OurService:
 
     def stop_tool(self, tool_id: str) -> None:
         self.http.post(f"/tools/{tool_id}/stop").raise_for_status()
+
+    def remove_tool(self, tool_id: str) -> None:
+        self.http.delete(f"/tools/{tool_id}").raise_for_status()
 
     def tool_processes(self, tool_id: str) -> list[psutil.Process]:
         """Its sandbox, and what runs in it: what carries its connections, and the tool itself, which is the last."""

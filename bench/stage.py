@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TypedDict
 
+import httpx
 import psutil
 from pydantic import JsonValue
 
@@ -14,7 +15,7 @@ from bench.environments import python_of
 from bench.postgres import Postgres, postgres_binaries
 from bench.processes import Child, bare_environment
 from bench.rounds import Target
-from bench.service import ACTING, HTTP_FREE, ROOT, OurService, make_catalog, python_path
+from bench.service import ACTING, CONTAINER, HTTP_FREE, ROOT, OurService, make_catalog, python_path
 from engine.runtimes.ports import free_port, is_free
 from workers.dev_server import temporal_binary
 
@@ -49,6 +50,7 @@ class Stage:
         self._folder, self._peers = folder, peers
         self._stack = ExitStack()
         self.targets: list[Target] = []
+        self.remarks: list[str] = []
 
     def __enter__(self) -> "Stage":
         with ExitStack() as stack:
@@ -68,6 +70,7 @@ class Stage:
         self._plain_tool()
         self._ceiling()
         self._ours()
+        self._container()
         if "bare" in self._peers:
             self._bare()
         if "default" in self._peers:
@@ -97,6 +100,19 @@ class Stage:
         ):
             body = json.dumps({"tool_id": tool_id, "params": {"message": "hello"}})
             self._add(name, label, url, {**ours, **more}, body=body, expect='"success"')
+
+    def _container(self) -> None:
+        """Where an engine answers. The container outlives the service, so it is taken down before."""
+        try:
+            self.service.start_tool(CONTAINER)
+        except httpx.HTTPStatusError as error:
+            self.remarks.append(f"No container was measured: {error.response.json()['error']['message']}")
+            return
+        self._stack.callback(self.service.remove_tool, CONTAINER)
+        parts = self.service.parts()
+        url, ours = f"{self.service.url}/run_tool", {"our Python": parts["python"], "Temporal": parts["temporal"]}
+        body = json.dumps({"tool_id": CONTAINER, "params": {"message": "hello"}})
+        self._add("ours.container", "ours: the same in a serving container", url, ours, body=body, expect='"success"')
 
     def _bare(self) -> None:
         port = free_port()

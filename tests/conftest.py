@@ -12,10 +12,18 @@ from temporalio.client import Client
 
 from engine.runtimes.ports import free_port
 from engine.store.database import Database, migrate
+from tests.docker.engines import remove_images_of
 from tests.machine import lacking
 from tests.postgres import PostgresServer, postgres_binaries, postgres_database, postgres_server
 from workers.dev_server import read_config, server_command, temporal_binary
 from workers.temporal_connection import connect
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_image_left(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
+    """On the machine's Docker engine, of services whose state directories were the tests'."""
+    yield
+    remove_images_of(tmp_path_factory.getbasetemp())
 
 
 @pytest.fixture(scope="session")

@@ -81,8 +81,6 @@ async def _kept_up(watch: "_Watch", faults: tuple[CatalogFault, ...], restart_s:
         cause = None if watching.cancelled() else watching.exception()
         _log.error("catalog_watch_ended", cause=repr(cause), begins_again_after_s=restart_s, exc_info=cause)
         await asyncio.sleep(restart_s)
-        # Which change it was that could not be imported is not known any more.
-        watch.forget()
 
 
 class _Watch:
@@ -100,10 +98,6 @@ class _Watch:
         """Of what the files look like that are about to be imported."""
         self._noted = await asyncio.to_thread(self._look)
 
-    def forget(self) -> None:
-        """Whatever the files look like, they are imported when the watch stands."""
-        self._noted = None
-
     async def run(self, said: tuple[CatalogFault, ...]) -> None:
         """For ever: a folder that is not there, or that is replaced by another one, is looked for again."""
         self._said = said
@@ -113,6 +107,9 @@ class _Watch:
             except OSError as error:
                 _log.warning("catalog_not_watched", folder=str(self._folder), reason=str(error), looked_again_after_s=_RETRY_S)
                 await asyncio.sleep(_RETRY_S)
+            finally:
+                # What was seen last, and whether it was imported, is not known any more: whatever is there next is imported.
+                self._noted = None
 
     async def _follow(self) -> None:
         """Until the folder is another one than the one that is watched."""
@@ -141,7 +138,6 @@ class _Watch:
                 before, seen = seen, await asyncio.to_thread(_catalog_files, self._folder)
                 if changed or seen != before:
                     await self._import_again()
-        self.forget()
 
     def _look(self) -> tuple[object, ...]:
         """What all files that matter look like from outside."""

@@ -7,10 +7,11 @@ from contextlib import asynccontextmanager
 import structlog
 import uv
 
+from api.ports import Check, LackingError
 from engine.runtimes.docker.building import BuildContainers
-from engine.runtimes.docker.engine import Engine, EngineFailure
+from engine.runtimes.docker.engine import Engine, EngineFailure, reason_of
 from engine.runtimes.docker.labels import Marks
-from engine.runtimes.docker.leftovers import names_of
+from engine.runtimes.docker.leftovers import names_of, sweep_gone
 from engine.runtimes.docker.limits import bytes_of
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker.runtime import DockerRuntime
@@ -24,15 +25,19 @@ from engine.runtimes.supervisor import Supervisor
 from engine.store.containers import ContainerTable
 from toolagent.contracts.sandbox import SandboxPolicy
 from toolagent.contracts.sources import DockerSource
+from toolagent.core.failures import StoreUnavailableError
 from workers.failures import CannotRun
 from workers.parts import Store
 from workers.sandbox import identity
 from workers.settings import Settings, environment
 from workers.state import StateDirectory
 
-__all__ = ["closed_containers", "docker_parts", "found_containers", "lasting_names"]
+__all__ = ["closed_containers", "docker_parts", "engine_check", "found_containers", "lasting_names"]
 
 _ASKING_UV = ("HOME", "PATH", "UV_CONFIG_FILE", "UV_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX", "UV_OFFLINE", "SSL_CERT_FILE")
+
+_SWEEP_S = 300.0
+_CHECK_S = 2.0
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -60,6 +65,7 @@ def docker_parts(
         stop_grace_s=settings.stop_grace_s,
         policy=policy,
         identity=identity(),
+        calls=state.calls,
     )
     variables = {name: environment()[name] for name in _ASKING_UV if name in environment()}
     return DockerParts(docker, engine, egress, PackageIndexes(uv.find_uv_bin(), variables).of_python)
@@ -74,6 +80,21 @@ async def lasting_names(parts: DockerParts) -> tuple[str, ...]:
         return ()
 
 
+def engine_check(runtimes: Mapping[str, AnyRuntime]) -> Check:
+    """Raises LackingError with the reason why docker tools are unavailable."""
+    runtime = runtimes.get("docker")
+
+    async def check() -> None:
+        if isinstance(runtime, DockerRuntime):
+            try:
+                async with asyncio.timeout(_CHECK_S):
+                    await runtime.parts.engine.check()
+            except (EngineFailure, TimeoutError) as error:
+                raise LackingError(f"Docker tools are unavailable: {reason_of(error)}") from error
+
+    return check
+
+
 @asynccontextmanager
 async def found_containers(
     runtimes: Mapping[str, AnyRuntime], supervisor: Supervisor, store: Store
@@ -85,16 +106,38 @@ async def found_containers(
         return
     builds = BuildContainers(runtime.parts, ContainerTable(store.database))
     try:
+        await builds.find()
         await asyncio.gather(*[_restored(marks, supervisor, store) for marks in await runtime.found()])
         for name in await runtime.sweep():
             _log.warning("removed_leftover_container", name=name)
-        await builds.find()
     except (EngineFailure, StartFailed) as error:
         _log.info("containers_not_looked_for", reason=str(error))
+    sweeping = asyncio.create_task(_swept_again_and_again(runtime, store), name="sweep of images")
     try:
         yield builds
     finally:
+        sweeping.cancel()
+        await asyncio.gather(sweeping, return_exceptions=True)
         await builds.close()
+
+
+async def _swept_again_and_again(runtime: DockerRuntime, store: Store) -> None:
+    while True:
+        try:
+            for name in await sweep_gone(runtime.parts.engine):
+                _log.warning("removed_of_state_directory_that_is_gone", name=name)
+            for name in await runtime.sweep_images(lambda tool: _docker_sources(tool, store)):
+                _log.info("removed_image", name=name, reason="no version of a tool is built like this any more")
+        except (EngineFailure, StoreUnavailableError) as error:
+            _log.info("images_not_swept", reason=str(error))
+        await asyncio.sleep(_SWEEP_S)
+
+
+async def _docker_sources(tool_id: str, store: Store) -> tuple[DockerSource, ...]:
+    """Of all versions of a tool."""
+    found = await store.registry.versions(tool_id)
+    entries = [await store.registry.entry(tool_id, one.version) for one in found.versions] if found else []
+    return tuple(source for entry in entries if entry for source in entry.sources if isinstance(source, DockerSource))
 
 
 async def closed_containers(runtimes: Mapping[str, AnyRuntime]) -> None:

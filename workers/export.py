@@ -69,14 +69,16 @@ def _write(folder: Path, documents: Mapping[str, JsonValue]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, document in documents.items():
-            descriptor, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}-")
-            with os.fdopen(descriptor, "w", encoding="utf-8") as target:
-                json.dump(document, target, ensure_ascii=False, indent=2)
-                target.write("\n")
-                target.flush()
-                os.fsync(target.fileno())
+            target = folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                json.dump(document, file, ensure_ascii=False, indent=2)
+                file.write("\n")
+                file.flush()
+                os.fsync(file.fileno())
             Path(temporary).chmod(0o644)
-            Path(temporary).replace(folder / name)
+            Path(temporary).replace(target)
     except OSError as error:
         raise CannotRun(f"The folder {str(folder)!r} cannot be written ({error.strerror}).") from error
 

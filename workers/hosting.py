@@ -1,22 +1,24 @@
 """One host: the tools it runs, and the workers that take calls for them."""
 
 import asyncio
+import contextlib
 import shutil
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import structlog
 from temporalio.client import Client
 
-from api.ports import NotReadyError
+from api.ports import Check, NotReadyError
 from engine.runtimes.guardian import Guardian
 from engine.runtimes.ownership import Owner
 from engine.runtimes.supervisor import Supervisor
 from engine.runtimes.sweep import sweep
 from toolagent.contracts.records import CatalogFault
 from workers.catalog_watch import imported_catalog
-from workers.containers import found_containers
+from workers.containers import engine_check, found_containers
 from workers.failures import CannotRun
 from workers.host_lease import HostLease, held_host
 from workers.parts import Store, activities_of, builtins_of, catalog_of
@@ -39,6 +41,8 @@ class RunningHost:
     workers: WorkerPool
     lease: HostLease
     faults: tuple[CatalogFault, ...]
+    lacking: Mapping[str, Check]
+    """What only some tools need."""
 
     async def ended(self) -> None:
         """Returns, or raises what went wrong, when it ends although nobody asked it to."""
@@ -56,7 +60,16 @@ async def swept_state(state: StateDirectory) -> None:
     """End and remove what the last run on this state directory left behind."""
     for swept in await sweep(state.root):
         _log.warning("ended_leftover_process", pid=swept.pid, name=swept.name, worker=swept.worker)
-    await asyncio.to_thread(shutil.rmtree, state.calls, ignore_errors=True)
+    await asyncio.to_thread(_emptied, state.calls)
+
+
+def _emptied(calls: Path) -> None:
+    """The folders of tools stay, as containers that outlived the last run see them."""
+    for folder in calls.iterdir() if calls.is_dir() else ():
+        for left in folder.iterdir() if folder.is_dir() and not folder.is_symlink() and not folder.name.startswith(".") else (folder,):
+            shutil.rmtree(left, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                left.unlink(missing_ok=True)
 
 
 @asynccontextmanager
@@ -89,7 +102,7 @@ async def running_host(
         workers = await stack.enter_async_context(
             running_workers(client, state.host, settings.bucket_limits, activities, settings.shutdown_grace_s)
         )
-        yield RunningHost(workers, lease, faults)
+        yield RunningHost(workers, lease, faults, {"docker": engine_check(runtimes)})
 
 
 async def _insist_on_shared_files(store: Store, settings: Settings, state: StateDirectory) -> None:

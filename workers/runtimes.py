@@ -21,7 +21,7 @@ from toolagent.contracts.sandbox import SandboxPolicy
 from workers.containers import closed_containers, docker_parts, lasting_names
 from workers.failures import CannotRun
 from workers.sandbox import identity, policy_of, sandbox_of
-from workers.scripts import script_service
+from workers.scripts import script_service, tidied
 from workers.secrets import SecretSource
 from workers.settings import Settings, environment
 from workers.state import StateDirectory
@@ -55,6 +55,7 @@ async def running_runtimes(
         docker = docker_parts(settings, state, owner, policy, engine, egress)
         egress.sweep(await lasting_names(docker))
         scripts = script_service(settings, state, launcher, sandbox, egress, audit)
+        await stack.enter_async_context(tidied(scripts.environments))
         local = LocalSettings(
             data=settings.data_dir.absolute(),
             state=state.root,

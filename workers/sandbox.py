@@ -19,6 +19,7 @@ from engine.runtimes.sandbox.container import ContainerLevel
 from engine.runtimes.sandbox.identity import PAYLOAD, Identity
 from engine.runtimes.sandbox.rlimits import RLimits
 from engine.runtimes.sandbox.sandbox import Sandbox, SandboxRefused
+from engine.runtimes.sandbox.system_files import shown_to_all
 from toolagent.contracts.sandbox import SandboxLevel, SandboxLimits, SandboxPolicy
 from workers.failures import CannotRun
 from workers.settings import Settings
@@ -82,14 +83,20 @@ def _understood(path: Path, at: tuple[str, ...], kind: type[T], said: object) ->
 
 async def sandbox_of(settings: Settings, state: StateDirectory, owner: Owner, launcher: Launcher, engine: Engine) -> Sandbox | str:
     """The first level that works; or why there is none, so that what needs no sandbox goes on."""
+    if (outer := shown_to_all(state.root)) is not None:
+        return _none(f"No tool's code is run: the state directory {state.root} lies in {outer}, which every tool sees. Name another.")
     levels = [_MAKERS[level](state.root, owner, engine) for level in settings.sandbox_levels]
     for level in levels:
         await level.sweep()
     try:
         return await Sandbox.choose(levels, policy_of(settings), launcher, state.root / "sandbox" / "probe")
     except SandboxRefused as refusal:
-        _log.warning("no_sandbox", reason=str(refusal), effect="local tools and scripts are unavailable")
-        return str(refusal)
+        return _none(str(refusal))
+
+
+def _none(reason: str) -> str:
+    _log.warning("no_sandbox", reason=reason, effect="local tools and scripts are unavailable")
+    return reason
 
 
 def _bubblewrap(state: Path, owner: Owner, _engine: Engine) -> Level:

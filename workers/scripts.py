@@ -1,8 +1,11 @@
 """What executes scripts on this host, made from settings."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
+import structlog
 import uv
 
 from engine.runtimes.advisories import Advisories, judged_by
@@ -12,6 +15,7 @@ from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.sandbox.package_indexes import PackageIndexes
 from engine.runtimes.sandbox.sandbox import Sandbox
 from engine.runtimes.scripts.accounts import ScriptAccounts
+from engine.runtimes.scripts.cache import CacheLimits
 from engine.runtimes.scripts.environments import Index, Indexes, Installer, ScriptEnvironments
 from engine.runtimes.scripts.execution import Executor
 from engine.runtimes.scripts.network import no_network, through
@@ -22,9 +26,18 @@ from workers.sandbox import policy_of
 from workers.settings import Settings, environment
 from workers.state import StateDirectory
 
-__all__ = ["script_service"]
+__all__ = ["indexes_of", "script_service", "tidied"]
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+_TIDY_S = 3600.0
 
 _PYTHON_INDEX = ("UV_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_INDEX_STRATEGY")
+_MEANS = {
+    "UV_DEFAULT_INDEX": {"UV_DEFAULT_INDEX", "UV_INDEX_URL"},
+    "UV_INDEX": {"UV_INDEX", "UV_EXTRA_INDEX_URL"},
+    "npm_config_registry": {"npm_config_registry", "NPM_CONFIG_REGISTRY"},
+}
 _NPM_INDEX = ("npm_config_registry", "NPM_CONFIG_REGISTRY")
 _ASKING = ("HOME", "UV_CONFIG_FILE", "UV_OFFLINE", "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "NPM_CONFIG_USERCONFIG", "XDG_CONFIG_HOME")
 
@@ -43,7 +56,8 @@ def script_service(
     seen = {name: everything[name] for name in (*_ASKING, *_PYTHON_INDEX) if name in everything}
     judge = judged_by(policy_of(settings).vulnerable_dependencies, Advisories.of_uv(launcher, str(programs.uv.file), seen))
     folder = (settings.environments_dir or state.root / "environments").absolute()
-    environments = ScriptEnvironments(folder, executor, programs, installer, accounts.installed, judge)
+    limits = CacheLimits(settings.environments_max_bytes, settings.environments_idle_hours * 3600)
+    environments = ScriptEnvironments(folder, executor, programs, installer, accounts.installed, judge, limits)
     return ScriptService(
         settings.script_folder.absolute(),
         state.tools,
@@ -54,6 +68,24 @@ def script_service(
         max_input_bytes=settings.max_params_bytes,
         note=accounts.ran,
     )
+
+
+@asynccontextmanager
+async def tidied(environments: ScriptEnvironments) -> AsyncGenerator[None]:
+    """Environments that nobody needs are removed, now and once an hour."""
+    tidying = asyncio.create_task(_tidy(environments), name="tidy environments")
+    try:
+        yield
+    finally:
+        tidying.cancel()
+        await asyncio.wait([tidying])
+
+
+async def _tidy(environments: ScriptEnvironments) -> None:
+    while True:
+        for name in await environments.tidy():
+            _log.info("removed_environment", name=name)
+        await asyncio.sleep(_TIDY_S)
 
 
 def indexes_of(programs: Programs, variables: Mapping[str, str]) -> Indexes:
@@ -67,7 +99,13 @@ def indexes_of(programs: Programs, variables: Mapping[str, str]) -> Indexes:
 
     async def indexes(language: ScriptLanguage) -> Index:
         if language is ScriptLanguage.PYTHON:
-            return Index(await asked.of_python(), {name: variables[name] for name in _PYTHON_INDEX if name in variables})
-        return Index(await asked.of_javascript(), {name: variables[name] for name in _NPM_INDEX if name in variables})
+            return Index(await asked.of_python(), _told(variables, asked.variables_of("python"), _PYTHON_INDEX))
+        return Index(await asked.of_javascript(), _told(variables, asked.variables_of("javascript"), _NPM_INDEX))
 
     return indexes
+
+
+def _told(variables: Mapping[str, str], effective: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
+    """Variables of this machine as they are, as only they name an index; what files say by the variable of the same meaning."""
+    own = {name: variables[name] for name in names if name in variables}
+    return {name: value for name, value in effective.items() if not own.keys() & _MEANS.get(name, {name})} | own

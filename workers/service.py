@@ -53,7 +53,7 @@ async def running_service(settings: Settings) -> AsyncGenerator[Running]:
         temporal, host = await _host(stack, settings, state, store)
         calls = PromptCalls(temporal.client, store.settled, patience_s=settings.temporal_patience_s)
         stack.push_async_callback(calls.close)
-        checks = _checks(temporal, store, host.workers.check)
+        checks = {**_checks(temporal, store, host.workers.check), **host.lacking}
         app = create_app(doors_of(store, calls, settings, state, checks))
         await stack.enter_async_context(serving(app, listener, settings.shutdown_grace_s))
         yield Running(temporal, state, host.ended, url_of(listener), host.faults)

@@ -104,6 +104,10 @@ class Settings(BaseSettings):
             description="Folder of tools' environments; services of one user may share it; unset: `environments` in the state directory."
         ),
     ] = None
+    environments_max_bytes: Annotated[
+        int, Field(ge=0, description="Bytes of disk environments may take together; above that those unused longest are removed.")
+    ] = 20 * 1024 * 1_048_576
+    environments_idle_hours: Annotated[float, Field(ge=1, description="Hours after which an unused environment is removed.")] = 720.0
     tool_dirs: Annotated[
         tuple[Path, ...] | None,
         NoDecode,

@@ -83,7 +83,7 @@ def find_tool_files(where: ToolFolders) -> FoundFiles:
                 found.faults.append(CatalogFault(file=folder.as_posix(), field="$", reason=reason))
             continue
         for path in sorted(_files_below(folder, found)):
-            real = path.resolve()
+            real = _real(path)
             if real not in seen:
                 seen.add(real)
                 _take(found, path, where.script_root, shared)
@@ -158,6 +158,13 @@ def _files_below(folder: Path, found: FoundFiles) -> Iterator[Path]:
                 found.away.append(folder.as_posix())
                 return
             yield Path(place, name)
+
+
+def _real(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):  # a RuntimeError: it leads in a circle
+        return path
 
 
 def _take(found: FoundFiles, path: Path, script_root: Path | None, shared: tuple[Path, ...]) -> None:

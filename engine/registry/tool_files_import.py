@@ -112,11 +112,12 @@ class ToolFilesImport:
         if not isinstance(handler, ExternalScript):
             return
         if handler.content is not None:
-            if await self._archives.has(handler.content):
-                loaded.contents[tool.name] = handler.content
-            else:
-                reason = f"There is no {handler.content} in the content store. Leave it out to take the folder beside this file."
-                loaded.found.refuse(tool, ("handler", "content"), reason)
+            loaded.contents[tool.name] = handler.content
+            if not await self._archives.has(handler.content):
+                reason = (
+                    f"There is no {handler.content} in the content store; calls will fail. Leave it out to take what lies beside this file."
+                )
+                loaded.found.faults.append(tool.fault(("handler", "content"), reason))
             return
         try:
             content = await self._archives.content_of(tool.script.folder, tool.file.tool_id) if tool.script else None

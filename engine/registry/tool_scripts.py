@@ -31,7 +31,10 @@ def find_script(handler: ExternalScript, beside: Path, script_root: Path | None,
         places = " nor ".join(f"in {str(base)!r}" for base in bases)
         raise NoScriptError(f"There is no file {handler.script_path!r} {places}.")
     base, path = found
-    real = path.resolve()
+    try:
+        real = path.resolve(strict=True)
+    except (OSError, RuntimeError) as error:  # a RuntimeError: it leads in a circle
+        raise NoScriptError(f"{handler.script_path!r} is a link that leads nowhere, or in a circle.") from error
     if not real.is_relative_to(base.resolve()):
         raise NoScriptError(f"{handler.script_path!r} leads out of {str(base)!r} by a link. Put the script itself there.")
     if not real.is_file():

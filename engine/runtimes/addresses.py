@@ -3,17 +3,26 @@
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Sequence
-from ipaddress import IPv4Address, IPv6Address, IPv6Network
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_network
 
-__all__ = ["Address", "Resolve", "carried", "is_public", "resolve"]
+__all__ = ["Address", "Resolve", "carried", "is_ours", "is_public", "resolve"]
 
 Address = IPv4Address | IPv6Address
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """From a host and a port to addresses, best first. Raises OSError, or UnicodeError for what cannot be a host name."""
 
 _NAT64 = IPv6Network("64:ff9b::/96")
-_AZURE_WIRE_SERVER = IPv4Address("168.63.129.16")
-"""Out of the public range, but every machine in Azure reaches its own host there: metadata, settings, credentials."""
+_NOT_PUBLIC = tuple(
+    map(
+        ip_network,
+        (
+            "168.63.129.16/32",  # every machine in Azure reaches its own host there: metadata, settings, credentials
+            "192.0.0.0/24",  # of protocols; one is the metadata service of Oracle's older cloud
+            "192.88.99.0/24",  # relays to IPv6, long given up
+            "3fff::/20",  # for documents; our Python does not know it yet
+        ),
+    )
+)
 
 
 async def resolve(host: str, port: int) -> Sequence[str]:
@@ -33,9 +42,19 @@ def is_public(address: Address) -> bool:
         or address.is_unspecified
         or address.is_loopback
         or address.is_link_local
-        or address == _AZURE_WIRE_SERVER
+        or any(address in network for network in _NOT_PUBLIC)
         or (isinstance(address, IPv6Address) and address.is_site_local)
     )
+
+
+def is_ours(address: Address) -> bool:
+    """Whether it is one of this machine's own: however public, there it is met as one of the house, past every firewall."""
+    with socket.socket(socket.AF_INET if address.version == 4 else socket.AF_INET6, socket.SOCK_DGRAM) as one:
+        try:
+            one.bind((str(address), 0))
+        except OSError:
+            return False
+    return True
 
 
 def carried(address: Address) -> IPv4Address | None:

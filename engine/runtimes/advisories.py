@@ -18,6 +18,7 @@ PIP_AUDIT = "pip-audit==2.10.1"
 Policy = Literal["warn", "refuse", "ignore"]
 
 _MOST = 50
+_SAID = 300
 _FINDINGS = (0, 1)
 """Its exit codes when it has looked: nothing found, something found."""
 
@@ -62,7 +63,9 @@ class Advisories:
 
     @classmethod
     def of_uv(cls, launcher: Launcher, uv: str, environment: Mapping[str, str], *, timeout_s: float = 60.0) -> "Advisories":
-        return cls(launcher, (uv, "tool", "run", "--from", PIP_AUDIT, "pip-audit"), environment, timeout_s=timeout_s)
+        # uv goes by the one name, what pip-audit is made with by the other.
+        bundle = {"REQUESTS_CA_BUNDLE": environment["SSL_CERT_FILE"]} if "SSL_CERT_FILE" in environment else {}
+        return cls(launcher, (uv, "tool", "run", "--from", PIP_AUDIT, "pip-audit"), {**bundle, **environment}, timeout_s=timeout_s)
 
     async def look(self, requirements: Path) -> Looked:
         """What is known of a list of exact versions (`name==version`, with or without hashes) at an absolute path.
@@ -89,7 +92,9 @@ class Advisories:
             return Looked(unknown=f"pip-audit did not end within {self._timeout_s:g} s")
         finally:
             await process.kill()
-        return _read(report) if code in _FINDINGS and report.is_file() else Looked(unknown=f"pip-audit ended with code {code}")
+        return (
+            _read(report) if code in _FINDINGS and report.is_file() else Looked(unknown=f"pip-audit ended with code {code}{_why(folder)}")
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +146,14 @@ def _read(report: Path) -> Looked:
     skipped = tuple(one.name for one in dependencies if one.skip_reason is not None)
     unknown = f"the advisory source knows nothing of {', '.join(skipped[:10])}" if skipped else ""
     return Looked(found[:_MOST], unknown)
+
+
+def _why(logs: Path) -> str:
+    """The last thing that it said, which is the error of a Python program."""
+    log = logs / "stderr.log"
+    lines = log.read_text("utf-8", "replace").split("\n") if log.is_file() else []
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return f": {last[:_SAID]}" if last else ""
 
 
 def _fixed_in(vulnerability: _Vulnerability) -> str:

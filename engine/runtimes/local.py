@@ -32,7 +32,7 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sandbox import Difference
 from toolagent.contracts.sources import LocalSource, ScriptLanguage
-from toolagent.core.masking import masked_command, masked_params
+from toolagent.core.masking import masked_caller, masked_command, masked_params
 
 __all__ = ["LocalRuntime", "LocalSettings", "Sandboxing"]
 
@@ -102,7 +102,7 @@ class _CallNote:
             version=tool.version,
             call_id=request.call_id,
             host=host,
-            caller=request.caller,
+            caller=masked_caller(request.caller),
             params=masked_params(schema, request.params),
             command=masked_command(self._server.command),
             sandbox=self._server.grant.account,
@@ -275,12 +275,13 @@ class LocalRuntime:
         opening = Opening(grant.enforced.hosts, port=port, tell=refusals.tell, is_apart=sandbox.level.has_own_network)
         async with contextlib.AsyncExitStack() as stack:
             try:
+                stack.enter_context(self._sandboxing.environments.using(environment))
                 way = await stack.enter_async_context(self._sandboxing.egress.open(name, opening))
                 box, unmet = await asyncio.to_thread(self._box, name, project, environment, tool, grant, port)
                 boxed = _through(box, way)
                 prepared = await sandbox.level.prepare(way.argv(command), boxed)
                 process = await self._launcher.launch_boxed(prepared, command, logs=logs)
-            except (OSError, LevelUnavailable) as error:
+            except (OSError, LevelUnavailable, ScriptFailure) as error:
                 raise StartFailed(ErrorType.UNAVAILABLE, f"The tool {tool.tool_id!r} cannot be launched: {error}") from error
             account = grant.account.model_copy(update={"differences": (*grant.account.differences, *unmet)})
             return _Server(tool, process, way, Grant(grant.enforced, account), command, stack.pop_all(), refusals)
@@ -343,7 +344,7 @@ def _asked_for(grant: Grant) -> tuple[list[Mount], tuple[Difference, ...]]:
         for pattern in patterns:
             path = Path(pattern.removesuffix("**").removesuffix("*"))
             if path.is_absolute() and path.exists():
-                mounts.append(Mount(path, path, writable))
+                mounts.append(Mount(path, path, writable, is_machines=True))
             elif path.is_absolute() or writable:
                 reason = "There is no such folder." if path.is_absolute() else "A local tool's project is read-only; it may write to $HOME."
                 unmet.append(Difference(item=item, requested=pattern, reason=reason))

@@ -6,10 +6,12 @@ import fcntl
 import os
 import shlex
 import signal
+import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.runtimes.child import Child
 from engine.runtimes.guardian import Guardian
 from engine.runtimes.output import Output, Stream
 from engine.runtimes.ownership import Owner
@@ -21,7 +23,6 @@ __all__ = ["RUN_MARK", "Launcher", "Process", "exit_text"]
 RUN_MARK = "TOOL_AGENT_RUN"
 _MAX_LOG_BYTES = 1024 * 1024
 _DRAIN_S = 2.0
-_EMPTY_S = 5.0
 
 
 def exit_text(code: int) -> str:
@@ -43,7 +44,7 @@ class Process:
 
     def __init__(
         self,
-        child: asyncio.subprocess.Process,
+        child: Child,
         argv: Sequence[str],
         logs: Path,
         streams: tuple[Stream, Stream],
@@ -119,8 +120,10 @@ class Process:
             self.stderr.tail().rstrip("\n"),
             "",
         ]
+        account = self._logs / "last_run.log"
         with contextlib.suppress(OSError):  # a full disk, or the state directory is gone: nobody is left to tell
-            (self._logs / "last_run.log").write_text("\n".join(parts), encoding="utf-8")
+            account.unlink(missing_ok=True)  # file systems wait for the disk when a file that was emptied is closed
+            account.write_text("\n".join(parts), encoding="utf-8")
 
 
 class Launcher:
@@ -162,7 +165,8 @@ class Launcher:
 
         `stdin` is what the payload can read there; its stdout and stderr go to `streams`, or to files in `logs`.
         """
-        plan = _Plan(self._ending_with_us(prepared.argv), argv, Path("/"), prepared.environment, prepared, stdin)
+        command = prepared.argv if prepared.ends_with_us else self._ending_with_us(prepared.argv)
+        plan = _Plan(command, argv, Path("/"), prepared.environment, prepared, stdin)
         try:
             process = await self._start(plan, logs, max_log_bytes, streams)
         except (OSError, asyncio.CancelledError):
@@ -183,17 +187,14 @@ class Launcher:
         stdin: int | None = None
         try:
             stdin = plan.open_stdin()
-            child = await asyncio.create_subprocess_exec(
-                *plan.command,
-                cwd=plan.folder,
-                env={**plan.environment, **self._owner.environment, RUN_MARK: run},
-                pass_fds=plan.prepared.pass_fds if plan.prepared else (),
-                stdin=asyncio.subprocess.DEVNULL if stdin is None else stdin,
-                stdout=streams[0].write_end,
-                stderr=streams[1].write_end,
-                start_new_session=True,
+            child = Child(
+                plan.command,
+                plan.folder,
+                {**plan.environment, **self._owner.environment, RUN_MARK: run},
+                (subprocess.DEVNULL if stdin is None else stdin, streams[0].write_end, streams[1].write_end),
+                plan.prepared.pass_fds if plan.prepared else (),
             )
-        except (OSError, asyncio.CancelledError):
+        except OSError:
             for stream in streams:
                 await stream.finish(0)
             raise

@@ -12,7 +12,7 @@ from toolagent.contracts.calls import Caller
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.manifest import ToolManifest
 
-__all__ = ["AnyRuntime", "Installing", "Mortal", "Progress", "Retired", "Running", "Runtime", "ToolRequest"]
+__all__ = ["AnyRuntime", "Installing", "Mortal", "PerCall", "Progress", "Retired", "Running", "Runtime", "ToolRequest"]
 
 Progress = Callable[[str], None]
 """Told, in a few words, what is being done now; must not block."""
@@ -96,6 +96,13 @@ class Installing(Protocol):
     """A runtime that leaves no process, but whose start may take minutes: the fast path is only for what has been started."""
 
     installs: Literal[True]
+
+
+@runtime_checkable
+class PerCall(Protocol):
+    """A runtime that runs some tools as a process for each call, which is ended with all it started before a cancelled call returns."""
+
+    def ends_with_call(self, running: Running) -> bool: ...
 
 
 AnyRuntime: TypeAlias = Runtime[Any]

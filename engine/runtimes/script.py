@@ -44,6 +44,8 @@ class ScriptRuntime:
         try:
             prepared = await self._service.prepare(root, source.script_path, source.language, tool.tool_id, progress)
         except ScriptFailure as failure:
+            refused = ScriptCall(tool.tool_id, "", tool.tool_id, {}, 0.0, tool.security_context, tool.version)
+            self._service.refuse(refused, failure)
             raise failure.as_start_failure from failure
         # Another one each time: what is replaced is stopped after its successor was started.
         endpoint = f"script:{tool.tool_id}@{tool.version}#{next(self._count)}"
@@ -56,6 +58,9 @@ class ScriptRuntime:
         return ready is not None and await self._service.is_current(ready.prepared)
 
     async def is_idle(self, running: Running, source: ScriptSource) -> bool:  # noqa: ARG002 - a call that is over has no process
+        return True
+
+    def ends_with_call(self, running: Running) -> bool:  # noqa: ARG002 - every script does
         return True
 
     async def call(self, running: Running, source: ScriptSource, request: ToolRequest) -> JsonValue:
@@ -76,6 +81,7 @@ class ScriptRuntime:
             entry_point=source.entry_point,
             files=tuple(Path(file) for _, file in named),
             output_dir=request.output_dir,
+            caller=request.caller,
         )
         try:
             return (await self._service.execute(ready.prepared, call, request.progress)).output

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from engine.runtimes.failures import CallFailed, NoSlot, NotSent
 from engine.runtimes.instances import Instance, Instances, key_of
 from engine.runtimes.route_board import RouteBoard, RouteStore
-from engine.runtimes.runtime import AnyRuntime, Installing, Mortal, Progress, ToolRequest
+from engine.runtimes.runtime import AnyRuntime, Installing, Mortal, PerCall, Progress, ToolRequest
 from engine.runtimes.start_budget import StartBudget
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
@@ -22,11 +22,12 @@ from toolagent.contracts.routes import RunState, ToolRoute
 __all__ = ["Aftermath", "Hook", "NotRunningHere", "Reply", "Supervisor"]
 
 Hook = Callable[[], Awaitable[None]]
-Aftermath = Literal["connection_closed", "tool_idle", "tool_left_busy", "tool_stopped"]
+Aftermath = Literal["connection_closed", "processes_ended", "tool_idle", "tool_left_busy", "tool_stopped"]
 """What became of a tool whose call was cancelled.
 
-`connection_closed`: no process of ours, nothing more can be done; `tool_idle`: it has stopped working on it;
-`tool_left_busy`: it may go on, but serves others; `tool_stopped`: it went on, so it was ended; the next call starts it anew.
+`connection_closed`: no process of ours, nothing more can be done; `processes_ended`: they were there for this call alone;
+`tool_idle`: it has stopped working on it; `tool_left_busy`: it may go on, but serves others; `tool_stopped`: it went on, so it was ended;
+the next call starts it anew.
 """
 
 _IDLE_LOOK_S = 0.1
@@ -144,6 +145,8 @@ class Supervisor:
     async def settle_cancelled(self, entry: ToolEntry) -> Aftermath:
         """See what a tool does whose call was cancelled; end it when it goes on working and serves nobody else."""
         instance = self._instances.get(key_of(entry))
+        if instance is not None and isinstance(instance.runtime, PerCall) and instance.runtime.ends_with_call(instance.running):
+            return "processes_ended"
         if instance is None or not isinstance(instance.runtime, Mortal):
             return "connection_closed"
         with contextlib.suppress(TimeoutError):

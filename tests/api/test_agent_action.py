@@ -247,11 +247,12 @@ async def test_a_result_that_says_itself_that_it_failed_is_told_as_a_failure(act
     )
 
 
-async def test_issues_of_the_tools_schema_name_the_parameter(acting: House) -> None:
+@pytest.mark.parametrize(("path", "subject"), [("$.timeoutMs", "Input parameter 'timeoutMs'"), ("$", "Input parameters")])
+async def test_issues_of_the_tools_schema_name_the_parameter(acting: House, path: str, subject: str) -> None:
     error = ToolError(type=ErrorType.VALIDATION_ERROR, message="The parameters do not fit.")
-    issue = ValidationIssue(path="$.timeoutMs", message="5 is less than the minimum of 100")
+    issue = ValidationIssue(path=path, message="5 is less than the minimum of 100")
     _, _, content = await observed(with_script(acting, error_result(error, issue)), SEED)
-    assert content.endswith("ParameterValidationError. Message: Input parameter 'timeoutMs': 5 is less than the minimum of 100.")
+    assert content.endswith(f"ParameterValidationError. Message: {subject}: 5 is less than the minimum of 100.")
 
 
 async def test_a_temporal_that_is_away_is_an_observation_too(acting: House) -> None:

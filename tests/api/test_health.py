@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from api.ports import NotReadyError
+from api.ports import LackingError, NotReadyError
 from engine.registry.registry import ToolRegistry
 from engine.store.database import Database
 from engine.store.routes import RouteTable
@@ -31,6 +31,10 @@ async def explained() -> None:
     raise NotReadyError("The disk is full.")
 
 
+async def lacking() -> None:
+    raise LackingError("Docker tools are unavailable: no Docker engine answers.")
+
+
 async def silent() -> None:
     await asyncio.Event().wait()
 
@@ -39,6 +43,13 @@ async def test_all_is_well(house: House) -> None:
     async with browse(with_doors(house, checks={"database": house.doors.checks["database"], "temporal": fine})) as http:
         answer = await http.get("/health")
     assert (answer.status_code, answer.json()) == (200, {"status": "ok", "checks": {"database": "ok", "temporal": "ok"}})
+
+
+async def test_what_only_some_tools_need_is_named_and_the_rest_is_well(house: House) -> None:
+    async with browse(with_doors(house, checks={"temporal": fine, "docker": lacking})) as http:
+        answer = await http.get("/health")
+    told = {"status": "ok", "checks": {"temporal": "ok", "docker": "Docker tools are unavailable: no Docker engine answers."}}
+    assert (answer.status_code, answer.json()) == (200, told)
 
 
 async def test_what_is_not_ready_is_named_with_its_reason(house: House) -> None:

@@ -49,6 +49,7 @@ async def test_what_is_found_is_named_with_its_remedy(launcher: Launcher, tmp_pa
     ("body", "unknown"),
     [
         ("sys.exit(2)", "pip-audit ended with code 2"),
+        ("sys.exit('Traceback:\\n  nowhere to be reached\\n')", "pip-audit ended with code 1: nowhere to be reached"),
         ("sys.exit(0)", "pip-audit ended with code 0"),
         ("report.write_text('no json')", "pip-audit's report could not be read"),
         ("time.sleep(60)", "pip-audit did not end within 1 s"),
@@ -69,6 +70,14 @@ async def test_the_real_program_reads_a_lock_and_says_what_it_knows(launcher: La
     """Whether the source of advisories is reachable differs from machine to machine; one of the two is said."""
     looked = await Advisories.of_uv(launcher, uv.find_uv_bin(), {"HOME": str(Path.home())}, timeout_s=120).look(requirements)
     assert any("jinja2 2.10" in one for one in looked.found) or looked.unknown
+
+
+async def test_it_trusts_the_authorities_that_uv_trusts(launcher: Launcher, tmp_path: Path, requirements: Path) -> None:
+    uv_of_ours = tmp_path / "uv"
+    uv_of_ours.write_text('#!/bin/sh\necho "$REQUESTS_CA_BUNDLE" >&2\nexit 3\n', "utf-8")
+    uv_of_ours.chmod(0o755)
+    looked = await Advisories.of_uv(launcher, str(uv_of_ours), {"SSL_CERT_FILE": "/our/authorities.pem"}).look(requirements)
+    assert looked == Looked(unknown="pip-audit ended with code 3: /our/authorities.pem")
 
 
 @pytest.mark.parametrize(("policy", "is_refused"), [("warn", False), ("ignore", False), ("refuse", True)])

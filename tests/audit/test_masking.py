@@ -3,7 +3,9 @@
 import pytest
 from pydantic import JsonValue
 
-from toolagent.core.masking import LONGEST, masked_command, masked_params
+from toolagent.contracts.calls import Caller
+from toolagent.core.masking import LONGEST, masked_caller, masked_command, masked_params
+from toolagent.core.schemas import MASK
 
 SCHEMA: dict[str, JsonValue] = {"properties": {"pin": {"type": "integer", "writeOnly": True}, "word": {"format": "password"}}}
 
@@ -47,3 +49,8 @@ def test_logins_in_urls_are_masked() -> None:
 def test_secrets_of_a_command_are_masked() -> None:
     command = ("run", "--api-key", "abc", "--token=abc", "--name", "x", "PASSWORD=abc", "--password", "--quiet")
     assert masked_command(command) == ("run", "--api-key", "***", "--token=***", "--name", "x", "PASSWORD=***", "--password", "--quiet")
+
+
+def test_variables_of_a_caller_are_masked_like_parameters() -> None:
+    caller = Caller(caller_id="agent-1", variables={"api_key": "nobody may see", "city": "Basel"})
+    assert masked_caller(caller) == Caller(caller_id="agent-1", variables={"api_key": MASK, "city": "Basel"})

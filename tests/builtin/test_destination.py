@@ -47,6 +47,9 @@ from toolagent.contracts.calls import ErrorType
         "fec0::1",
         "ff02::1",
         "2001:db8::1",
+        "192.0.0.192",
+        "192.88.99.1",
+        "3fff::1",
     ],
 )
 def test_an_address_that_is_not_of_the_internet_is_not_public(address: str) -> None:

@@ -79,6 +79,7 @@ class Service:
         self.asked, self.may_accept, self.followed = threading.Event(), threading.Event(), threading.Event()
         self.may_accept.set()
         self.cancelled: list[str] = []
+        self.documents: dict[str, JsonValue] = {"registry.json": {"version": "2.0", "tools": []}, "groups.json": {"groups": []}}
 
     async def check_key(self, request: Request) -> None:
         if self.needs_key and request.headers.get("authorization") != f"Bearer {API_KEY}":
@@ -194,8 +195,18 @@ class Service:
         host = {"host": "host-1", "instance": "i", "origin": "o", "buckets": {"default": 4}, "started_at": now(), "seen_at": now()}
         return JSONResponse({"hosts": [host, {**host, "host": "host-2", "is_alive": False}]})
 
+    async def audit(self) -> Response:
+        said = {
+            "installs": ["idna==3.6"],
+            "refusals": ["example.org:443: not allowed"],
+            "truncated": ["stderr"],
+            "advisories": ["idna: X-1"],
+        }
+        entry = {"at": now(), "action": "build", "tool_id": "custom:a", "version": "1.0.0", "host": "host-1", "outcome": "success"}
+        return JSONResponse({"entries": [{**entry, **said, "caller": {"caller_id": "agent-7"}, "duration_s": 1.5}], "more": True})
+
     async def catalog(self) -> Response:
-        return JSONResponse({"registry.json": {"version": "2.0", "tools": []}, "groups.json": {"groups": []}})
+        return JSONResponse(self.documents)
 
 
 def versions_of(tool_id: str, active: str) -> dict[str, JsonValue]:
@@ -245,6 +256,7 @@ def build(service: Service) -> FastAPI:
     app.add_api_route("/tools/{tool_id}/versions/{version}/activate", service.activate, methods=["POST"])
     app.add_api_route("/hosts", service.list_hosts)
     app.add_api_route("/catalog", service.catalog)
+    app.add_api_route("/audit", service.audit)
     return app
 
 

@@ -86,10 +86,29 @@ def test_hosts_are_listed_with_those_that_are_gone(toolagent: Invoke) -> None:
     assert [line.split()[:2] for line in lines[1:]] == [["host-1", "running"], ["host-2", "gone"]]
 
 
-def test_the_catalog_is_written_as_files(toolagent: Invoke, tmp_path: Path) -> None:
+def test_the_catalog_is_written_as_files(toolagent: Invoke, service: "Service", tmp_path: Path) -> None:
+    service.documents["tools/a.b@1.0.0.tool.json"] = {"toolId": "a:b"}
     assert toolagent("export", str(tmp_path / "out")).exit_code == 0
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["groups.json", "registry.json"]
+    files = (path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*") if path.is_file())
+    assert sorted(files) == ["groups.json", "registry.json", "tools/a.b@1.0.0.tool.json"]
     assert json.loads((tmp_path / "out/registry.json").read_text("utf-8")) == {"version": "2.0", "tools": []}
+
+
+def test_the_audit_says_who_did_what_and_what_was_remarkable(toolagent: Invoke) -> None:
+    result = toolagent("audit", "--tool", "custom:a", "--since", "2026-03-26")
+    assert result.exit_code == 0, result.stderr
+    line = " ".join(result.stdout.splitlines()[1:])
+    told = ["custom:a 1.0.0", "build", "success", "1.50", "agent-7", "example.org:443: not allowed", "idna: X-1", "stderr cut", "idna==3.6"]
+    assert [one for one in told if one not in line] == []
+    assert "older" in result.stderr
+    assert json.loads(toolagent("audit", "--json").stdout)["entries"][0]["installs"] == ["idna==3.6"]
+
+
+@pytest.mark.parametrize("name", ["../x.json", "/x.json", "tools/../../x.json", ".x.json", "tools/.x.json", ""])
+def test_a_catalog_file_that_would_lie_elsewhere_is_refused(toolagent: Invoke, service: "Service", tmp_path: Path, name: str) -> None:
+    service.documents = {name: {}}
+    assert toolagent("export", str(tmp_path / "out")).exit_code == 2
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
 def test_a_file_that_broke_off_is_gone_on_with_by_ranges(toolagent: Invoke, service: "Service", tmp_path: Path) -> None:

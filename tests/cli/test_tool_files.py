@@ -87,6 +87,22 @@ def test_what_the_service_would_refuse_is_refused_offline(
     assert (result.exit_code, [one["field"] for one in json.loads(result.stdout)]) == (1, [field])
 
 
+def test_a_script_right_in_a_folder_of_many_tools_is_a_fault_and_one_in_a_folder_of_its_own_is_none(
+    toolagent: Invoke, tmp_path: Path
+) -> None:
+    handler: JsonValue = {"type": "external-script", "scriptPath": "main.py", "language": "python"}
+    for folder in (tmp_path, tmp_path / "a", tmp_path / "b"):
+        folder.mkdir(exist_ok=True)
+        (folder / "x.tool.json").write_text(document(f"custom:{folder.name.lower()[:9]}", {"handler": handler}), "utf-8")
+        (folder / "main.py").write_text("print(1)", "utf-8")
+    listed = json.loads(toolagent("validate", str(tmp_path), "--json").stdout)
+    assert [(one["file"], one["field"]) for one in listed] == [(str(tmp_path / "x.tool.json"), "$.handler.scriptPath")]
+    assert toolagent("validate", str(tmp_path / "a")).exit_code == 0
+    for options in (("--tool-dirs", f"elsewhere, {tmp_path / 'a'}"), ("--script-root", str(tmp_path / "a"))):
+        assert toolagent("validate", str(tmp_path / "a"), *options).exit_code == 1
+    assert toolagent("validate", str(tmp_path / "a"), "--tool-dirs", str(tmp_path)).exit_code == 0
+
+
 def test_doubles_and_circles_among_files_are_found(toolagent: Invoke, tmp_path: Path) -> None:
     (tmp_path / "a.tool.json").write_text(document("custom:a", {"dependencies": [{"toolId": "custom:b"}]}), "utf-8")
     (tmp_path / "b.tool.json").write_text(document("custom:b", {"dependencies": [{"toolId": "custom:a"}]}), "utf-8")

@@ -1,6 +1,7 @@
 """Real containers on a real engine, each test's with a state directory of its own; nothing of them is left."""
 
 import asyncio
+import contextlib
 import os
 import ssl
 from collections.abc import AsyncGenerator, Callable
@@ -11,7 +12,7 @@ import pytest
 import pytest_asyncio
 from pydantic import JsonValue
 
-from engine.runtimes.docker.engine import Document, Engine
+from engine.runtimes.docker.engine import Document, Engine, EngineRefused
 from engine.runtimes.docker.labels import STATE
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker.runtime import DockerRuntime
@@ -42,6 +43,7 @@ def tls() -> ssl.SSLContext:
 @pytest.fixture
 def settings(tmp_path: Path) -> DockerSettings:
     state = tmp_path / "state"
+    state.mkdir()  # what belongs to one that is not there is swept
     owner = Owner.of_this_process(state)
     return DockerSettings(PROJECTS, state, owner, "here", start_timeout_s=30.0, stop_grace_s=2.0, identity=IDENTITY)
 
@@ -53,6 +55,9 @@ async def engine(settings: DockerSettings) -> AsyncGenerator[Engine]:
     wanted = {"label": f"{STATE}={settings.owner.state}"}
     for left in await engine.ask(lambda api: api.containers(all=True, filters=wanted)):
         await engine.ask(lambda api, left=left: api.remove_container(left["Id"], v=True, force=True))
+    for image in await engine.ask(lambda api: api.images(filters=wanted)):
+        with contextlib.suppress(EngineRefused):  # with its last descendant it is gone already
+            await engine.ask(lambda api, image=image: api.remove_image(image["Id"], force=True))
     engine.close()
 
 

@@ -1,12 +1,18 @@
 """The engine and the base image, made the way `.ci/machine` makes them."""
 
+import asyncio
+import contextlib
 import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
-__all__ = ["IMAGE", "ready_engine"]
+from engine.runtimes.docker.engine import Engine, EngineFailure, EngineRefused
+from engine.runtimes.docker.labels import PLACE, Origin
+from engine.runtimes.docker.leftovers import sweep_gone
+
+__all__ = ["IMAGE", "ready_engine", "remove_images_of"]
 
 ROOT = Path(__file__).parents[2]
 IMAGE = "agent-sandbox:latest"
@@ -21,3 +27,16 @@ def ready_engine() -> None:
             if os.environ.get("CI") == "true":  # noqa: TID251 - the only question tests put to it
                 pytest.fail(said)
             pytest.skip(said)
+
+
+def remove_images_of(folder: Path) -> None:
+    """Those that were made for state directories below this folder, or for some that are gone. Without an engine there are none."""
+    engine = Engine(timeout_s=20)
+    with contextlib.suppress(EngineFailure):
+        asyncio.run(sweep_gone(engine))
+        for image in engine.in_this_thread(lambda api: api.images(filters={"label": PLACE})):
+            origin = Origin.read(image["Labels"])
+            if origin is not None and Path(origin.place).is_relative_to(folder):
+                with contextlib.suppress(EngineRefused):  # with its last descendant it is gone already
+                    engine.in_this_thread(lambda api, image=image: api.remove_image(image["Id"], force=True))
+    engine.close()

@@ -11,16 +11,20 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from engine.runtimes.docker.building import BuildContainers, Wishes
+from engine.runtimes.docker.building import BuildContainers
 from engine.runtimes.docker.engine import Engine
 from engine.runtimes.docker.parts import DockerParts
+from engine.runtimes.docker.runtime import DockerRuntime
 from engine.runtimes.docker.settings import DockerSettings
+from engine.runtimes.docker.wishes import Wishes
 from engine.runtimes.failures import StartFailed
+from engine.runtimes.http_exchange import HttpExchange
 from engine.runtimes.ports import free_port
 from engine.runtimes.sandbox.egress import Egress
-from tests.docker.conftest import containers_of, silent
+from tests.docker.conftest import TOOL, containers_of, silent
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.containers import ContainerInfo, ContainerStatus
+from toolagent.contracts.sources import DockerSource
 
 PLAIN = Wishes("flask_api")
 
@@ -135,8 +139,40 @@ async def test_a_port_is_published_and_a_rebuild_publishes_another_with_the_same
 @pytest.mark.parametrize("ports", [(), (8000,)])
 async def test_there_is_no_way_out_but_the_proxy(containers: BuildContainers, ports: tuple[int, ...]) -> None:
     made = await containers.create(replace(PLAIN, ports=ports), silent)
-    text = "import socket; socket.create_connection(('1.1.1.1', 80), 3)"
-    assert (await containers.run(made.container_id, ["python3", "-c", text], 20)).exit_code == 1
+    with socket.create_server(("0.0.0.0", 0)) as ours:  # noqa: S104 - that it is not reached is what is shown
+        port = ours.getsockname()[1]
+        for address in (("1.1.1.1", 80), ("127.0.0.1", port), ("172.17.0.1", port), ("host.docker.internal", port)):
+            text = f"import socket; socket.create_connection({address!r}, 3)"
+            assert (await containers.run(made.container_id, ["python3", "-c", text], 20)).exit_code == 1
+
+
+async def test_hosts_beyond_the_policy_are_not_reached(make: Callable[..., BuildContainers], settings: DockerSettings) -> None:
+    containers = make(policy=settings.policy.model_copy(update={"hosts": ("allowed.invalid",)}))
+    made = await containers.create(replace(PLAIN, hosts=("beyond.invalid",)), silent)
+    text = "import urllib.request as r\ntry: r.urlopen('https://beyond.invalid', timeout=5)\nexcept Exception as e: print(e)"
+    assert "403" in (await containers.run(made.container_id, ["python3", "-c", text], 20)).stdout
+
+
+async def test_a_tool_in_a_build_container_is_called_by_its_port_and_found_again(
+    make: Callable[..., BuildContainers], settings: DockerSettings, engine: Engine, http: HttpExchange
+) -> None:
+    before = make()
+    made = await before.create(replace(PLAIN, ports=(8000,), volumes={"data": "/data"}, mem_limit="128m"), silent)
+    await before.run_in_background(made.container_id, ["python3", "-m", "http.server", "8000"])
+    await before.close()
+
+    parts = DockerParts(settings, engine, Egress(settings.state, identity=settings.identity))
+    after, runtime = BuildContainers(parts, Book()), DockerRuntime(parts, http)
+    try:
+        (found,) = await after.find()
+        assert found.model_copy(update={"created_at": made.created_at}) == made
+        source = DockerSource(container_id=made.container_id, internal_port=8000, http_method="GET", health_path="/")
+        running = await runtime.start(TOOL, source, silent)
+        assert running.endpoint == f"http://127.0.0.1:{made.port_mapping['8000']}"
+    finally:
+        await runtime.close()
+        await after.destroy(made.container_id)
+        await after.close()
 
 
 async def test_the_proxy_lets_the_index_through_and_nobody_else(make: Callable[..., BuildContainers]) -> None:

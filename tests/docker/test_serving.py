@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 from pydantic import JsonValue
 
+from api.ports import LackingError
 from engine.runtimes.conformance import CHECKS
 from engine.runtimes.docker.engine import Document, Engine
 from engine.runtimes.docker.parts import DockerParts
@@ -22,6 +23,7 @@ from tests.docker.conftest import TOOL, containers_of, eventually, request_of, s
 from tests.docker.subject import docker_subject, versatile
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import DockerSource
+from workers.containers import engine_check
 
 Make = Callable[..., DockerRuntime]
 
@@ -236,5 +238,13 @@ async def test_without_an_engine_a_tool_is_unavailable(settings: DockerSettings,
     with pytest.raises(StartFailed) as failure:
         await runtime.start(TOOL, DockerSource(image="agent-sandbox:latest"), silent)
     assert failure.value.error_type is ErrorType.UNAVAILABLE
+    with pytest.raises(LackingError) as lacking:
+        await engine_check({"docker": runtime})()
+    assert "No such file" in str(lacking.value)
+    assert str(tmp_path) not in str(lacking.value)
     nowhere.close()
     await runtime.close()
+
+
+async def test_an_engine_that_is_there_is_said_to_be(runtime: DockerRuntime) -> None:
+    await engine_check({"docker": runtime})()

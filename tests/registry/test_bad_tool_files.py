@@ -141,6 +141,18 @@ async def test_a_link_to_itself_and_a_folder_by_that_name_are_faults(files: Tool
     assert ("loop.tool.json", "$") in await files.faults()
 
 
+async def test_a_script_that_is_a_link_in_a_circle_is_a_fault(files: ToolFiles) -> None:
+    files.write("a/a", tool_file(handler=SCRIPT))
+    (files.folder / "a" / "main.py").symlink_to("main.py")
+    assert await files.faults() == {("a/a.tool.json", "$.handler.scriptPath")}
+
+
+async def test_content_that_is_not_in_the_store_is_said_and_the_tool_is_kept_as_another_host_may_have_it(files: ToolFiles) -> None:
+    files.write("a", tool_file(handler={**dict(SCRIPT), "content": f"file_{'0' * 32}"}))  # pyright: ignore[reportArgumentType, reportCallIssue]
+    assert await files.faults() == {("a.tool.json", "$.handler.content")}
+    assert await files.versions() == ("1.0.0", {"1.0.0"})
+
+
 async def test_a_file_of_another_encoding_and_one_that_is_too_large_are_faults(files: ToolFiles) -> None:
     (files.folder / "latin.tool.json").write_bytes(json.dumps(tool_file()).encode("utf-16"))
     files.write("large", json.dumps(but(description="x" * 1_100_000)))

@@ -113,15 +113,15 @@ async def test_the_export_has_each_version_in_a_file_that_can_be_loaded_again(da
     await files.registry.deactivate("custom:b", "1.0.0")
     exported = await files.exported()
     assert exported["registry.json"] == {"version": "2.0", "tools": []}
-    assert exported["custom.b@1.0.0.tool.json"] == {**tool_file("custom:b"), "status": "inactive"}
-    script = exported["custom.a@1.0.0.tool.json"]
+    assert exported["tools/custom.b@1.0.0.tool.json"] == {**tool_file("custom:b"), "status": "inactive"}
+    script = exported["tools/custom.a@1.0.0.tool.json"]
     assert isinstance(script["handler"], dict)
     content = script["handler"]["content"]
     assert script == {**written, "handler": {**dict(SCRIPT), "content": content}}  # pyright: ignore[reportArgumentType, reportCallIssue]
     other = ToolFiles(database, tmp_path, "host-2")
     for name, document in exported.items():
         if name.endswith(".tool.json"):
-            other.write(name.removesuffix(".tool.json"), document)
+            other.write(name.removeprefix("tools/").removesuffix(".tool.json"), document)
     assert await other.run() == ()
 
 

@@ -201,6 +201,7 @@ async def test_a_tool_writes_to_its_home_and_scratch_and_nowhere_else(parts: Run
 async def test_a_folder_of_this_machine_is_written_only_with_the_policys_word(parts: RuntimeParts, state: Path, tmp_path: Path) -> None:
     folder = tmp_path / "granted"
     folder.mkdir()
+    folder.chmod(0o777)  # it stays whose it is
     asking = SecurityContext.model_validate({"fileAccess": {"allowWrite": [f"{folder}/**"]}})
     policies = SandboxPolicy(), SandboxPolicy(write=(f"{folder}/**",))
     for policy, said in zip(policies, ("FileNotFoundError", "done"), strict=True):

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
+import uvloop
 
 from engine.runtimes.docker.engine import Engine
 from engine.runtimes.guardian import Guardian
@@ -203,4 +204,6 @@ async def _main(level: str, folder: str, *names: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(_main(*sys.argv[1:]))
+    # As the worker does: what a child inherits is the loop's doing.
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_main(*sys.argv[1:]))

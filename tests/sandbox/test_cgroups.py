@@ -43,6 +43,7 @@ def test_in_version_2_a_group_has_all_limits_in_one_folder(tmp_path: Path) -> No
     groups = Cgroups(owner(tmp_path), root)
     group = groups.make("run-1", LIMITS)
     (folder,) = set(group.folders.values())
+    assert group.doors == ()
     assert (groups.missing, folder.parent, folder.name.endswith(".run-1")) == ((), own / "tool-agent", True)
     assert {path.name: path.read_text() for path in folder.iterdir()} == {
         "memory.max": str(64 << 20),
@@ -78,6 +79,7 @@ def test_in_version_1_there_is_a_folder_for_each_controller(tmp_path: Path) -> N
         (root / name).mkdir(parents=True)
     groups = Cgroups(owner(tmp_path), root)
     group = groups.make("run-1", LIMITS)
+    assert set(group.doors) == {str(folder / "tasks") for folder in group.folders.values()}
     said = {name: {path.name: path.read_text() for path in folder.iterdir()} for name, folder in group.folders.items()}
     assert said == {
         "memory": {"memory.limit_in_bytes": str(64 << 20), "memory.memsw.limit_in_bytes": str(64 << 20)},

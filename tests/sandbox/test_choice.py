@@ -28,6 +28,7 @@ class Run:
     argv: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     pass_fds: Sequence[int] = ()
+    ends_with_us: bool = False
     ended: int = 0
 
     async def begin(self, pid: int) -> None: ...

@@ -49,7 +49,7 @@ async def serving(tmp_path: Path, program: str, port: int, files: int = 1024) ->
         yield tool, process
     finally:
         with contextlib.suppress(ProcessLookupError):
-            process.kill()
+            process.terminate()  # which it hands on to the program; nobody would end that after a SIGKILL
         await process.wait()
         await door.aclose()
 

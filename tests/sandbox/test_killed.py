@@ -1,5 +1,6 @@
 """What becomes of a run whose worker is killed: before it was let go its program never begins, afterwards it ends."""
 
+import asyncio
 import contextlib
 import os
 import signal
@@ -10,6 +11,12 @@ from pathlib import Path
 
 import psutil
 import pytest
+
+from engine.runtimes.ownership import Owner
+from engine.runtimes.sandbox.bubblewrap import Bubblewrap
+from engine.runtimes.sandbox.cgroups import Cgroups
+from engine.runtimes.sandbox.rlimits import RLimits
+from workers.sandbox import identity
 
 ROOT = Path(__file__).parents[2]
 WORKER = """
@@ -99,6 +106,15 @@ def test_a_killed_worker_leaves_nothing_that_runs(folder: Path, kind: str, when:
         worker.stdout.close()
     assert gone(name) == []
     assert (folder / "data" / "begun").exists() is (when == "after")
+    # What the kernel does not take along goes when the next worker starts.
+    asyncio.run(swept(folder, Owner.of_this_process(folder)))
+    left = [path for base in ("/sys/fs/cgroup", folder / "r") for path, _, _ in os.walk(base) if Owner.state_of(folder) in path]
+    assert left == []
+
+
+async def swept(folder: Path, owner: Owner) -> None:
+    for level in (Bubblewrap(folder / "etc", Cgroups(owner), identity()), RLimits(folder / "r", owner, Cgroups(owner), None)):
+        await level.sweep()
 
 
 def _settled(worker: int) -> None:

@@ -4,12 +4,14 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import Sequence
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.runtimes.addresses import Address, is_ours
 from engine.runtimes.sandbox.proxy import ProxyLimits
 from engine.runtimes.sandbox.proxy_greeting import Greeting, greeted
 from engine.runtimes.sandbox.proxy_rules import Asked, Rules
@@ -113,6 +115,21 @@ async def test_an_address_of_ours_is_refused_however_it_is_written_and_whatever_
         assert there.seen == []
 
 
+def test_our_own_addresses_are_told_from_others() -> None:
+    assert all(map(is_ours, map(ip_address, ("127.0.0.1", "127.9.9.9"))))
+    assert not any(map(is_ours, map(ip_address, ("1.1.1.1", "2606:4700::1111"))))
+
+
+@pytest.mark.parametrize("address", ["1.1.1.1", "::ffff:1.1.1.1"])
+async def test_a_public_address_that_is_this_machines_own_is_refused(path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ours(address: Address) -> bool:
+        return str(address) == "1.1.1.1"
+
+    monkeypatch.setattr("engine.runtimes.sandbox.proxy_rules.is_ours", ours)
+    async with proxied(path, Rules(["a.test"], resolve=Resolver(a_test=[[address]]))):
+        assert b"destination_ip_prohibited" in await say(path, b"CONNECT a.test:443 HTTP/1.1\r\nHost: a.test\r\n\r\n")
+
+
 async def test_the_connection_goes_to_the_address_that_was_judged_whatever_the_name_says_next(path: Path) -> None:
     names = Resolver(a_test=[["127.0.0.1"], ["127.0.0.2"]])
     async with site() as there, proxied(path, Rules([f"a.test:{there.port}"], [f"a.test:{there.port}"], names)):
@@ -197,6 +214,13 @@ async def test_a_greeting_for_another_host_is_not_sent_on_and_is_noted(path: Pat
     async with site() as there, proxied(path, Rules([f"a.test:{there.port}"], ["*:" + str(there.port)], Resolver(a_test=[HERE]))) as proxy:
         await say(path, f"CONNECT a.test:{there.port} HTTP/1.1\r\nHost: x\r\n\r\n".encode() + greeting("b.test"))
         assert [(asked.host, asked.allowed) for asked in proxy.asks.kept] == [("a.test", True), ("b.test", False)]
+        assert [seen for seen in there.seen if seen] == []
+
+
+async def test_a_greeting_that_hides_its_name_behind_more_than_we_look_at_is_not_sent_on(path: Path) -> None:
+    async with site() as there, proxied(path, Rules([f"a.test:{there.port}"], ["*:" + str(there.port)], Resolver(a_test=[HERE]))):
+        endless = b"\x16\x03\x01\x40\x00\x01\x0f\xff\xff" + bytes(16_380) + (b"\x16\x03\x01\x40\x00" + bytes(16_384)) * 5
+        await say(path, f"CONNECT a.test:{there.port} HTTP/1.1\r\nHost: x\r\n\r\n".encode() + endless)
         assert [seen for seen in there.seen if seen] == []
 
 

@@ -69,6 +69,17 @@ async def test_files_in_memory_without_a_name_count_as_memory(tmp_path: Path) ->
         os.close(fd)
 
 
+async def test_what_is_too_much_from_the_start_is_seen_without_looking_for_processes(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(bytes(3 * MIB))
+    asked: list[int] = []
+    ended = asyncio.Event()
+    watch = Watch([tmp_path], SandboxLimits(disk_bytes=2 * MIB), memory=False, kill=ended.set)
+    watch.begin(lambda: asked.append(1))
+    await asyncio.wait_for(ended.wait(), 20)
+    await watch.end()
+    assert asked == []
+
+
 @pytest.mark.parametrize("depth", [1, 20, 3000])
 def test_what_was_left_goes_however_deep_and_closed_it_is(tmp_path: Path, depth: int) -> None:
     top = tmp_path / "top"

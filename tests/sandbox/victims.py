@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import secrets
 import socket
 import subprocess
@@ -82,6 +83,8 @@ async def victims(state: Path) -> AsyncGenerator[Victims]:
         env={"SECRET": secret.decode()}, stdout=subprocess.PIPE,
     )  # fmt: skip
     psutil.Process(sitting.pid).rlimit(psutil.RLIMIT_NOFILE, (_FILES_SOFT, 1024))
+    open_folder = os.open(state, os.O_RDONLY | os.O_DIRECTORY)
+    os.set_inheritable(open_folder, True)  # as libraries that are not Python's may leave theirs
     try:
         assert sitting.stdout is not None
         assert await asyncio.to_thread(sitting.stdout.readline) == b"sits\n"
@@ -99,6 +102,7 @@ async def victims(state: Path) -> AsyncGenerator[Victims]:
             }
             yield Victims(state, told, sitting, squat, outside)
     finally:
+        os.close(open_folder)
         sitting.kill()
         sitting.wait()
         if sitting.stdout is not None:

@@ -31,7 +31,7 @@ from engine.runtimes.scripts.programs import Programs
 from engine.runtimes.scripts.service import ScriptRun, ScriptService
 from engine.runtimes.scripts.verdicts import ScriptReply
 from toolagent.contracts.manifest import SecurityContext
-from toolagent.contracts.sandbox import SandboxLimits, SandboxPolicy
+from toolagent.contracts.sandbox import SandboxAccount, SandboxLimits, SandboxPolicy
 from toolagent.contracts.sources import ScriptLanguage
 
 MIB = 1024 * 1024
@@ -94,8 +94,9 @@ class Scripts:
         **security: JsonValue,
     ) -> ScriptReply:
         prepared = await self.prepare(path, language)
-        context = SecurityContext.model_validate(security)
-        call = ScriptCall("tool", "call-12345678", own, params or {}, wall_s, context, entry_point=entry_point)
+        call = ScriptCall(
+            "tool", "call-12345678", own, params or {}, wall_s, SecurityContext.model_validate(security), entry_point=entry_point
+        )
         return await self.service.execute(prepared, call, self.told.append)
 
     async def code(self, text: str, params: dict[str, JsonValue] | None = None, **more: Any) -> JsonValue:
@@ -113,12 +114,24 @@ class Scripts:
         assert self.runs == []
         return caught.value.kind
 
+    @property
+    def account(self) -> SandboxAccount:
+        """Of the last run."""
+        account = self.runs[-1].account
+        assert account is not None
+        return account
+
     def leftovers(self) -> list[str]:
         """Processes and control groups of this worker that are there although no call is."""
         mine = [f"process {process.pid} {process.name()}" for process in psutil.process_iter() if _variable(process) == self.owner.mark]
         guardians = [line for line in mine if "python" in line]
-        groups = [str(path) for path in Path("/sys/fs/cgroup").glob(f"**/{self.owner.mark}.*")]
-        return [line for line in mine if line not in guardians] + groups
+        return [line for line in mine if line not in guardians] + groups_of(self.owner.mark)
+
+
+def groups_of(mark: str) -> list[str]:
+    """Control groups of the worker with this mark. Those of others come and go meanwhile."""
+    found = os.walk("/sys/fs/cgroup")
+    return [f"{inside}/{name}" for inside, folders, _ in found for name in folders if name.startswith(f"{mark}.")]
 
 
 def _variable(process: psutil.Process) -> str | None:

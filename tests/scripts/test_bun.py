@@ -1,5 +1,7 @@
 """Bun, installed from npm where this machine has none, and packages of the real registry."""
 
+import asyncio
+import re
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import uv
 
 from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.scripts.environments import Installer
+from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
 from engine.runtimes.scripts.network import through
 from engine.runtimes.scripts.programs import Programs
 from tests.scripts.harness import IDENTITY, POLICY, Scripts, script_service
@@ -19,15 +22,20 @@ from workers.settings import environment
 BOUNDS = POLICY.defaults.model_copy(update={"memory_bytes": 1024 * 1024 * 1024})
 
 
+@pytest.fixture(scope="module")
+def environments_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """So that Bun is had once."""
+    return tmp_path_factory.mktemp("bun")
+
+
 @pytest_asyncio.fixture
-async def scripts(tmp_path: Path, root: Path) -> AsyncGenerator[Scripts]:
+async def scripts(tmp_path: Path, root: Path, environments_folder: Path) -> AsyncGenerator[Scripts]:
     programs = Programs.found(Path(uv.find_uv_bin()))
-    if programs.npm is None:
-        pytest.skip("Node.js with npm is not on this machine.")
+    assert programs.npm is not None, "`make setup` brings Node.js with npm"
     state = tmp_path / "state"
     installer = Installer(indexes_of(programs, environment()), through(Egress(state, (), IDENTITY), trusted=True))
     policy = POLICY.model_copy(update={"defaults": BOUNDS})
-    async with script_service(state, root, state / "environments", installer=installer, programs=programs, policy=policy) as scripts:
+    async with script_service(state, root, environments_folder, installer=installer, programs=programs, policy=policy) as scripts:
         yield scripts
 
 
@@ -50,3 +58,32 @@ async def test_bun_and_node_scripts_use_a_real_package(scripts: Scripts) -> None
     )
     assert reply.output == 8
     assert scripts.leftovers() == []
+
+
+@pytest.mark.timeout(300)
+async def test_a_lock_of_bun_is_respected_and_so_are_its_hashes(scripts: Scripts, root: Path) -> None:
+    scripts.write("a/package.json", '{"dependencies": {"is-odd": "3.0.0"}}')
+    text = 'import about from "is-odd/package.json";\nconsole.log(JSON.stringify(about.version));\n'
+    scripts.write("a/main.ts", text)
+    await scripts.prepare("a/main.ts", ScriptLanguage.BUN)
+    await locked_by_bun(scripts, root / "a")
+    # As somebody has it who locked some time ago: later versions would do as well.
+    for name in ("package.json", "bun.lock"):
+        scripts.write(f"a/{name}", (root / "a" / name).read_text().replace('"is-odd": "3.0.0"', '"is-odd": "^3.0.0"'))
+    assert (await scripts.run("a/main.ts", language=ScriptLanguage.BUN)).output == "3.0.0"
+    lock = (root / "a/bun.lock").read_text()
+    scripts.write("a/bun.lock", re.sub(r"sha512-[\w+/]{8}", "sha512-AAAAAAAA", lock))
+    with pytest.raises(ScriptFailure) as caught:
+        await scripts.run("a/main.ts", language=ScriptLanguage.BUN)
+    assert caught.value.kind is ScriptErrorKind.DEPENDENCY
+
+
+async def locked_by_bun(scripts: Scripts, folder: Path) -> None:
+    bun = scripts.environments.programs.bun
+    assert bun is not None
+    locking = await asyncio.create_subprocess_exec(
+        str(bun.file), "install", "--lockfile-only", cwd=folder, env={**environment(), "HOME": str(folder)},
+        stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    _, told = await locking.communicate()
+    assert locking.returncode == 0, told

@@ -12,7 +12,7 @@ from engine.runtimes.ownership import MARK, Owner
 from engine.runtimes.sandbox.bubblewrap import Bubblewrap
 from engine.runtimes.sandbox.cgroups import Cgroups
 from engine.runtimes.sweep import sweep
-from tests.scripts.harness import IDENTITY, Scripts
+from tests.scripts.harness import IDENTITY, Scripts, groups_of
 
 REPOSITORY = Path(__file__).parents[2]
 QUICK = """
@@ -27,10 +27,6 @@ DAEMONS = "import os, time\nfor _ in range(3):\n    if os.fork() == 0:\n        
 
 def files_below(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*")}
-
-
-def groups_of(mark: str) -> list[Path]:
-    return list(Path("/sys/fs/cgroup").glob(f"**/{mark}.*"))
 
 
 def open_files() -> int:

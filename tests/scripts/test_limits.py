@@ -91,6 +91,6 @@ async def test_what_a_script_left_running_ends_with_it(scripts: Scripts) -> None
 
 async def test_a_tool_gets_no_more_than_the_policy_allows(scripts: Scripts) -> None:
     await scripts.code("print(1)", limits={"memoryBytes": 1 << 50})
-    account = scripts.runs[-1].account
+    account = scripts.account
     assert account.enforced.limits.memory_bytes == 8192 * MIB
     assert "limits.memory_bytes" in {one.item for one in account.differences}

@@ -101,7 +101,7 @@ async def test_a_variable_is_seen_when_asked_for_and_allowed(tmp_path: Path, roo
         text = "import json, os\nprint(json.dumps([os.environ.get('TZ'), os.environ.get('HOME_SECRET')]))"
         assert await scripts.code(text) == [None, None]
         assert await scripts.code(text, environment=["TZ", "HOME_SECRET"]) == ["Asia/Tokyo", None]
-        assert [one.item for one in scripts.runs[-1].account.differences if one.item == "environment"] == ["environment"]
+        assert [one.item for one in scripts.account.differences if one.item == "environment"] == ["environment"]
 
 
 async def test_no_port_of_this_machine_can_be_reached(scripts: Scripts) -> None:
@@ -153,7 +153,7 @@ async def test_its_cache_lasts_and_is_its_own(scripts: Scripts, root: Path) -> N
 async def test_its_own_files_cannot_be_asked_for_to_be_written(scripts: Scripts, pattern: str) -> None:
     found = await scripts.code(on(["main.py", "x.py", "../x.py"], WRITE), fileAccess={"allowWrite": [pattern]})
     assert found == {"main.py": False, "x.py": False, "../x.py": False}
-    assert "write" in {one.item for one in scripts.runs[-1].account.differences}
+    assert "write" in {one.item for one in scripts.account.differences}
 
 
 async def test_patterns_say_what_of_its_folder_is_seen(scripts: Scripts, root: Path) -> None:

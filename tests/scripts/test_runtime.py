@@ -54,7 +54,7 @@ async def test_a_script_tool_answers_and_its_failure_is_a_failed_call(call: Call
         await call(tool_of())
     failure = caught.value
     assert (failure.error_type, failure.outcome) == (ErrorType.EXECUTION_ERROR, "failed")
-    assert failure.details == {"script_error": "ScriptError", "exit_code": 1, "stderr": "why"}
+    assert failure.details == {"original_type": "ScriptError", "exit_code": 1, "stderr": "why"}
 
 
 async def test_the_fast_path_waits_until_everything_is_installed(call: Called) -> None:
@@ -72,7 +72,7 @@ async def test_a_script_that_leads_out_is_not_sent(call: Called) -> None:
     runtime = ScriptRuntime(call.scripts.service)
     with pytest.raises(StartFailed) as caught:
         await runtime.start(tool_of(), SOURCE.model_copy(update={"script_path": "../x.py"}), silent)
-    assert (caught.value.error_type, caught.value.details["script_error"]) == (ErrorType.SECURITY_ERROR, "SecurityError")
+    assert (caught.value.error_type, caught.value.details["original_type"]) == (ErrorType.SECURITY_ERROR, "SecurityError")
 
 
 async def test_a_script_that_was_removed_is_not_sent(call: Called, root: Path) -> None:

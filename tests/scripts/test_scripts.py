@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,10 @@ from pydantic import JsonValue
 
 from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
 from tests.scripts.harness import MIB, Scripts
-from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.calls import ErrorType, ToolError
 from toolagent.contracts.sources import ScriptLanguage
+from toolagent.core.action import observation_of
+from toolagent.core.results import failed
 
 ECHO = "import json, sys\njson.dump(json.load(sys.stdin), sys.stdout)\n"
 
@@ -60,7 +63,7 @@ async def test_an_exit_code_is_a_failure_with_what_the_script_said(scripts: Scri
     failure = await scripts.failing("import sys\nprint('{}')\nsys.exit('it broke')")
     assert (failure.kind, failure.error_type) == (ScriptErrorKind.SCRIPT, ErrorType.EXECUTION_ERROR)
     assert (failure.facts, failure.told) == ({"exit_code": 1}, "it broke")
-    assert failure.details["script_error"] == "ScriptError"
+    assert failure.details["original_type"] == "ScriptError"
 
 
 async def test_a_signal_is_named(scripts: Scripts) -> None:
@@ -107,7 +110,7 @@ async def test_progress_is_told_and_is_no_log(scripts: Scripts) -> None:
 async def test_too_large_an_input_is_not_handed_over(scripts: Scripts) -> None:
     failure = await scripts.failing(ECHO, params={"x": "y" * MIB})
     assert (failure.kind, failure.error_type, failure.ran) == (ScriptErrorKind.INPUT, ErrorType.VALIDATION_ERROR, False)
-    assert scripts.runs == []
+    assert [(run.failure, run.command) for run in scripts.runs] == [(failure, ())]
 
 
 async def test_a_large_input_arrives_whole(scripts: Scripts) -> None:
@@ -166,3 +169,11 @@ async def test_node_scripts_and_functions_run(scripts: Scripts) -> None:
 async def test_a_script_is_told_whose_call_it_is(scripts: Scripts) -> None:
     text = "import json, os\nprint(json.dumps([os.environ['TOOL_AGENT_TOOL_ID'], os.environ['TOOL_AGENT_CALL_ID']]))"
     assert await scripts.code(text) == ["tool", "call-12345678"]
+
+
+async def test_an_agent_is_told_of_a_failure_in_the_seeds_words(scripts: Scripts) -> None:
+    failure = (await scripts.failing("import sys\nsys.exit('why')")).as_call_failure
+    error = ToolError(type=failure.error_type, message=failure.message, details=failure.details)
+    told = observation_of(failed("call-12345678", "mine:tool", error, datetime.now(UTC)))
+    content = "Tool mine:tool failed. Error type: ScriptError. Message: The script exited with code 1: why Details: why"
+    assert (told.status, told.content) == ("error", content)

@@ -16,9 +16,11 @@ from toolagent.contracts.sources import ScriptSource
 from toolagent.contracts.tool_files import ServiceMethod, ToolFile
 from toolagent.core.tool_files import SUFFIX, FileFault, ReadToolFile, Rules, manifest_of, read_tool_file
 
-__all__ = ["FILE_NAME", "dump", "file_name_of", "manifest_in", "read"]
+__all__ = ["FILE_NAME", "FOLDER", "dump", "file_name_of", "manifest_in", "read"]
 
 FILE_NAME = f"*{SUFFIX}"
+FOLDER = "tools"
+"""Of a data folder, in which such files are looked for unless a setting says otherwise."""
 
 
 class _EngineRules:
@@ -74,8 +76,8 @@ def dump(kept: KeptVersion) -> Document:
 
 
 def file_name_of(manifest: ToolManifest) -> str:
-    """A name of its own for each version, without characters that mean something to a file system."""
-    return f"{manifest.tool_id.replace(':', '.')}@{manifest.version}{SUFFIX}"
+    """Where a data folder has it: a name of its own for each version, without characters that mean something to a file system."""
+    return f"{FOLDER}/{manifest.tool_id.replace(':', '.')}@{manifest.version}{SUFFIX}"
 
 
 def _faults_here(found: ReadToolFile, file: ToolFile) -> list[FileFault]:

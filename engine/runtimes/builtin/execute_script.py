@@ -6,6 +6,7 @@ A script that fails is a successful call, whose result says so. The language is 
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Annotated
 
@@ -121,21 +122,26 @@ class ExecuteScript:
         return result.model_dump(mode="json", exclude_none=True)
 
     async def _execute(self, arguments: Arguments, called: ToolManifest, request: ToolRequest, scripts: ScriptService) -> ScriptReply:
-        language = _language(arguments, called)
-        prepared = await scripts.prepare(scripts.root, arguments.scriptPath, language, called.tool_id, request.progress)
-        # What scripts may write is kept apart from each other, as their files are.
-        own = hashlib.sha256(prepared.script.path.encode()).hexdigest()[:16]
         wall_s = arguments.timeoutMs / 1000 if arguments.timeoutMs is not None else _DEFAULT_WALL_S
         call = ScriptCall(
             tool_id=called.tool_id,
             version=called.version,
             call_id=request.call_id,
-            own=f"{called.tool_id}/{own}",
+            own=called.tool_id,
             params=arguments.inputData,
             wall_s=min(wall_s, max(request.timeout_s - _MARGIN_S, request.timeout_s / 2)),
             context=called.security_context,
+            caller=request.caller,
         )
-        return await scripts.execute(prepared, call, request.progress)
+        try:
+            language = _language(arguments, called)
+            prepared = await scripts.prepare(scripts.root, arguments.scriptPath, language, called.tool_id, request.progress)
+        except ScriptFailure as failure:
+            scripts.refuse(call, failure)
+            raise
+        # What scripts may write is kept apart from each other, as their files are.
+        own = hashlib.sha256(prepared.script.path.encode()).hexdigest()[:16]
+        return await scripts.execute(prepared, replace(call, own=f"{called.tool_id}/{own}"), request.progress)
 
 
 def _language(arguments: Arguments, called: ToolManifest) -> ScriptLanguage:

@@ -35,6 +35,9 @@ class BuiltinRuntime:
     async def is_idle(self, running: Running, source: BuiltinSource) -> bool:  # noqa: ARG002 - no call makes another wait
         return True
 
+    def ends_with_call(self, running: Running) -> bool:
+        return isinstance(self._tools.get(running.endpoint.removeprefix("builtin:")), ScriptingTool)
+
     async def call(self, running: Running, source: BuiltinSource, request: ToolRequest) -> JsonValue:  # noqa: ARG002 - the source says it all
         tool = self._tools.get(source.handler)
         if tool is None:

@@ -1,75 +1,55 @@
-"""Containers to build tools in: writable, found again after a restart, with the package index as their only way out."""
+"""Containers to build tools in: writable, found again after a restart, without a network: the package index is their only way out."""
 
 import asyncio
 import contextlib
 import itertools
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Protocol, TypeVar
 
 from engine.runtimes.docker.carried import INSIDE, Carried
 from engine.runtimes.docker.commands import Executed, begin, execute
-from engine.runtimes.docker.engine import Api, Document, EngineFailure, EngineRefused, Missing
+from engine.runtimes.docker.engine import Api, Document, EngineFailure, Missing
 from engine.runtimes.docker.images import Images, failure_of
-from engine.runtimes.docker.labels import STATE, Kind, Marks
+from engine.runtimes.docker.labels import OWN_IMAGES, STATE, Kind, Marks
 from engine.runtimes.docker.limits import ContainerLimits, bytes_of
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker.serving import created, entered, entry, hardened, inspected, removed
 from engine.runtimes.docker.volumes import volume_mounts
+from engine.runtimes.docker.wishes import Note, Wishes
 from engine.runtimes.failures import StartFailed
-from engine.runtimes.ports import is_free
 from engine.runtimes.projects import Projects
 from engine.runtimes.runtime import Progress
 from engine.runtimes.sandbox.egress import Opening, Way
-from engine.runtimes.sandbox.package_indexes import IndexesUnknown
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.containers import ContainerInfo, ContainerStatus
-from toolagent.contracts.sandbox import SandboxLimits
+from toolagent.contracts.sandbox import SandboxGrant, SandboxLimits
+from toolagent.core.sandbox import granted
 
-__all__ = ["BuildContainers", "ContainerBook", "Wishes"]
+__all__ = ["BuildContainers", "ContainerBook"]
 
 T = TypeVar("T")
 
-_NETWORK = "tool-agent-build"
-_COMMITTED = "tool-agent/rebuilt"
+_COMMITTED = f"{OWN_IMAGES}rebuilt"
 _CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETGID", "SETUID")
 """What package managers need of root."""
 _NANO = 1_000_000_000
 _TIMED_OUT = 124
 _MARK = "TOOL_AGENT_COMMAND"
 _MARGIN_S = 15.0
-_PORT_TRIES = 20
-_LAST_PORT = 65535
 _LOGS = "/var/log/tool-agent"
 _TTL_LOOKS = 4
 _LONGEST_LOOK_S = 30.0
-_TAKEN = ("port is already allocated", "address already in use")
 
 
 class ContainerBook(Protocol):
     """Where containers are remembered."""
 
     async def note(self, container: ContainerInfo) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """What a build container is to be like (seed 001 §6.3). `hosts` may be reached besides the package index, where the policy allows."""
-
-    tool_id: str
-    image: str | None = None
-    ports: tuple[int, ...] = ()
-    volumes: Mapping[str, str] = field(default_factory=dict[str, str])
-    environment: Mapping[str, str] = field(default_factory=dict[str, str])
-    hosts: tuple[str, ...] = ()
-    mem_limit: str | None = None
-    nano_cpus: int | None = None
-    use_gpu: bool = False
-    gpu_count: int = -1
 
 
 @dataclass(slots=True)
@@ -89,8 +69,8 @@ class BuildContainers:
 
     def __init__(self, parts: DockerParts, book: ContainerBook, projects: Projects | None = None) -> None:
         self._settings, self._engine, self._egress, self._book = parts.settings, parts.engine, parts.egress, book
-        self._ask_index = parts.index_hosts
-        self._images = Images(parts.settings, parts.engine, projects)
+        self._parts, self._ports = parts, parts.ports
+        self._images = Images(parts, projects)
         self._sites: dict[str, _Site] = {}
         self._timer: asyncio.Task[None] | None = None
         self._count = itertools.count(1)
@@ -152,10 +132,10 @@ class BuildContainers:
         wishes = replace(
             site.wishes, ports=ports, mem_limit=mem_limit or site.wishes.mem_limit, nano_cpus=nano_cpus or site.wishes.nano_cpus
         )
-        tag, state = secrets.token_hex(6), self._settings.owner.state
+        tag = secrets.token_hex(6)
         kept = await self._asked(
             site.name,
-            lambda api: api.commit(site.name, _COMMITTED, tag, changes=[f"LABEL {STATE}={state}"]),
+            lambda api: api.commit(site.name, _COMMITTED, tag),
             self._settings.build_timeout_s,
         )
         try:
@@ -186,6 +166,10 @@ class BuildContainers:
             if marks is not None and marks.kind is Kind.BUILD and one["Id"] not in self._sites:
                 with contextlib.suppress(StartFailed):  # one that cannot be had back is no reason to do without the others
                     await self._take_on(str(one["Id"]), marks)
+        for image in await self._asked("", lambda api: api.images(filters=wanted)):
+            for tag in image.get("RepoTags") or ():
+                if tag.startswith(_COMMITTED):
+                    await self._without_image(tag)
         return tuple(site.info for site in self._sites.values())
 
     async def close(self) -> None:
@@ -201,25 +185,30 @@ class BuildContainers:
         mounts = await asyncio.to_thread(volume_mounts, dict(wishes.volumes), wishes.tool_id, settings)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._gone, name)
-            way, opened = await self._opened(name, wishes)
+            way, opened, published = await self._opened(name, wishes, {})
             stack.push_async_callback(opened.aclose)
-            config = self._config(wishes, name, image_id, way, carried, mounts)
-            container, mapping = await self._started(config, name, wishes.ports)
-            info = ContainerInfo(
-                container_id=container,
-                tool_id=wishes.tool_id,
-                image=image,
-                port_mapping=mapping,
-                volumes=dict(wishes.volumes),
-                mem_limit=wishes.mem_limit or settings.mem_limit,
-                nano_cpus=wishes.nano_cpus or settings.nano_cpus,
-                use_gpu=wishes.use_gpu,
-                gpu_count=wishes.gpu_count,
-                created_at=datetime.now(UTC),
-            )
+            note = Note(wishes, image, published)
+            config = self._config(note, name, image_id, way, carried, mounts)
+            container = await self._started(config, name)
+            info = self._info(container, note, published, datetime.now(UTC))
             await self._book.note(info)
             stack.pop_all()
         return self._kept(_Site(info, name, wishes, opened, time.monotonic()))
+
+    def _info(self, container: str, note: Note, published: Mapping[int, int], created_at: datetime) -> ContainerInfo:
+        wishes = note.wishes
+        return ContainerInfo(
+            container_id=container,
+            tool_id=wishes.tool_id,
+            image=note.image,
+            port_mapping={str(port): outside for port, outside in published.items()},
+            volumes=dict(wishes.volumes),
+            mem_limit=wishes.mem_limit or self._settings.mem_limit,
+            nano_cpus=wishes.nano_cpus or self._settings.nano_cpus,
+            use_gpu=wishes.use_gpu,
+            gpu_count=wishes.gpu_count,
+            created_at=created_at,
+        )
 
     def _kept(self, site: _Site) -> _Site:
         self._sites[site.info.container_id] = site
@@ -227,21 +216,31 @@ class BuildContainers:
             self._timer = asyncio.create_task(self._retire_unused(), name="build container ttl")
         return site
 
-    async def _opened(self, name: str, wishes: Wishes) -> tuple[Way, AsyncExitStack]:
-        stack = AsyncExitStack()
-        index = await self._index()
-        opening = Opening(hosts=(*index, *wishes.hosts), private_hosts=index, lasting=True, python=INSIDE)
-        return await stack.enter_async_context(self._egress.open(name, opening)), stack
+    async def _opened(self, name: str, wishes: Wishes, before: Mapping[int, int]) -> tuple[Way, AsyncExitStack, dict[int, int]]:
+        """The ways into and out of the container, what closes our end of them, and its ports here: those of `before` if they are free."""
+        index = await self._parts.known_index()
+        hosts, _ = granted(SandboxGrant(hosts=wishes.hosts), self._settings.policy)
+        opening = Opening(hosts=(*index, *hosts.hosts), private_hosts=index, others=wishes.ports, lasting=True, python=INSIDE)
+        async with AsyncExitStack() as stack:
+            try:
+                way = await stack.enter_async_context(self._egress.open(name, opening))
+                stack.push_async_callback(self._ports.close, name)
+                published = await self._ports.open(name, way.others, self._settings.port_start, before, lambda: self._touch(name))
+            except OSError as error:
+                raise StartFailed(ErrorType.UNAVAILABLE, f"The ways into a build container cannot be opened: {error}") from error
+            return way, stack.pop_all(), published
+        raise AssertionError("The block returns or raises.")
 
-    async def _index(self) -> tuple[str, ...]:
-        """Where packages come from; nowhere when that cannot be said."""
-        with contextlib.suppress(IndexesUnknown):
-            return await self._ask_index() if self._ask_index is not None else ()
-        return ()
+    def _touch(self, name: str) -> None:
+        """Who is called by its ports is in use."""
+        for site in self._sites.values():
+            if site.name == name:
+                site.used = time.monotonic()
 
-    def _config(self, wishes: Wishes, name: str, image: str, way: Way, carried: Carried, mounts: list[Document]) -> Document:
+    def _config(self, note: Note, name: str, image: str, way: Way, carried: Carried, mounts: list[Document]) -> Document:
         settings = self._settings
-        marks = Marks(Kind.BUILD, name, wishes.tool_id, "", settings.host, settings.owner.mark, ",".join(wishes.hosts))
+        wishes = note.wishes
+        marks = Marks(Kind.BUILD, name, wishes.tool_id, "", settings.host, settings.owner.mark, str(note))
         idle = carried.argv("idle")
         host: Document = {
             **hardened(self._limits(wishes)),
@@ -255,7 +254,7 @@ class BuildContainers:
             "User": "0:0",
             "WorkingDir": "/",
             "Env": [f"{name}={value}" for name, value in {"HOME": "/root", **wishes.environment, **way.environment}.items()],
-            "Labels": marks.labels,
+            "Labels": {**settings.origin.labels, **marks.labels},
             "Healthcheck": {"Test": ["NONE"]},
             "HostConfig": host,
         }
@@ -268,48 +267,29 @@ class BuildContainers:
         policy = self._settings.policy
         return ContainerLimits.within(own.or_else(policy.defaults), policy.ceilings, wishes.gpu_count if wishes.use_gpu else 0)
 
-    async def _started(self, config: Document, name: str, ports: tuple[int, ...]) -> tuple[str, dict[str, int]]:
-        """The container's id and its published ports: one that another program takes meanwhile is replaced by the next."""
-        if ports:
-            await self._asked(name, _network)
-        free = self._free_ports()
-        for _ in range(_PORT_TRIES):
-            mapping = {str(port): next(free) for port in ports}
-            published: Document = {
-                "ExposedPorts": {f"{port}/tcp": {} for port in mapping},
-                "HostConfig": {**config["HostConfig"], "PortBindings": _bindings(mapping), **({"NetworkMode": _NETWORK} if ports else {})},
-            }
-            try:
-                container = await created(self._engine, {**config, **published}, name)
-                await self._engine.ask(lambda api, container=container: api.start(container))
-            except EngineRefused as error:
-                await self._gone(name)
-                if not any(sign in str(error) for sign in _TAKEN):
-                    raise failure_of(error, "container", name) from error
-            except EngineFailure as error:
-                raise failure_of(error, "container", name) from error
-            else:
-                return container, mapping
-        raise StartFailed(ErrorType.UNAVAILABLE, f"{_PORT_TRIES} times another program took a port.", {"ports": list(ports)})
-
-    def _free_ports(self) -> Iterator[int]:
-        used = {port for site in self._sites.values() for port in site.info.port_mapping.values()}
-        return (port for port in range(self._settings.port_start, _LAST_PORT) if port not in used and is_free(port))
+    async def _started(self, config: Document, name: str) -> str:
+        """The container's id."""
+        try:
+            container = await created(self._engine, config, name)
+            await self._engine.ask(lambda api: api.start(container))
+        except EngineFailure as error:
+            raise failure_of(error, "container", name) from error
+        return container
 
     async def _take_on(self, container: str, marks: Marks) -> None:
         found = await self._asked(container, lambda api: api.inspect_container(container))
-        bindings: Document = found["HostConfig"].get("PortBindings") or {}
-        mapping = {port.removesuffix("/tcp"): int(one[0]["HostPort"]) for port, one in bindings.items()}
-        hosts = tuple(host for host in marks.source.split(",") if host)
-        wishes = Wishes(marks.tool, ports=tuple(map(int, mapping)), hosts=hosts)
-        _, opened = await self._opened(marks.name, wishes)
-        if found["State"]["Status"] != "running":
-            await self._asked(container, lambda api: api.start(container))
-        created_at = datetime.fromisoformat(str(found["Created"])[:19]).replace(tzinfo=UTC)
-        info = ContainerInfo(
-            container_id=container, tool_id=marks.tool, image=str(found["Image"]), port_mapping=mapping, created_at=created_at
-        )
-        self._kept(_Site(info, marks.name, wishes, opened, time.monotonic()))
+        note = Note.read(marks.source) or Note(Wishes(marks.tool), str(found["Image"]), {})
+        _, opened, published = await self._opened(marks.name, note.wishes, note.published)
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(opened.aclose)
+            if found["State"]["Status"] != "running":
+                await self._asked(container, lambda api: api.start(container))
+            created_at = datetime.fromisoformat(str(found["Created"])[:19]).replace(tzinfo=UTC)
+            info = self._info(container, note, published, created_at)
+            if published != note.published:
+                await self._book.note(info)  # another program has taken a port meanwhile
+            stack.pop_all()
+        self._kept(_Site(info, marks.name, note.wishes, opened, time.monotonic()))
 
     def _known(self, container_id: str) -> _Site:
         """By its id or the beginning of it. Raises StartFailed."""
@@ -361,17 +341,6 @@ class BuildContainers:
                 if not site.running and time.monotonic() - site.used > ttl:
                     with contextlib.suppress(StartFailed):
                         await self.destroy(site.info.container_id)
-
-
-def _bindings(mapping: Mapping[str, int]) -> Document:
-    return {f"{port}/tcp": [{"HostIp": "127.0.0.1", "HostPort": str(outside)}] for port, outside in mapping.items()}
-
-
-def _network(api: Api) -> None:
-    """A bridge that publishes ports but leads nowhere: what a container sends out of the machine is never answered."""
-    if not any(one["Name"] == _NETWORK for one in api.networks(names=[_NETWORK])):
-        options = {"com.docker.network.bridge.enable_ip_masquerade": "false", "com.docker.network.bridge.enable_icc": "false"}
-        api.create_network(_NETWORK, driver="bridge", options=options, check_duplicate=True)
 
 
 def _is_gone(container_id: str) -> StartFailed:

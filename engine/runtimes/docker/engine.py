@@ -4,13 +4,13 @@ import asyncio
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, BinaryIO, Protocol, TypeVar, cast
 
 import docker  # pyright: ignore[reportMissingTypeStubs] - it has none; `Api` says what is used of it
 from docker import errors  # pyright: ignore[reportMissingTypeStubs] - as above
 from requests.exceptions import RequestException
 
-__all__ = ["Api", "Document", "Engine", "EngineFailure", "EngineRefused", "EngineUnavailable", "Missing", "Stream"]
+__all__ = ["Api", "Document", "Engine", "EngineFailure", "EngineRefused", "EngineUnavailable", "Missing", "Stream", "reason_of"]
 
 T = TypeVar("T")
 Document = dict[str, Any]
@@ -61,14 +61,15 @@ class Api(Protocol):
     def build(
         self,
         *,
-        path: str,
+        fileobj: BinaryIO,
+        custom_context: bool,
         dockerfile: str,
         tag: str,
         rm: bool,
         forcerm: bool,
         decode: bool,
         labels: Mapping[str, str],
-        network_mode: str | None,
+        network_mode: str,
         buildargs: Mapping[str, str],
         container_limits: Mapping[str, int],
         timeout: int,
@@ -81,12 +82,10 @@ class Api(Protocol):
     def inspect_container(self, container: str) -> Document: ...
     def containers(self, *, all: bool, filters: Mapping[str, object]) -> list[Document]: ...
     def logs(self, container: str, *, stdout: bool, stderr: bool, tail: int | str) -> bytes: ...
-    def commit(self, container: str, repository: str, tag: str, *, changes: list[str]) -> Document: ...
+    def commit(self, container: str, repository: str, tag: str) -> Document: ...
     def exec_create(self, container: str, cmd: list[str], **more: object) -> Document: ...
     def exec_start(self, exec_id: str, *, detach: bool = ..., socket: bool = ...) -> object: ...
     def exec_inspect(self, exec_id: str) -> Document: ...
-    def networks(self, names: list[str]) -> list[Document]: ...
-    def create_network(self, name: str, **options: object) -> Document: ...
     def events(self, *, since: int, filters: Mapping[str, object], decode: bool) -> Stream: ...
 
 
@@ -142,6 +141,13 @@ class Engine:
         return self._api
 
 
+def reason_of(failure: BaseException) -> str:
+    """For everybody to read: without addresses, users and paths."""
+    cause = _innermost(failure)
+    told = cause.strerror if isinstance(cause, OSError) else None
+    return f"no Docker engine answers{f' ({told})' if told else ''}."
+
+
 def _knock(address: str) -> None:
     """Raises OSError when nobody is there; the library would leave its socket open then."""
     if address.startswith(_UNIX):
@@ -155,7 +161,11 @@ def _refusal(error: "errors.APIError") -> EngineRefused:
 
 
 def _cause(error: BaseException) -> str:
-    """The innermost reason: `No such file or directory`."""
+    """`No such file or directory`."""
+    return str(_innermost(error))
+
+
+def _innermost(error: BaseException) -> BaseException:
     while error.__cause__ or error.__context__:
         error = error.__cause__ or error.__context__ or error
-    return str(error)
+    return error

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from engine.runtimes.docker.engine import Document, Engine, Missing
+from engine.runtimes.docker.published import PublishedPorts
 from engine.runtimes.failures import StartFailed
 from toolagent.contracts.calls import ErrorType
 
@@ -22,8 +23,10 @@ class Given:
 
 
 class GivenContainers:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    """`ports` are those of our own build containers, which have no network."""
+
+    def __init__(self, engine: Engine, ports: PublishedPorts) -> None:
+        self._engine, self._ports = engine, ports
 
     async def find(self, tool_id: str, container: str, port: int) -> Given:
         """Raises StartFailed, EngineFailure."""
@@ -38,7 +41,8 @@ class GivenContainers:
         state: Document = document["State"]
         if state["Status"] not in _UP:
             return Given(str(document["Id"]), "", 0, must_start=True)
-        if (endpoint := _endpoint(document["NetworkSettings"], port)) is None:
+        name = str(document["Name"]).removeprefix("/")
+        if (endpoint := self._ports.address_of(name, port) or _endpoint(document["NetworkSettings"], port)) is None:
             message = f"The container {container!r} of the tool {tool_id!r} publishes no port {port} and has no network to reach it by."
             raise StartFailed(ErrorType.UNAVAILABLE, message, {"container_id": container, "port": port})
         return Given(str(document["Id"]), endpoint, int(state["Pid"]), must_start=False)

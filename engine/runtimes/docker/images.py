@@ -1,65 +1,41 @@
 """The images of tools: those that are there, those that are pulled, those that are built."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+import contextlib
+import re
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 
-from pydantic import JsonValue
-
-from engine.runtimes.docker.engine import Document, Engine, EngineFailure, EngineRefused, EngineUnavailable, Missing
-from engine.runtimes.docker.labels import STATE, digest
-from engine.runtimes.docker.settings import DockerSettings
+from engine.runtimes.docker.dockerfiles import Dockerfile, DockerfileRefused, check_triggers
+from engine.runtimes.docker.engine import Document, EngineFailure, EngineRefused, Missing
+from engine.runtimes.docker.image import Image
+from engine.runtimes.docker.image_builds import Build, ImageBuilds
+from engine.runtimes.docker.labels import OWN_IMAGES, STATE, TOOL, digest
+from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.projects import Projects
 from engine.runtimes.runtime import Progress
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import DockerSource
 
-__all__ = ["Image", "Images", "failure_of"]
+__all__ = ["Images", "failure_of"]
 
-_TOLD_LINES = 30
-_TOLD_BYTES = 8192
-_TCP = "/tcp"
-
-
-@dataclass(frozen=True, slots=True)
-class Image:
-    """What an image says of itself. `ports` are those it exposes."""
-
-    image_id: str
-    command: tuple[str, ...]
-    user: str
-    folder: str
-    environment: Mapping[str, str]
-    ports: tuple[int, ...]
-
-    @classmethod
-    def read(cls, document: Document) -> "Image":
-        config: Document = document.get("Config") or {}
-        pairs = (entry.partition("=") for entry in config.get("Env") or ())
-        exposed = sorted(int(port.removesuffix(_TCP)) for port in config.get("ExposedPorts") or () if port.endswith(_TCP))
-        command = (*(config.get("Entrypoint") or ()), *(config.get("Cmd") or ()))
-        return cls(
-            str(document["Id"]),
-            command,
-            config.get("User") or "",
-            config.get("WorkingDir") or "/",
-            {name: value for name, _, value in pairs},
-            tuple(exposed),
-        )
+_TOOLS = f"{OWN_IMAGES}tool/"
 
 
 class Images:
     """`projects` brings folders out of the content store."""
 
-    def __init__(self, settings: DockerSettings, engine: Engine, projects: Projects | None) -> None:
-        self._settings, self._engine, self._projects = settings, engine, projects
+    def __init__(self, parts: DockerParts, projects: Projects | None = None) -> None:
+        self._settings, self._engine, self._projects = parts.settings, parts.engine, projects
+        self._builds = ImageBuilds(parts)
+        self._turns: dict[str, asyncio.Lock] = {}
 
-    async def of(self, tool_id: str, source: DockerSource, progress: Progress) -> Image:
-        """Raises StartFailed."""
+    async def of(self, tool_id: str, source: DockerSource, hosts: Sequence[str], progress: Progress) -> Image:
+        """`hosts` may be reached by a build, besides where packages come from. Raises StartFailed."""
         if source.dockerfile is not None:
-            return await self._built(tool_id, source, source.dockerfile, progress)
+            async with self._turns.setdefault(tool_id, asyncio.Lock()):
+                return await self._built(tool_id, source, hosts, source.dockerfile, progress)
         if source.image is not None:
             return await self.named(source.image, progress)
         message = f"The docker source of {tool_id!r} names neither a container, nor a Dockerfile, nor an image."
@@ -81,6 +57,20 @@ class Images:
             raise self._not_there(name, "the registry sent another one")
         return found
 
+    async def sweep(self, sources_of: Callable[[str], Awaitable[Sequence[DockerSource]]]) -> tuple[str, ...]:
+        """Remove what was built here for sources that no tool has any more; its names. Raises EngineFailure."""
+        filters = {"label": f"{STATE}={self._settings.owner.state}"}
+        images = await self._engine.ask(lambda api: api.images(filters=filters))
+        labels = {tag: dict[str, str](one["Labels"]) for one in images for tag in one.get("RepoTags") or () if tag.startswith(_TOOLS)}
+        built = {tag: said.get(TOOL, "") for tag, said in labels.items()}
+        needed = {await self._tag_of(tool, source) for tool in set(built.values()) for source in await sources_of(tool)}
+        gone = [tag for tag in built if tag not in needed]
+        for tag in gone:
+            with contextlib.suppress(EngineRefused):  # a container is made of it still
+                await self._engine.ask(lambda api, tag=tag: api.remove_image(tag))
+        await self._builds.tidy()
+        return tuple(sorted(gone))
+
     async def _find(self, name: str) -> Image | None:
         try:
             return Image.read(await self._engine.ask(lambda api: api.inspect_image(name)))
@@ -92,56 +82,50 @@ class Images:
         message = f"The image {name!r} is not on this machine, and could not be pulled: {why}.{remedy}"
         return StartFailed(ErrorType.DEPENDENCY_ERROR, message, {"image": name})
 
-    async def _built(self, tool_id: str, source: DockerSource, dockerfile: str, progress: Progress) -> Image:
+    async def _built(self, tool_id: str, source: DockerSource, hosts: Sequence[str], file: str, progress: Progress) -> Image:
         folder = await self._folder(tool_id, source, progress)
-        await asyncio.to_thread(_insist_on_file, folder, dockerfile, tool_id)
-        tag = f"tool-agent/{tool_id.replace(':', '-').lower()}:{digest(source.content or str(folder), dockerfile)}"
+        tag = self._tag(tool_id, source.content or str(folder), file)
         try:
             # A folder in the content store never changes; one in the data folder is the engine's cache's to compare.
             if source.content is not None and (found := await self._find(tag)):
                 return found
+            read = Dockerfile.read(await asyncio.to_thread(_text_of, folder, file, tool_id))
+            triggers = [(base, (await self.named(base, progress)).triggers) for base in read.bases]
+            runs = [check_triggers(base, said) for base, said in triggers]
             progress(f"building the image of {tool_id}")
-            await self._build(tool_id, folder, dockerfile, tag, progress)
+            await self._builds.run(Build(tool_id, folder, file, read, read.runs or any(runs), tag, hosts), progress)
             found = await self._find(tag)
+        except DockerfileRefused as refusal:
+            message = f"The Dockerfile {file!r} of {tool_id!r} is not built: {refusal}"
+            raise StartFailed(ErrorType.SECURITY_ERROR, message, {"dockerfile": file}) from refusal
         except EngineFailure as error:
-            raise failure_of(error, "dockerfile", dockerfile) from error
+            raise failure_of(error, "dockerfile", file) from error
         if found is None:
             raise StartFailed(ErrorType.DEPENDENCY_ERROR, f"The image of {tool_id!r} was built and is gone again.", {"image": tag})
         return found
 
-    async def _build(self, tool_id: str, folder: Path, dockerfile: str, tag: str, progress: Progress) -> None:
-        log = _BuildLog(asyncio.get_running_loop(), progress)
-        settings = self._settings
-        limits = {"memory": (settings.limits.memory_bytes or 0), "memswap": (settings.limits.memory_bytes or 0)}
-        try:
-            await self._engine.ask(
-                lambda api: log.follow(
-                    api.build(
-                        path=str(folder),
-                        dockerfile=dockerfile,
-                        tag=tag,
-                        rm=True,
-                        forcerm=True,
-                        decode=True,
-                        labels={STATE: settings.owner.state},
-                        network_mode=None,
-                        buildargs={},
-                        container_limits=limits,
-                        timeout=int(settings.build_timeout_s),
-                    )
-                ),
-                settings.build_timeout_s,
-            )
-        except EngineUnavailable:
-            raise
-        except EngineRefused as error:
-            message = f"The Dockerfile {dockerfile!r} of {tool_id!r} could not be built: {error}"
-            raise StartFailed(ErrorType.DEPENDENCY_ERROR, message, {"dockerfile": dockerfile, "log": log.tail}) from error
+    def _tag(self, tool_id: str, folder: str, file: str) -> str:
+        """`folder`: its id in the content store, or its path."""
+        name = re.sub(r"[^a-z0-9]+", "-", tool_id).strip("-")
+        return f"{_TOOLS}{name}:{digest(self._settings.owner.state, tool_id, folder, file)}"
+
+    async def _tag_of(self, tool_id: str, source: DockerSource) -> str | None:
+        """Of the image that is built for this source, if one is and its folder can be told."""
+        if source.dockerfile is None or source.container_id is not None:
+            return None
+        with contextlib.suppress(StartFailed):
+            folder = source.content or str(await self._data_folder(tool_id, source))
+            return self._tag(tool_id, folder, source.dockerfile)
+        return None
 
     async def _folder(self, tool_id: str, source: DockerSource, progress: Progress) -> Path:
         """Where the Dockerfile is. Raises StartFailed."""
         if source.content is not None and self._projects is not None:
             return await self._projects.folder_of(source.content, tool_id, progress)
+        return await self._data_folder(tool_id, source)
+
+    async def _data_folder(self, tool_id: str, source: DockerSource) -> Path:
+        """Raises StartFailed."""
         root = await asyncio.to_thread(self._settings.data.resolve)
         try:
             folder = await asyncio.to_thread((root / (source.host_dir or f"tools/docker/{tool_id}")).resolve)
@@ -153,28 +137,6 @@ class Images:
         return folder
 
 
-class _BuildLog:
-    """What a build says, its end kept; told to `progress` from the thread that reads it."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, progress: Progress) -> None:
-        self._tell: Callable[[str], object] = lambda line: loop.call_soon_threadsafe(progress, line)
-        self._lines: list[str] = []
-
-    @property
-    def tail(self) -> JsonValue:
-        return "\n".join(self._lines)[-_TOLD_BYTES:]
-
-    def follow(self, answer: Iterable[Document]) -> None:
-        """Raises EngineRefused when a step fails."""
-        for part in answer:
-            if text := str(part.get("stream") or part.get("error") or "").strip("\r\n"):
-                self._lines = [*self._lines, text][-_TOLD_LINES:]
-                if text.startswith("Step "):
-                    self._tell(text)
-            if error := part.get("error"):
-                raise EngineRefused(str(error))
-
-
 def failure_of(error: EngineFailure, what: str, name: str) -> StartFailed:
     """What the engine's failure means to a tool's start."""
     kind = ErrorType.DEPENDENCY_ERROR if isinstance(error, EngineRefused) else ErrorType.UNAVAILABLE
@@ -182,10 +144,10 @@ def failure_of(error: EngineFailure, what: str, name: str) -> StartFailed:
 
 
 def _followed(answer: Iterable[Document]) -> None:
-    """Raises EngineRefused."""
-    for part in answer:
-        if error := part.get("error"):
-            raise EngineRefused(str(error))
+    """Raises EngineRefused, once all is read and the connection given back."""
+    errors = [str(part["error"]) for part in answer if part.get("error")]
+    if errors:
+        raise EngineRefused(errors[0])
 
 
 def _tagged(name: str) -> str:
@@ -193,12 +155,12 @@ def _tagged(name: str) -> str:
     return name if "@" in name or ":" in name.rpartition("/")[2] else f"{name}:latest"
 
 
-def _insist_on_file(folder: Path, dockerfile: str, tool_id: str) -> None:
+def _text_of(folder: Path, dockerfile: str, tool_id: str) -> str:
     try:
         path = (folder / dockerfile).resolve()
-        there = path.is_relative_to(folder.resolve()) and path.is_file()
+        if path.is_relative_to(folder.resolve()) and path.is_file():
+            return path.read_text(encoding="utf-8", errors="replace")
     except (OSError, ValueError, RuntimeError):
-        there = False
-    if not there:
-        message = f"The tool {tool_id!r} has no Dockerfile {dockerfile!r} in its folder."
-        raise StartFailed(ErrorType.DEPENDENCY_ERROR, message, {"dockerfile": dockerfile, "missing": dockerfile})
+        pass
+    message = f"The tool {tool_id!r} has no Dockerfile {dockerfile!r} in its folder."
+    raise StartFailed(ErrorType.DEPENDENCY_ERROR, message, {"dockerfile": dockerfile, "missing": dockerfile})

@@ -1,17 +1,28 @@
 """Whose a container is: labels that tell it to whoever finds it later."""
 
+import contextlib
 import hashlib
+import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Self
+from urllib.parse import quote, unquote
 
 from engine.runtimes.ownership import Owner
 
-__all__ = ["STATE", "Kind", "Marks", "digest"]
+__all__ = ["OWN_IMAGES", "PLACE", "STATE", "TOOL", "Kind", "Marks", "Origin", "digest"]
+
+OWN_IMAGES = "tool-agent/"
+"""What the names of our images begin with."""
 
 _PREFIX = "org.tool-agent."
 STATE = f"{_PREFIX}state"
+PLACE = f"{_PREFIX}place"
+TOOL = f"{_PREFIX}tool"
+_MACHINE = f"{_PREFIX}machine"
+_MACHINE_ID = Path("/etc/machine-id")
 _NAMES = ("kind", "name", "tool", "version", "host", "owner", "source")
 
 
@@ -20,6 +31,46 @@ class Kind(StrEnum):
     BUILD = "build"
     BOX = "box"
     """One run in the sandbox."""
+    GATE = "gate"
+    """The network of an image that is being built."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Whose things are: `place` is a folder without which nobody can use them, on the machine of this name; `state` its state directory."""
+
+    state: str
+    place: str
+    machine: str
+
+    @classmethod
+    def of(cls, state: str, place: Path) -> Self:
+        return cls(state, str(place.absolute()), _this_machine())
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """With values that need no quotes in a Dockerfile."""
+        return {STATE: self.state, PLACE: quote(self.place), _MACHINE: self.machine}
+
+    @classmethod
+    def read(cls, labels: Mapping[str, str]) -> Self | None:
+        """None for what is none of ours."""
+        try:
+            return cls(labels[STATE], unquote(labels[PLACE]), labels[_MACHINE])
+        except KeyError:
+            return None
+
+    @property
+    def is_here(self) -> bool:
+        """Of another machine, whose engine this is too, nobody can say whether anybody lives."""
+        return self.machine == _this_machine()
+
+    @property
+    def is_gone(self) -> bool:
+        """A folder that we may not see is none that is gone."""
+        with contextlib.suppress(PermissionError):
+            return self.is_here and not Path(self.place).exists()
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +87,7 @@ class Marks:
 
     @property
     def labels(self) -> dict[str, str]:
-        owner = Owner.read(self.owner)
-        return {STATE: owner.state if owner else "", **{f"{_PREFIX}{name}": str(getattr(self, name)) for name in _NAMES}}
+        return {f"{_PREFIX}{name}": str(getattr(self, name)) for name in _NAMES}
 
     @classmethod
     def read(cls, labels: Mapping[str, str]) -> Self | None:
@@ -57,3 +107,9 @@ class Marks:
 
 def digest(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def _this_machine() -> str:
+    """A container that shares our engine is another: it has a name of its own."""
+    machine = _MACHINE_ID.read_text(encoding="ascii").strip() if _MACHINE_ID.is_file() else ""
+    return digest(platform.node(), machine)

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import secrets
 import time
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -13,20 +14,22 @@ from pydantic import JsonValue
 
 from engine.runtimes.docker.carried import INSIDE, Carried
 from engine.runtimes.docker.deaths import Deaths, ending_of
-from engine.runtimes.docker.engine import EngineFailure, Missing
+from engine.runtimes.docker.engine import Document, EngineFailure, Missing
 from engine.runtimes.docker.given import GivenContainers
-from engine.runtimes.docker.images import Image, Images, failure_of
+from engine.runtimes.docker.image import Image
+from engine.runtimes.docker.images import Images, failure_of
 from engine.runtimes.docker.labels import STATE, Kind, Marks, digest
 from engine.runtimes.docker.limits import ContainerLimits, bytes_of
 from engine.runtimes.docker.parts import DockerParts
-from engine.runtimes.docker.serving import Shape, container_config, created, inspected, removed
-from engine.runtimes.docker.volumes import volume_mounts
+from engine.runtimes.docker.serving import TMP, Shape, container_config, created, inspected, removed
+from engine.runtimes.docker.volumes import bind, calls_of, volume_mounts
 from engine.runtimes.failures import NotSent, StartFailed
 from engine.runtimes.http_exchange import HttpExchange, Target
 from engine.runtimes.projects import Projects
 from engine.runtimes.readiness import serves
 from engine.runtimes.runtime import Progress, Retired, Running, ToolRequest
 from engine.runtimes.sandbox.egress import Opening, Way
+from engine.runtimes.sandbox.watch import Watch
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sandbox import SandboxLimits
@@ -58,6 +61,7 @@ class _Serving:
     name: str
     used: float
     way: AsyncExitStack
+    sees_calls: bool = False
     in_flight: int = 0
     is_retiring: bool = False
     is_buried: bool = False
@@ -70,8 +74,8 @@ class DockerRuntime:
     def __init__(self, parts: DockerParts, http: HttpExchange, projects: Projects | None = None) -> None:
         self._parts = parts
         self._settings, self._engine, self._egress, self._http = parts.settings, parts.engine, parts.egress, http
-        self._images = Images(parts.settings, parts.engine, projects)
-        self._given = GivenContainers(parts.engine)
+        self._images = Images(parts, projects)
+        self._given = GivenContainers(parts.engine, parts.ports)
         self._deaths = Deaths(parts.engine)
         self._up: dict[str, _Serving] = {}
         self._timer: asyncio.Task[None] | None = None
@@ -105,7 +109,9 @@ class DockerRuntime:
             raise NotSent(ErrorType.UNAVAILABLE, "The container has ended.", {"endpoint": running.endpoint})
         serving.in_flight += 1
         try:
-            return await self._http.call(Target(running.endpoint, source.http_method, source.endpoint_path, {}), request)
+            is_there = serving.sees_calls and await asyncio.to_thread(request.output_dir.is_dir)
+            headers = {"X-Output-Dir": str(request.output_dir) if is_there else TMP}
+            return await self._http.call(Target(running.endpoint, source.http_method, source.endpoint_path, headers), request)
         finally:
             serving.in_flight -= 1
             serving.used = time.monotonic()
@@ -151,6 +157,10 @@ class DockerRuntime:
             await self._removed(marks.name)
         return tuple(sorted(marks.name for _, marks in gone))
 
+    async def sweep_images(self, sources_of: Callable[[str], Awaitable[Sequence[DockerSource]]]) -> tuple[str, ...]:
+        """Remove the images that were built for what no version of a tool says any more; their names. Raises EngineFailure."""
+        return await self._images.sweep(sources_of)
+
     async def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
@@ -165,26 +175,37 @@ class DockerRuntime:
         return [(container, marks, is_running) for container, marks, is_running in read if marks is not None and marks.kind is Kind.SERVING]
 
     async def _made(self, tool: ToolManifest, source: DockerSource, progress: Progress) -> _Serving:
-        image = await self._images.of(tool.tool_id, source, progress)
-        shape, hosts = self._shape(tool, source, image)
-        if adopted := await self._adopted(shape, hosts, source, progress):
+        enforced, _ = granted(asked(tool.security_context), self._settings.policy)
+        hosts = enforced.hosts
+        image = await self._images.of(tool.tool_id, source, hosts, progress)
+        shape = self._shape(tool, source, image, hosts)
+        if adopted := await self._adopted(shape, hosts, tool, source, progress):
             return adopted
         progress(f"starting a container for {tool.tool_id}")
         name = shape.marks.name
         carried = await Carried.put_together(self._settings.state / "carried")
-        mounts = await asyncio.to_thread(volume_mounts, source.volumes, tool.tool_id, self._settings)
+        mounts = await asyncio.to_thread(self._mounts, tool, source)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._removed, name)
             way, opened = await self._opened(name, shape.port, hosts)
             stack.push_async_callback(opened.aclose)
+            stack.push_async_callback(self._http.forget, way.endpoint)
             container = await created(self._engine, container_config(replace(shape, mounts=tuple(mounts)), way, carried), name)
             self._deaths.watch(container)
             stack.callback(self._deaths.forget, container)
             await self._engine.ask(lambda api: api.start(container))
             await self._until_healthy(tool.tool_id, container, way.endpoint, source.health_path)
-            serving = await self._serving(container, tool.tool_id, name, way.endpoint, opened)
+            serving = await self._serving(container, shape, tool, name, way.endpoint, opened)
             stack.pop_all()
         return serving
+
+    def _mounts(self, tool: ToolManifest, source: DockerSource) -> list[Document]:
+        """Raises StartFailed, OSError."""
+        calls, mounts = calls_of(tool, self._settings), volume_mounts(source.volumes, tool.tool_id, self._settings)
+        if calls is not None:
+            calls.mkdir(parents=True, exist_ok=True)
+            mounts.append(bind(calls, str(calls), writable=True))
+        return mounts
 
     async def _opened(self, name: str, port: int, hosts: tuple[str, ...]) -> tuple[Way, AsyncExitStack]:
         """The ways into and out of the container of this name, and what closes our end of them. Raises OSError."""
@@ -192,7 +213,9 @@ class DockerRuntime:
         opening = Opening(hosts=hosts, port=port, lasting=True, python=INSIDE)
         return await stack.enter_async_context(self._egress.open(name, opening)), stack
 
-    async def _adopted(self, shape: Shape, hosts: tuple[str, ...], source: DockerSource, progress: Progress) -> _Serving | None:
+    async def _adopted(
+        self, shape: Shape, hosts: tuple[str, ...], tool: ToolManifest, source: DockerSource, progress: Progress
+    ) -> _Serving | None:
         """A container that a worker before this one made for the same, and that still answers."""
         used = {serving.container for serving in self._up.values()}
         for container, marks, is_running in await self._left():
@@ -204,9 +227,10 @@ class DockerRuntime:
             health = await self._http.health(way.endpoint, source.health_path, _ASK_S)
             if health is not None and await serves(health, way.endpoint, self._http):
                 progress(f"found the container of {marks.tool} that was left")
-                return await self._serving(container, marks.tool, marks.name, way.endpoint, opened)
+                return await self._serving(container, shape, tool, marks.name, way.endpoint, opened)
             self._deaths.forget(container)
             await opened.aclose()
+            await self._http.forget(way.endpoint)
             await self._removed(marks.name)
         return None
 
@@ -222,25 +246,33 @@ class DockerRuntime:
         running = Running(found.endpoint, datetime.now(UTC), found.pid, source.internal_port or None)
         return _Serving(found.container, tool.tool_id, running, "", time.monotonic(), AsyncExitStack())
 
-    async def _serving(self, container: str, tool_id: str, name: str, endpoint: str, way: AsyncExitStack) -> _Serving:
+    async def _serving(self, container: str, shape: Shape, tool: ToolManifest, name: str, endpoint: str, way: AsyncExitStack) -> _Serving:
         state = (await inspected(self._engine, container))["State"]
-        started = datetime.fromisoformat(str(state["StartedAt"])[:19]).replace(tzinfo=UTC)
-        return _Serving(container, tool_id, Running(endpoint, started, int(state["Pid"])), name, time.monotonic(), way)
+        started, pid = datetime.fromisoformat(str(state["StartedAt"])[:19]).replace(tzinfo=UTC), int(state["Pid"])
+        calls = calls_of(tool, self._settings)
+        if calls is not None:
+            watch = Watch([calls], SandboxLimits(disk_bytes=shape.limits.scratch_bytes), memory=False, kill=lambda: self._fill(container))
+            watch.begin(lambda: pid)
+            way.push_async_callback(watch.end)
+        return _Serving(container, tool.tool_id, Running(endpoint, started, pid), name, time.monotonic(), way, sees_calls=calls is not None)
 
-    def _shape(self, tool: ToolManifest, source: DockerSource, image: Image) -> tuple[Shape, tuple[str, ...]]:
+    def _fill(self, container: str) -> None:
+        """Who is said to have ended is removed."""
+        self._deaths.say(container, "wrote more into the files of its calls than it may (`diskBytes`) and was ended")
+
+    def _shape(self, tool: ToolManifest, source: DockerSource, image: Image, hosts: tuple[str, ...]) -> Shape:
         """Raises StartFailed."""
         command = source.command or image.command
         if not command:
             message = f"The image of {tool.tool_id!r} says no command to run; name one in the source's `command`."
             raise StartFailed(ErrorType.DEPENDENCY_ERROR, message, {"image": image.image_id})
-        enforced, _ = granted(asked(tool.security_context), self._settings.policy)
         limits = self._limits(source, tool)
         port = source.internal_port or (image.ports[0] if len(image.ports) == 1 else _PORT)
-        told = digest(source.model_dump_json(), image.image_id, repr(limits), *enforced.hosts)
+        told = digest(source.model_dump_json(), image.image_id, repr(limits), str(calls_of(tool, self._settings)), *hosts)
         settings = self._settings
         name = f"tool-agent-{tool.tool_id.replace(':', '-')[:40]}-{secrets.token_hex(4)}"
         marks = Marks(Kind.SERVING, name, tool.tool_id, tool.version, settings.host, settings.owner.mark, told)
-        return Shape(marks, image, command, source.environment, limits, port, settings.user), enforced.hosts
+        return Shape({**settings.origin.labels, **marks.labels}, marks, image, command, source.environment, limits, port, settings.user)
 
     def _limits(self, source: DockerSource, tool: ToolManifest) -> ContainerLimits:
         """The source's word, then the manifest's, then the setting's, then the policy's; none beyond the policy's ceilings."""
@@ -296,6 +328,7 @@ class DockerRuntime:
             said = await self._log_of(serving.container)
             await asyncio.to_thread(_write, self._settings.state / "tools" / serving.tool_id / "last_run.log", said)
             await serving.way.aclose()
+            await self._http.forget(serving.running.endpoint)
             if serving.name:
                 await self._removed(serving.name)
             serving.is_buried = True

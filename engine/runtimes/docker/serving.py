@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 from engine.runtimes.docker.carried import INSIDE, Carried
 from engine.runtimes.docker.engine import Document, Engine
-from engine.runtimes.docker.images import Image
+from engine.runtimes.docker.image import Image
 from engine.runtimes.docker.labels import Marks
 from engine.runtimes.docker.limits import ContainerLimits
 from engine.runtimes.docker.volumes import bind
 from engine.runtimes.sandbox.egress import Way
 
-__all__ = ["Shape", "container_config", "created", "entered", "entry", "hardened", "inspected", "removed"]
+__all__ = ["TMP", "Shape", "container_config", "created", "entered", "entry", "hardened", "inspected", "removed"]
 
-_TMP = ("/tmp", "/var/tmp")  # noqa: S108 - the container's own
+TMP = "/tmp"  # noqa: S108 - the container's own
 _LOG = {"Type": "json-file", "Config": {"max-size": "1m", "max-file": "2"}}
 
 
@@ -22,6 +22,7 @@ _LOG = {"Type": "json-file", "Config": {"max-size": "1m", "max-file": "2"}}
 class Shape:
     """What is special about one container. `port` is the server's in it; `user` is written as the engine does."""
 
+    labels: Mapping[str, str]
     marks: Marks
     image: Image
     command: tuple[str, ...]
@@ -49,17 +50,17 @@ def container_config(shape: Shape, way: Way, carried: Carried) -> Document:
     host = {
         **hardened(shape.limits),
         "ReadonlyRootfs": True,
-        "Tmpfs": shape.limits.scratch(*_TMP),
+        "Tmpfs": shape.limits.scratch(TMP, f"/var{TMP}"),
         "Mounts": [*entered(way, carried), *shape.mounts],
     }
-    told = {"HOME": _TMP[0], "LANG": "C.UTF-8", **shape.image.environment, "PORT": str(shape.port), **shape.environment, **way.environment}
+    told = {"HOME": TMP, "LANG": "C.UTF-8", **shape.image.environment, "PORT": str(shape.port), **shape.environment, **way.environment}
     return {
         "Image": shape.image.image_id,
         "Entrypoint": [*entry(way, carried), *shape.command],
         "Cmd": [],
         "User": shape.user,
         "Env": [f"{name}={value}" for name, value in {**told, "TOOL_AGENT_TOOL_ID": shape.marks.tool}.items()],
-        "Labels": shape.marks.labels,
+        "Labels": dict(shape.labels),
         "Healthcheck": {"Test": ["NONE"]},
         "HostConfig": host,
     }

@@ -4,6 +4,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from engine.runtimes.docker.labels import Origin
 from engine.runtimes.ownership import Owner
 from engine.runtimes.sandbox.identity import Identity
 from toolagent.contracts.sandbox import SandboxLimits, SandboxPolicy
@@ -32,6 +33,12 @@ class DockerSettings:
     stop_grace_s: float = 5.0
     policy: SandboxPolicy = field(default_factory=SandboxPolicy)
     identity: Identity | None = None
+    calls: Path | None = None
+    """The folder of the files of calls that are going on."""
+
+    @property
+    def origin(self) -> Origin:
+        return Origin.of(self.owner.state, self.state)
 
     @property
     def user(self) -> str:

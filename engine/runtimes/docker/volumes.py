@@ -7,8 +7,10 @@ from engine.runtimes.docker.engine import Document
 from engine.runtimes.docker.settings import DockerSettings
 from engine.runtimes.failures import StartFailed
 from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.core.schemas import FILE_PATH, mentions_format
 
-__all__ = ["bind", "volume_mounts"]
+__all__ = ["bind", "calls_of", "volume_mounts"]
 
 _OWN_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
 _OURS = ("/.tool-agent", "/proc", "/sys", "/dev")
@@ -17,6 +19,12 @@ _EVERYBODYS = 0o777
 
 def bind(source: Path, target: str, *, writable: bool = False) -> Document:
     return {"Type": "bind", "Source": str(source), "Target": target, "ReadOnly": not writable}
+
+
+def calls_of(tool: ToolManifest, settings: DockerSettings) -> Path | None:
+    """The folder of the files of this tool's calls, if its schemas speak of files."""
+    speaks = any(mentions_format(schema, FILE_PATH) for schema in (tool.input_schema, tool.output_schema))
+    return settings.calls.resolve() / tool.tool_id if speaks and settings.calls is not None else None
 
 
 def volume_mounts(volumes: dict[str, str], tool_id: str, settings: DockerSettings) -> list[Document]:

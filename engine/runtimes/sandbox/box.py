@@ -16,11 +16,15 @@ class LevelUnavailable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A file or folder of the host and where the program sees it. What is writable is handed to the program's user."""
+    """A file or folder of the host and where the program sees it. What is writable is handed to the program's user.
+
+    `is_machines`: it is none of ours, but what the policy lets tools have. Then its owner stays, and no link on the way is followed.
+    """
 
     source: Path
     target: Path
     writable: bool = False
+    is_machines: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +54,13 @@ class Ending:
 
 
 class Prepared(Protocol):
-    """A run that is ready to be launched as `argv` with `environment`; `begin` is called at most once, `end` exactly once."""
+    """A run that is ready to be launched as `argv` with `environment`; `begin` is called at most once, `end` exactly once.
+
+    `ends_with_us`: the kernel ends it when the thread that launched it does, without anybody's help.
+    """
 
     argv: Sequence[str]
+    ends_with_us: bool
     environment: Mapping[str, str]
     pass_fds: Sequence[int]
 

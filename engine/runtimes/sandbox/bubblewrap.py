@@ -16,6 +16,7 @@ import psutil
 from engine.runtimes.sandbox.box import Box, Ending, LevelUnavailable, Mount, Prepared
 from engine.runtimes.sandbox.cgroups import Cgroup, Cgroups
 from engine.runtimes.sandbox.identity import Identity
+from engine.runtimes.sandbox.machine_paths import opened
 from engine.runtimes.sandbox.processors import processors
 from engine.runtimes.sandbox.seccomp import filter_fd
 from engine.runtimes.sandbox.system_files import SystemFiles
@@ -43,6 +44,19 @@ _INSTEAD = {
     "pids": "Processes are counted by the kernel, for this run alone.",
     "cpu": "Only whole processors can be given: part of one is one.",
 }
+_ENTER = """
+while [ "$1" != -- ]; do
+    { echo 0 >"$1"; } 2>/dev/null || { echo "bwrap: not started, as it could not be put under its limits" >&2; exit 1; }
+    shift
+done
+shift
+exec "$@"
+"""
+"""Moves itself into the control groups that are named before `--`, and becomes what is named after it."""
+
+_OWN_PROCESSES = 2
+"""The bubblewrap outside and the first process inside count too."""
+
 _UID = 1000
 """Inside a user namespace; outside of it the payload is who we are."""
 
@@ -83,21 +97,22 @@ class Bubblewrap:
 
     def _prepare(self, argv: Sequence[str], box: Box) -> "_Run":
         for mount in box.mounts:
-            if mount.writable and self._identity:
+            if mount.writable and self._identity and not mount.is_machines:
                 self._identity.own(mount.source)
         is_pinned = "cpu" in self._cgroups.missing
         fds = _Descriptors(is_pinned=is_pinned)
         try:
-            group = self._cgroups.make(box.name, box.limits)
+            machines = {mount: fds.of(mount.source) for mount in box.mounts if mount.is_machines}
+            group = self._cgroups.make(box.name, _with_ours(box.limits))
         except OSError:
             fds.close()
             raise
         # First what is private, as files of the machine may lie below it.
-        options = [*_APART, *self._user(), *_scratch(box.limits), *self._system, *_mounts(box.mounts), "--remount-ro", "/"]
+        options = [*_APART, *self._user(), *_scratch(box.limits), *self._system, *_mounts(box.mounts, machines), "--remount-ro", "/"]
         for name, value in box.environment.items():
             options += ["--setenv", name, value]
         options += ["--chdir", str(box.folder), *fds.arguments()]
-        command = [str(self._program), *options, "--", *self._become(), *argv]
+        command = [*_entering(group), str(self._program), *options, "--", *self._become(), *argv]
         watched = [mount.source for mount in box.mounts if mount.writable]
         return _Run(command, fds, group, box.limits, watched, self._bounds(box.limits), processors(box.limits) if is_pinned else [])
 
@@ -134,11 +149,18 @@ class _Descriptors:
         with contextlib.suppress(OSError):  # said once, in `differences`
             self.filter = filter_fd(is_pinned=is_pinned)
         os.set_blocking(self.info_read, False)
+        self._machines: list[int] = []
         self._open = {self.info_read, self.block_write, *self.handed_over}
 
     @property
     def handed_over(self) -> tuple[int, ...]:
-        return (self.info_write, self.block_read, *([self.filter] if self.filter is not None else []))
+        return (self.info_write, self.block_read, *([self.filter] if self.filter is not None else []), *self._machines)
+
+    def of(self, path: Path) -> int:
+        """A descriptor of what belongs to the machine. Raises OSError."""
+        self._machines.append(fd := opened(path))
+        self._open.add(fd)
+        return fd
 
     def arguments(self) -> list[str]:
         given = ["--info-fd", str(self.info_write), "--block-fd", str(self.block_read)]
@@ -155,6 +177,7 @@ class _Run:
     """Held before its first instruction until it is under its limits."""
 
     environment: Mapping[str, str] = {}
+    ends_with_us = True
 
     def __init__(
         self,
@@ -182,7 +205,8 @@ class _Run:
         if child is None:
             return  # it has ended, and says on stderr why
         self._child = child
-        self._group.add(child)
+        if not self._group.doors:
+            await asyncio.to_thread(self._group.add, child)  # which takes its time, while bubblewrap goes on
         for which, bound in self._bounds:
             resource.prlimit(child, which, (bound, bound))
         if self._processors:
@@ -244,13 +268,21 @@ async def _read(fd: int) -> bytes:
     return os.read(fd, 4096)
 
 
+def _entering(group: Cgroup) -> list[str]:
+    return ["/bin/sh", "-c", _ENTER, "sh", *group.doors, "--"] if group.doors else []
+
+
+def _with_ours(limits: SandboxLimits) -> SandboxLimits:
+    return limits.model_copy(update={"processes": (limits.processes or 0) + _OWN_PROCESSES})
+
+
 def _at_most(bound: int, hard: int) -> int:
     return bound if hard == resource.RLIM_INFINITY else min(bound, hard)
 
 
 def _system_arguments(system: SystemFiles) -> list[str]:
     links = [word for name, target in system.links for word in ("--symlink", target, name)]
-    return [*links, *_mounts(system.mounts)]
+    return [*links, *_mounts(system.few)]
 
 
 def _scratch(limits: SandboxLimits) -> list[str]:
@@ -262,7 +294,7 @@ def _scratch(limits: SandboxLimits) -> list[str]:
     ]  # fmt: skip
 
 
-def _mounts(mounts: Sequence[Mount]) -> list[str]:
+def _mounts(mounts: Sequence[Mount], opened: Mapping[Mount, int] | None = None) -> list[str]:
     words: list[str] = []
     seen: set[Path] = {Path("/"), Path(_TMP)}
     for mount in mounts:
@@ -271,6 +303,7 @@ def _mounts(mounts: Sequence[Mount]) -> list[str]:
                 # bubblewrap would make it for its owner alone.
                 words += ["--perms", "0755", "--dir", str(parent)]
                 seen.add(parent)
-        words += ["--bind" if mount.writable else "--ro-bind", str(mount.source), str(mount.target)]
+        kind, fd = "--bind" if mount.writable else "--ro-bind", (opened or {}).get(mount)
+        words += [kind, str(mount.source), str(mount.target)] if fd is None else [f"{kind}-fd", str(fd), str(mount.target)]
         seen.add(mount.target)
     return words

@@ -33,6 +33,14 @@ class Cgroup:
     folders: Mapping[str, Path]
     is_unified: bool
 
+    @property
+    def doors(self) -> tuple[str, ...]:
+        """Files through which a process of one thread moves itself (by writing 0) at once; version 2 has none.
+
+        Whoever moves another, or itself in version 2, waits until every processor has come by: some milliseconds, more when they are busy.
+        """
+        return () if self.is_unified else tuple(str(folder / "tasks") for folder in self.folders.values())
+
     def add(self, pid: int) -> None:
         """Put a process into it, and so all that it starts from now on. Raises OSError."""
         for folder in set(self.folders.values()):

@@ -2,17 +2,16 @@
 
 import asyncio
 import contextlib
-import io
 import os
 import shutil
 import signal
 import sys
-import tarfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from engine.runtimes.docker.empty_image import empty_image
 from engine.runtimes.docker.engine import Api, Document, Engine, EngineFailure, Missing
-from engine.runtimes.docker.labels import STATE, Kind, Marks, digest
+from engine.runtimes.docker.labels import STATE, Kind, Marks, Origin
 from engine.runtimes.docker.limits import ContainerLimits
 from engine.runtimes.docker.serving import created, hardened
 from engine.runtimes.docker.volumes import bind
@@ -20,6 +19,7 @@ from engine.runtimes.ownership import Owner
 from engine.runtimes.sandbox import confine, inside
 from engine.runtimes.sandbox.box import Box, Ending, LevelUnavailable, Mount, Prepared
 from engine.runtimes.sandbox.identity import Identity
+from engine.runtimes.sandbox.machine_paths import opened
 from engine.runtimes.sandbox.seccomp import filter_fd
 from engine.runtimes.sandbox.system_files import SystemFiles
 from engine.runtimes.sandbox.watch import Watch
@@ -27,8 +27,6 @@ from toolagent.contracts.sandbox import Difference, SandboxLevel
 
 __all__ = ["ContainerLevel"]
 
-_IMAGE = "tool-agent/empty"
-_FOLDERS = ("dev", "etc", "proc", "sys", "tmp", "usr")
 _TMP = "/tmp"  # noqa: S108 - the container's own
 _FIRST = Path(inside.__file__)
 _FIRST_INSIDE = Path("/.tool-agent", _FIRST.name)
@@ -73,6 +71,7 @@ class ContainerLevel:
         program: str | None = None,
     ) -> None:
         self._engine, self._owner, self._identity = engine, owner, identity
+        self._origin = Origin.of(owner.state, etc)
         self._environment = {"PATH": os.defpath, "HOME": "/nonexistent", **(environment or {})}
         self._program = program or shutil.which("docker")
         uid, gid = (identity.uid, identity.gid) if identity else (os.getuid(), os.getgid())
@@ -90,8 +89,7 @@ class ContainerLevel:
             raise LevelUnavailable("there is no program `docker`, which carries a container's streams (Debian: docker.io)")
         try:
             image = self._image or await self._engine.ask(self._made_image, _ASKED_S)
-            if self._identity:
-                await asyncio.to_thread(_handed_over, box.mounts, self._identity)
+            await asyncio.to_thread(_handed_over, box.mounts, self._identity)
             container = await created(self._engine, self._config(image, argv, box), box.name)
         except (EngineFailure, OSError) as error:
             raise LevelUnavailable(f"a container could not be made: {error}") from error
@@ -130,7 +128,7 @@ class ContainerLevel:
             "WorkingDir": str(box.folder),
             # The mark lets our guardian end it when we are killed.
             "Env": [f"{name}={value}" for name, value in {**self._owner.environment, **box.environment}.items()],
-            "Labels": marks.labels,
+            "Labels": {**self._origin.labels, **marks.labels},
             "Hostname": "sandbox",
             "AttachStdin": True,
             "AttachStdout": True,
@@ -141,14 +139,8 @@ class ContainerLevel:
         }
 
     def _made_image(self, api: Api) -> str:
-        """An image of nothing but places to mount at; what is seen in it comes from this machine."""
-        content = _tar_of(self._system.links)
-        tag = digest(str(self._system.links))
-        try:
-            image = str(self._engine.in_this_thread(lambda api: api.inspect_image(f"{_IMAGE}:{tag}"))["Id"])
-        except Missing:
-            api.import_image_from_data(content, repository=_IMAGE, tag=tag, changes=["CMD true"])
-            image = str(api.inspect_image(f"{_IMAGE}:{tag}")["Id"])
+        """What is seen in it comes from this machine."""
+        image = empty_image(self._engine, api, self._origin, self._system.links)
         self._lacking = tuple(_lacking(api.info()))
         self._image = image
         return image
@@ -168,6 +160,7 @@ class _Run:
     """A container that was made and is started, and listened to, by the engine's command line."""
 
     pass_fds: Sequence[int] = ()
+    ends_with_us = False
 
     def __init__(self, engine: Engine, container: str, argv: Sequence[str], environment: Mapping[str, str], box: Box) -> None:
         self._engine, self._container = engine, container
@@ -223,9 +216,11 @@ def _written_filter(file: Path) -> Path | None:
     return file
 
 
-def _handed_over(mounts: Sequence[Mount], identity: Identity) -> None:
+def _handed_over(mounts: Sequence[Mount], identity: Identity | None) -> None:
     for mount in mounts:
-        if mount.writable:
+        if mount.is_machines:
+            os.close(opened(mount.source))  # the engine follows links
+        elif mount.writable and identity:
             identity.own(mount.source)
 
 
@@ -236,17 +231,3 @@ def _lacking(info: Document) -> Sequence[Difference]:
     if not any("seccomp" in str(option) for option in info.get("SecurityOptions") or ()):
         missing.append(Difference(item="seccomp", reason="The engine has no filter of system calls."))
     return missing
-
-
-def _tar_of(links: Sequence[tuple[str, str]]) -> bytes:
-    whole = io.BytesIO()
-    with tarfile.open(fileobj=whole, mode="w") as tar:
-        for name in _FOLDERS:
-            folder = tarfile.TarInfo(name)
-            folder.type, folder.mode = tarfile.DIRTYPE, 0o1777 if name == "tmp" else 0o755
-            tar.addfile(folder)
-        for name, target in links:
-            link = tarfile.TarInfo(name.lstrip("/"))
-            link.type, link.linkname = tarfile.SYMTYPE, target
-            tar.addfile(link)
-    return whole.getvalue()

@@ -40,15 +40,16 @@ _MOST_AT_ONCE = 2048
 class Opening:
     """What a run needs. `hosts` are patterns; those of `private_hosts` may be at addresses that are not public.
 
-    `port`: the program serves on this port of its loopback. `lasting`: the sandbox outlives this worker, which finds it again
-    under the same name; then `Egress.forget` removes what is left. `python`: the interpreter, when the sandbox has not ours but
-    another one, of 3.10 or newer. `is_apart`: it has a loopback and a file system of its own; without them (the level `rlimits`)
-    the host's are used, and nothing keeps the program from going around the proxy.
+    `port`: the program serves on this port of its loopback; `others`: on these too, perhaps. `lasting`: the sandbox outlives this
+    worker, which finds it again under the same name; then `Egress.forget` removes what is left. `python`: the interpreter, when the
+    sandbox has not ours but another one, of 3.10 or newer. `is_apart`: it has a loopback and a file system of its own; without them
+    (the level `rlimits`) the host's are used, and nothing keeps the program from going around the proxy.
     """
 
     hosts: Sequence[str] = ()
     private_hosts: Sequence[str] = ()
     port: int | None = None
+    others: Sequence[int] = ()
     tell: Callable[[Asked], None] | None = None
     lasting: bool = False
     python: str | None = None
@@ -58,6 +59,7 @@ class Opening:
 @dataclass(frozen=True, slots=True)
 class Way:
     """What of it goes into the Box. `endpoint` is where the served port is reached from here, `unix:/path`; empty without one.
+    `others` are the sockets of the other ports.
 
     `asks` grows while the run lasts. `ports` are those of the loopback that the program needs.
     """
@@ -66,6 +68,7 @@ class Way:
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     prefix: tuple[str, ...] = ()
     endpoint: str = ""
+    others: Mapping[int, Path] = field(default_factory=dict[int, Path])
     asks: Asks = field(default_factory=Asks)
     ports: tuple[int, ...] = ()
 
@@ -99,7 +102,7 @@ class Egress:
     @contextlib.asynccontextmanager
     async def open(self, name: str, opening: Opening) -> AsyncGenerator[Way]:
         """`name` is that of the run. Without hosts and port there is nothing to open, and nothing in the way. Raises OSError."""
-        if not opening.hosts and opening.port is None:
+        if not opening.hosts and opening.port is None and not opening.others:
             yield Way()
             return
         folder = self._folders.make(name)
@@ -109,7 +112,9 @@ class Egress:
                 if opening.hosts:
                     await self._open_proxy(folder, opening, asks, stack)
                 if opening.port is not None:
-                    self._open_door(folder, stack)
+                    self._open_door(folder.box / _DOOR, folder.tool, stack)
+                for port in opening.others:
+                    self._open_door(folder.box / _door_of(port), _other(folder, port), stack)
                 yield self._way(folder, opening, asks)
         finally:
             if not opening.lasting:
@@ -129,10 +134,10 @@ class Egress:
         await proxy.start(self._bound(folder.box / _PROXY))
         stack.push_async_callback(proxy.aclose)
 
-    def _open_door(self, folder: SocketFolder, stack: contextlib.AsyncExitStack) -> None:
-        listening = self._bound(folder.box / _DOOR)
+    def _open_door(self, path: Path, tool: Path, stack: contextlib.AsyncExitStack) -> None:
+        listening = self._bound(path)
         listening.listen()
-        door = Door(listening, folder.tool)
+        door = Door(listening, tool)
         door.start()
         stack.push_async_callback(door.aclose)
 
@@ -162,8 +167,11 @@ class Egress:
         if opening.port is not None:
             ports.append(opening.port)
             prefix += ["--serve", str(sockets / _DOOR), str(opening.port)]
+        for port in opening.others:
+            prefix += ["--serve", str(sockets / _door_of(port)), str(port)]
         endpoint = f"unix:{folder.tool}" if opening.port is not None else ""
-        return Way(tuple(view.mounts), environment, (*prefix, "--"), endpoint, asks, tuple(ports))
+        others = {port: _other(folder, port) for port in opening.others}
+        return Way(tuple(view.mounts), environment, (*prefix, "--"), endpoint, others, asks, tuple(ports))
 
     def _program(self) -> Path:
         """Compiled once: as text, Python would do it for every run."""
@@ -185,6 +193,14 @@ class _View:
         seen = target if self._is_apart else source
         self.mounts.append(Mount(source, seen))
         return seen
+
+
+def _door_of(port: int) -> str:
+    return f"{port}.sock"
+
+
+def _other(folder: SocketFolder, port: int) -> Path:
+    return folder.path / f"{port}.sock"
 
 
 def _proxy_variables(port: int) -> dict[str, str]:

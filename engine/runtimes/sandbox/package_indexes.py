@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import httpx
 from pydantic import JsonValue, TypeAdapter, ValidationError
@@ -19,6 +20,7 @@ _LIKELY = ("pip", "setuptools")
 _LIKELY_NPM = "npm"
 _SETTINGS = TypeAdapter(dict[str, JsonValue])
 _REGISTRY = "registry"
+_TOLD_BY_UV = {"UV_DEFAULT_INDEX": "--index-url", "UV_INDEX": "--extra-index-url"}
 
 
 class IndexesUnknown(Exception):
@@ -37,6 +39,7 @@ class PackageIndexes:
     npm: str | None = None
     bun: str | None = None
     _known: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    _variables: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def of_python(self) -> tuple[str, ...]:
@@ -45,6 +48,10 @@ class PackageIndexes:
             if "python" not in self._known:
                 self._known["python"] = await self._ask_uv()
             return self._known["python"]
+
+    def variables_of(self, language: Literal["python", "javascript"]) -> Mapping[str, str]:
+        """What an installer that sees none of this machine's files has to be told, known once its hosts are; may hold passwords."""
+        return self._variables.get(language, {})
 
     async def of_javascript(self) -> tuple[str, ...]:
         """Patterns for `Opening.hosts`. Raises IndexesUnknown."""
@@ -57,6 +64,8 @@ class PackageIndexes:
         # No package at all: then it only says where it would look, without going there.
         compiling = (self.uv, "pip", "compile", "--quiet", "--no-header")
         indexes = await self._said((*compiling, "--emit-index-url", "--emit-find-links", "-"))
+        told = {name: " ".join(re.findall(rf"(?m)^{option} (\S+)$", indexes)) for name, option in _TOLD_BY_UV.items()}
+        self._variables["python"] = {name: value for name, value in told.items() if value}
         for package in _LIKELY:
             try:
                 files = await self._said((*compiling, "--no-deps", "--format", "pylock.toml", "-"), package)
@@ -71,8 +80,9 @@ class PackageIndexes:
         except ValidationError as error:
             raise IndexesUnknown(f"npm does not list its settings as JSON: {error}") from error
         # Those of a scope are called `@scope:registry`.
-        registries = " ".join(str(value) for name, value in settings.items() if name == _REGISTRY or name.endswith(f":{_REGISTRY}"))
-        return _hosts(registries + " " + await self._said_or_nothing((npm, "view", _LIKELY_NPM, "dist.tarball")))
+        registries = {name: str(value) for name, value in settings.items() if name == _REGISTRY or name.endswith(f":{_REGISTRY}")}
+        self._variables["javascript"] = {f"npm_config_{name}": value for name, value in registries.items()}
+        return _hosts(" ".join(registries.values()) + " " + await self._said_or_nothing((npm, "view", _LIKELY_NPM, "dist.tarball")))
 
     async def _ask_bun(self) -> tuple[str, ...]:
         if self.bun is None:

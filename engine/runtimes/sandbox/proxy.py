@@ -140,6 +140,8 @@ class Proxy:
     def _is_judged(self, data: bytes, target: Target) -> bool:
         """Whether enough was said to know that it is for the host it was opened to. Raises ConnectionError when it is not."""
         name = greeted(data)
+        if name is Greeting.ENDLESS:
+            raise ConnectionError("its name would come after we had stopped looking")
         if isinstance(name, Greeting):
             return name is not Greeting.UNFINISHED
         if name != target.host:

@@ -14,6 +14,7 @@ class Greeting(enum.Enum):
     UNFINISHED = "more of it is to come"
     NAMELESS = "a greeting without a name"
     NO_TLS = "something else than TLS"
+    ENDLESS = "longer than any greeting is"
 
 
 def greeted(data: bytes) -> str | Greeting:
@@ -24,7 +25,7 @@ def greeted(data: bytes) -> str | Greeting:
     if message and message[0] != _CLIENT_HELLO:
         return Greeting.NO_TLS
     if not is_whole:
-        return Greeting.UNFINISHED if len(data) < _MOST else Greeting.NO_TLS
+        return Greeting.UNFINISHED if len(data) < _MOST else Greeting.ENDLESS
     try:
         return _name(message)
     except IndexError:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 
-from engine.runtimes.addresses import Address, Resolve, is_public, resolve
+from engine.runtimes.addresses import Address, Resolve, carried, is_ours, is_public, resolve
 from toolagent.core.sandbox import host_matches
 
 __all__ = ["Asked", "Asks", "Refused", "Rules"]
@@ -77,13 +77,13 @@ class Rules:
         if any(host_matches(pattern, host, port) for pattern in self._private_hosts):
             return found
         for address in found:
-            if not is_public(address):
+            if not is_public(address) or is_ours(carried(address) or address):
                 raise Refused(
                     403,
                     "destination_ip_prohibited",
-                    f"{_joined(host, port)} is allowed, but it is at {address}, which is not a public address. "
+                    f"{_joined(host, port)} is allowed, but it is at {address}, which is not a public address, or this machine's own. "
                     "If that is meant, name the host among the private_hosts of the host's sandbox policy.",
-                    f"{address} is not a public address",
+                    f"{address} is not a public address, or is our own",
                 )
         return found
 

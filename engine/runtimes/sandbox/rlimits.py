@@ -19,6 +19,7 @@ from engine.runtimes.sandbox import confine
 from engine.runtimes.sandbox.box import Box, Ending, LevelUnavailable, Prepared
 from engine.runtimes.sandbox.cgroups import Cgroup, Cgroups
 from engine.runtimes.sandbox.identity import Identity
+from engine.runtimes.sandbox.machine_paths import opened
 from engine.runtimes.sandbox.places import Places, insist_on_reachable
 from engine.runtimes.sandbox.processors import processors
 from engine.runtimes.sandbox.removal import remove
@@ -88,6 +89,9 @@ class RLimits:
         if self._identity:
             insist_on_reachable(self._identity, (_PYTHON, self._folder, *(mount.source for mount in box.mounts)))
         try:
+            for mount in box.mounts:
+                if mount.is_machines:
+                    os.close(opened(mount.source))
             return self._prepared(argv, box, places, scratch)
         except OSError:
             remove(scratch)
@@ -97,8 +101,10 @@ class RLimits:
         scratch.mkdir(parents=True)
         scratch.chmod(0o700)
         if self._identity:
+            machines = {mount.source for mount in box.mounts if mount.is_machines}
             for path in places.writable:
-                self._identity.own(path)
+                if path not in machines:
+                    self._identity.own(path)
         order = {
             "argv": [places.word(word) for word in argv],
             "folder": places.word(str(box.folder)),
@@ -175,6 +181,7 @@ class _Run:
     """Held before its first instruction until it is under its limits."""
 
     environment: Mapping[str, str] = {}
+    ends_with_us = True
 
     def __init__(self, fds: _Descriptors, group: Cgroup, limits: SandboxLimits, watched: Sequence[Path], scratch: Path) -> None:
         self._fds, self._group, self._scratch = fds, group, scratch

@@ -45,16 +45,16 @@ class Watch:
                 await self._task
 
     async def _look(self, first: Callable[[], int | None]) -> None:
-        while True:
-            is_over, took_s = await asyncio.to_thread(self._looked, first)
-            if is_over:
-                self._kill()
-                return
+        # What has just begun holds nothing yet, and going through all processes would take longer than many a run.
+        is_over, took_s = await asyncio.to_thread(self._looked, None)
+        while not is_over:
             await asyncio.sleep(max(_LOOK_S, took_s * _SHARE))
+            is_over, took_s = await asyncio.to_thread(self._looked, first)
+        self._kill()
 
-    def _looked(self, first: Callable[[], int | None]) -> tuple[bool, float]:
+    def _looked(self, first: Callable[[], int | None] | None) -> tuple[bool, float]:
         """Whether it is over, and how many seconds of a processor that took to find out."""
-        if self._pid is None:
+        if self._pid is None and first is not None:
             self._pid = first()
         began = time.thread_time()
         return self._is_over(_tree(self._pid) if self._pid is not None else []), time.thread_time() - began

@@ -49,7 +49,7 @@ def _readable(script: Script, patterns: tuple[str, ...], covered: set[str]) -> I
         yield from map(_seen, _matching(script, relative, covered))
     for pattern in patterns:
         if pattern.startswith("/") and (path := Path(pattern.removesuffix("**").removesuffix("*"))).exists():
-            yield _seen(path)
+            yield Mount(path, path, is_machines=True)
 
 
 def _whole(folder: Path, covered: set[str]) -> Iterator[Mount]:
@@ -92,7 +92,7 @@ def _writable(folder: Path, patterns: tuple[str, ...], own: Path) -> tuple[list[
     for pattern in patterns:
         if pattern.startswith("/"):
             path = Path(pattern.removesuffix("**").removesuffix("*"))
-            mounts[path] = Mount(path, path, writable=True)
+            mounts[path] = Mount(path, path, writable=True, is_machines=True)
         elif name := _folder_name(pattern):
             (own / name).mkdir(parents=True, exist_ok=True)
             mounts[folder / name] = Mount(own / name, folder / name, writable=True)

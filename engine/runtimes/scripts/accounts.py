@@ -6,7 +6,7 @@ from engine.runtimes.scripts.failures import ScriptFailure
 from engine.runtimes.scripts.service import ScriptRun
 from toolagent.contracts.audit import AuditEntry
 from toolagent.contracts.calls import ErrorType
-from toolagent.core.masking import masked_command, masked_params
+from toolagent.core.masking import masked_caller, masked_command, masked_params
 
 __all__ = ["ScriptAccounts"]
 
@@ -22,11 +22,12 @@ class ScriptAccounts:
         self._audit.note(
             AuditEntry(
                 at=run.at,
-                action="call",
+                action="call" if run.call.call_id else "start",
                 tool_id=run.call.tool_id,
                 version=run.call.version,
                 call_id=run.call.call_id,
                 host=self._host,
+                caller=masked_caller(run.call.caller),
                 params=masked_params(run.call.schema, dict(run.call.params)),
                 command=masked_command(run.command),
                 sandbox=run.account,

@@ -13,6 +13,7 @@ from engine.runtimes.scripts.dependencies import Dependencies
 from engine.runtimes.scripts.environments import Environment
 from engine.runtimes.scripts.paths import Script
 from engine.runtimes.scripts.programs import Programs
+from toolagent.contracts.calls import Caller
 from toolagent.contracts.manifest import JsonSchema, SecurityContext
 from toolagent.contracts.sandbox import Difference, SandboxGrant
 from toolagent.contracts.sources import ScriptLanguage
@@ -51,6 +52,8 @@ class Prepared:
 class ScriptCall:
     """One execution. `own` names the folder for what the tool may write. `wall_s` is in seconds, from launch.
 
+    Without a `call_id` it is the start of a tool, which executes nothing.
+
     `files` are files of this call that the script gets to read, `output_dir` is where it may leave some.
     """
 
@@ -66,6 +69,7 @@ class ScriptCall:
     entry_point: str | None = None
     files: tuple[Path, ...] = ()
     output_dir: Path | None = None
+    caller: Caller = field(default_factory=Caller)
 
 
 def command_of(prepared: Prepared, call: ScriptCall, programs: Programs) -> tuple[str, ...]:

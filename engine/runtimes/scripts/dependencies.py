@@ -94,7 +94,7 @@ def _python(script: Script) -> tuple[Kind, Iterable[str], dict[str, bytes]]:
 def _javascript(folder: Path, language: ScriptLanguage) -> tuple[Kind, Iterable[str], dict[str, bytes]]:
     if not _is_there(folder / "package.json"):
         return Kind.NOTHING, (), {}
-    locks = {"bun.lock": Kind.BUN_LOCK, "package-lock.json": Kind.NPM_LOCK}
+    locks = {"bun.lock": Kind.BUN_LOCK, "bun.lockb": Kind.BUN_LOCK, "package-lock.json": Kind.NPM_LOCK}
     own = sorted(locks, key=lambda name: (locks[name] is Kind.BUN_LOCK) is not (language is ScriptLanguage.BUN))
     for name in own:
         if _is_there(folder / name):

@@ -1,9 +1,11 @@
 """The environments of scripts: what they depend on, installed once in the sandbox, kept under the hash of the files that say it."""
 
 import asyncio
+import contextlib
 import json
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import re
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +19,7 @@ from engine.runtimes.runtime import Progress
 from engine.runtimes.sandbox.box import Box, Mount
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
 from engine.runtimes.sandbox.sandbox import run_name
+from engine.runtimes.scripts.cache import CacheLimits, Gone, held, is_marked, mark, tidy, touch, unmark
 from engine.runtimes.scripts.dependencies import Dependencies, Kind
 from engine.runtimes.scripts.execution import Execution, Executor, Order, at_most
 from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
@@ -35,6 +38,8 @@ _LIMITS = SandboxLimits(
     output_bytes=4 * _MIB, wall_s=86_400,
 )  # fmt: skip
 _TOLD_BYTES = 4000
+_PASSWORD = re.compile(r"//([^/\s@]+)@")
+_WITHOUT_BUILDS = "Nothing was built, as the address of the package index holds a password, which a build would see."
 _MANIFEST_BYTES = 256 * 1024
 _BUN = b'{"dependencies": {"bun": "1.4.5"}}'
 _BUN_FILE = "bun/bin/bun.exe"
@@ -47,6 +52,11 @@ class Environment:
     language: ScriptLanguage
     folder: EnvironmentFolder
     modules: Path | None
+
+    @property
+    def is_made(self) -> bool:
+        """Whether there is anything to it but the interpreter of this machine."""
+        return self.language is ScriptLanguage.PYTHON or self.modules is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +78,18 @@ class Installed:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """Where packages come from: patterns of hosts, and variables that tell the installers."""
+    """Where packages come from: patterns of hosts, and variables that tell the installers.
+
+    An address in them may hold a password. What is built is other people's code, which sees what its installer sees: then nothing is built.
+    """
 
     hosts: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def passwords(self) -> tuple[str, ...]:
+        """What stands before the host of an address, as a whole."""
+        return tuple(found for value in self.variables.values() for found in _PASSWORD.findall(value))
 
 
 Indexes: TypeAlias = Callable[[ScriptLanguage], Awaitable[Index]]
@@ -101,11 +119,13 @@ class ScriptEnvironments:
         installer: Installer,
         note: Callable[[Installed], None] = lambda _: None,
         judge: Judge = unjudged,
+        limits: CacheLimits | None = None,
     ) -> None:
-        self._judge = judge
+        self._judge, self._limits = judge, limits or CacheLimits()
         self._folder, self._executor, self._installer = folder, executor, installer
         self.programs, self._note = programs, note
         self._making: dict[str, SharedStart[str, None]] = {}
+        self._own_bun: Environment | None = None
 
     def find(self, dependencies: Dependencies) -> Environment:
         """Where this environment is or will be. Looks at the machine's programs, nothing else."""
@@ -114,15 +134,35 @@ class ScriptEnvironments:
         return Environment(dependencies.language, folder, folder.modules if has_modules else None)
 
     def is_whole(self, environment: Environment) -> bool:
-        """Whether it is there, with everything in it that was put there. What has no packages has no environment to be made."""
-        if environment.language is not ScriptLanguage.PYTHON and environment.modules is None:
+        """Whether it is there, with everything in it that was put there, for who is about to use it.
+
+        What has no packages has no environment to be made.
+        """
+        if not environment.is_made:
             return True
-        try:
-            kept: object = json.loads(_marker(environment.folder).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return False
         # The interpreter is a link, which breaks when the Python it was made from is removed.
-        return kept == _names(environment) and (environment.modules is not None or environment.folder.python.exists())
+        is_there = environment.modules is not None or environment.folder.python.exists()
+        is_whole = is_there and is_marked(environment.folder.root, _names(environment))
+        if is_whole:
+            touch(environment.folder.root)
+        return is_whole
+
+    @contextlib.contextmanager
+    def using(self, environment: Environment) -> Generator[None]:
+        """It is not removed meanwhile. Raises ScriptFailure (`UnavailableError`) when it has been."""
+        with contextlib.ExitStack() as stack:
+            try:
+                for one in (environment, self._own_bun if environment.language is ScriptLanguage.BUN else None):
+                    if one is not None and one.is_made:
+                        stack.enter_context(held(one.folder.root))
+            except Gone as error:
+                message = "The script's environment was removed before the script was run. Call again: it is made anew."
+                raise ScriptFailure(ScriptErrorKind.UNAVAILABLE, message) from error
+            yield
+
+    async def tidy(self) -> tuple[str, ...]:
+        """Remove what nobody needs, and what was left half made; the names of what was removed."""
+        return await asyncio.to_thread(tidy, self._folder, self._limits)
 
     async def ensure(self, dependencies: Dependencies, tool_id: str, progress: Progress) -> Environment:
         """Make it if need be; all who need it at once wait for one. Raises ScriptFailure (`DependencyError`, `UnavailableError`)."""
@@ -149,13 +189,18 @@ class ScriptEnvironments:
         """The programs, with the interpreter of that language; Bun is installed from npm where there is none. Raises ScriptFailure."""
         if language is ScriptLanguage.NODEJS:
             self.programs.insist("Node.js", self.programs.node)
-        if language is ScriptLanguage.BUN and self.programs.bun is None:
+        if language is ScriptLanguage.BUN and (self.programs.bun is None or self._own_bun is not None):
+            await self._provide_bun(tool_id, progress)
+        return self.programs
+
+    async def _provide_bun(self, tool_id: str, progress: Progress) -> None:
+        if self._own_bun is None or not await asyncio.to_thread(self.is_whole, self._own_bun):
             if self.programs.npm is None:
                 self.programs.insist("Bun", None)
             progress("installing Bun")
-            made = await self.ensure(Dependencies(ScriptLanguage.NODEJS, Kind.NPM, {"package.json": _BUN}), tool_id, progress)
-            self.programs = replace(self.programs, bun=self.programs.insist("Bun", Program(made.folder.modules / _BUN_FILE)))
-        return self.programs
+            self._own_bun = await self.ensure(Dependencies(ScriptLanguage.NODEJS, Kind.NPM, {"package.json": _BUN}), tool_id, progress)
+            program = Program(self._own_bun.folder.modules / _BUN_FILE)
+            self.programs = replace(self.programs, bun=self.programs.insist("Bun", program))
 
     async def _make(self, dependencies: Dependencies, environment: Environment, tool_id: str, progress: Progress) -> None:
         await asyncio.to_thread(self._folder.mkdir, parents=True, exist_ok=True)
@@ -168,6 +213,7 @@ class ScriptEnvironments:
                     await self._install(dependencies, environment, tool_id)
             except TimeoutError as error:
                 raise self._failed(tool_id, dependencies, f"It took longer than {self._installer.timeout_s:g} s.") from error
+        await self.tidy()
 
     async def _install(self, dependencies: Dependencies, environment: Environment, tool_id: str) -> None:
         folder, began = environment.folder, datetime.now(UTC)
@@ -191,7 +237,7 @@ class ScriptEnvironments:
             failure = self._failed(tool_id, dependencies, f"{error.strerror}: {Path(str(error.filename)).name}")
             raise failure from error
         finally:
-            done = _marker(folder).exists()
+            done = await asyncio.to_thread(is_marked, folder.root)
             packages = await asyncio.to_thread(_packages, environment) if done else ()
             if not done:
                 await asyncio.to_thread(remove, folder.root)
@@ -207,14 +253,17 @@ class ScriptEnvironments:
         variables = {**index.variables, "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", **folder.environment}
         box = Box(run_name(tool_id), folder.project, limits, (*mounts, *own), variables)
         network = self._installer.network if step.needs_index else no_network
-        async with network(box, step.argv, index.hosts) as opened:
+        argv = (*step.argv, *(step.without_builds if index.passwords else ()))
+        async with network(box, argv, index.hosts) as opened:
             order = Order(opened.argv, opened.box, self._installer.timeout_s, folder.root.with_suffix(".build"))
             try:
                 done = await self._executor.run(order)
             finally:
                 refusals += opened.refusals()
         if done.code != 0 or done.cut:
-            raise self._failed(tool_id, dependencies, _why(done), step, done)
+            done = _without(index.passwords, done)
+            why = f"{_why(done)} {_WITHOUT_BUILDS}" if index.passwords else _why(done)
+            raise self._failed(tool_id, dependencies, why, step, done)
 
     async def _index_for(self, step: Step, tool_id: str, dependencies: Dependencies) -> Index:
         if not step.needs_index:
@@ -239,26 +288,31 @@ class ScriptEnvironments:
         return program.stamp if program else ""
 
 
+def _without(passwords: Sequence[str], done: Execution) -> Execution:
+    """Nothing of them in what is told."""
+    stdout, stderr = done.stdout, done.stderr
+    for password in passwords:
+        stdout, stderr = (text.replace(password.encode(), b"***") for text in (stdout, stderr))
+    return replace(done, stdout=stdout, stderr=stderr)
+
+
 def _why(done: Execution) -> str:
     ending = done.ending
-    if ending.out_of_memory or ending.disk_full:
-        return "The installation took more memory than it may." if ending.out_of_memory else "The installation took more disk than it may."
-    if done.cut == "time":
-        return "The installation took too long."
+    if done.cut is not None:
+        return "The installation took too long." if done.cut == "time" else f"The installation wrote too much on {done.cut}."
+    # The first is the cause of the others.
+    for is_so, what in ((ending.out_of_memory, "memory"), (ending.disk_full, "disk"), (ending.processes_refused, "processes")):
+        if is_so:
+            return f"The installation took more {what} than it may."
     lines = [line.strip() for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
     # uv puts what matters last, as `cause: …`; npm puts it first, as `npm error …`.
     told = [line for line in reversed(lines) if line.startswith("cause:")] + [line for line in lines if "error" in line] + lines
     return told[0][:_TOLD_BYTES] if told else f"The installer ended with exit code {done.code}."
 
 
-def _marker(folder: EnvironmentFolder) -> Path:
-    """Beside it, not in it: an installation may put anything there, links too."""
-    return folder.root.with_suffix(".json")
-
-
 def _empty(folder: EnvironmentFolder, files: Mapping[str, bytes]) -> None:
     """What an installation left that was ended in the middle goes."""
-    _marker(folder).unlink(missing_ok=True)
+    unmark(folder.root)
     remove(folder.root)
     for path in (folder.root, folder.project):
         path.mkdir(mode=0o755)
@@ -274,10 +328,7 @@ def _finish(environment: Environment) -> None:
     if environment.modules is not None and not environment.modules.is_dir():
         environment.modules.mkdir()
     seal(folder.root)
-    marker = _marker(folder)
-    part = marker.with_suffix(".part")
-    part.write_text(json.dumps(_names(environment)), encoding="utf-8")
-    part.replace(marker)
+    mark(folder.root, _names(environment))
 
 
 def _names(environment: Environment) -> list[str]:

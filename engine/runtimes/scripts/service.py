@@ -27,12 +27,15 @@ __all__ = ["ScriptRun", "ScriptService"]
 
 @dataclass(slots=True)
 class ScriptRun:
-    """For whoever keeps account of runs: what was run, how it was kept apart, and how it ended; neither outcome: it was cancelled."""
+    """For whoever keeps account of runs: what was run, how it was kept apart, and how it ended; neither outcome: it was cancelled.
+
+    Without a command it was refused before anything was run.
+    """
 
     call: ScriptCall
-    command: tuple[str, ...]
-    account: SandboxAccount
     at: datetime
+    command: tuple[str, ...] = ()
+    account: SandboxAccount | None = None
     duration_s: float = 0.0
     failure: ScriptFailure | None = None
     reply: ScriptReply | None = None
@@ -85,31 +88,47 @@ class ScriptService:
 
     async def execute(self, prepared: Prepared, call: ScriptCall, progress: Progress) -> ScriptReply:
         """Run it once. However it ends, nothing of it is left running. Raises ScriptFailure."""
+        run, began = ScriptRun(call, datetime.now(UTC)), time.monotonic()
+        try:
+            with self._environments.using(prepared.environment):
+                run.reply = await self._run(run, prepared, progress)
+        except ScriptFailure as failure:
+            run.failure = failure
+            raise
+        finally:
+            run.duration_s = time.monotonic() - began
+            self._note(run)
+        return run.reply
+
+    def refuse(self, call: ScriptCall, failure: ScriptFailure) -> None:
+        """Account for a call that came to no execution."""
+        self._note(ScriptRun(call, datetime.now(UTC), failure=failure))
+
+    async def _run(self, run: ScriptRun, prepared: Prepared, progress: Progress) -> ScriptReply:
+        call, programs = run.call, self._environments.programs
+        stdin = self._input(call)
+        grant = self._executor.sandbox.grant(call.context)
+        run.account, run.command = grant.account, command_of(prepared, call, programs)
+        try:
+            own = self._state / call.own / "files"
+            box, unmet = await asyncio.to_thread(box_of, prepared, call, _seeing(grant), programs, own, self._variables)
+        except OSError as error:
+            raise ScriptFailure(ScriptErrorKind.UNAVAILABLE, f"The script's files cannot be handed to the sandbox: {error}") from error
+        run.account = grant.account.model_copy(update={"differences": (*grant.account.differences, *unmet)})
+        wall_s = self._wall_s(call, grant)
+        async with self._network(box, run.command, grant.enforced.hosts) as opened:
+            order = Order(opened.argv, opened.box, wall_s, self._state / call.own, stdin, ProgressLines(progress).feed)
+            try:
+                return verdict(await self._executor.run(order), box.limits, wall_s)
+            finally:
+                run.refusals = opened.refusals()
+
+    def _input(self, call: ScriptCall) -> bytes:
         stdin = json.dumps(dict(call.params), allow_nan=False).encode()
         if len(stdin) > self._max_input_bytes:
             message = f"The input has {len(stdin)} bytes of JSON; a script takes at most {self._max_input_bytes}."
             raise ScriptFailure(ScriptErrorKind.INPUT, message, {"bytes": len(stdin), "max_bytes": self._max_input_bytes})
-        grant = self._executor.sandbox.grant(call.context)
-        argv = command_of(prepared, call, self._environments.programs)
-        try:
-            own = self._state / call.own / "files"
-            box, unmet = await asyncio.to_thread(box_of, prepared, call, _seeing(grant), self._environments.programs, own, self._variables)
-        except OSError as error:
-            raise ScriptFailure(ScriptErrorKind.UNAVAILABLE, f"The script's files cannot be handed to the sandbox: {error}") from error
-        account = grant.account.model_copy(update={"differences": (*grant.account.differences, *unmet)})
-        run = ScriptRun(call, argv, account, datetime.now(UTC))
-        wall_s, began = self._wall_s(call, grant), time.monotonic()
-        async with self._network(box, argv, grant.enforced.hosts) as opened:
-            order = Order(opened.argv, opened.box, wall_s, self._state / call.own, stdin, ProgressLines(progress).feed)
-            try:
-                run.reply = verdict(await self._executor.run(order), box.limits, wall_s)
-            except ScriptFailure as failure:
-                run.failure = failure
-                raise
-            finally:
-                run.duration_s, run.refusals = time.monotonic() - began, opened.refusals()
-                self._note(run)
-        return run.reply
+        return stdin
 
     def _is_current(self, prepared: Prepared) -> bool:
         try:

@@ -10,6 +10,7 @@ from engine.runtimes.scripts.programs import Program, Programs
 __all__ = ["EnvironmentFolder", "Step", "steps_of"]
 
 _EXPORTED = "exported.txt"
+_NO_SCRIPTS = ("--ignore-scripts",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +62,12 @@ class EnvironmentFolder:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`programs` are those it needs besides the system's."""
+    """`programs` are those it needs besides the system's; `without_builds` are the options with which no package's code is run."""
 
     argv: Sequence[str]
     programs: Sequence[Program]
     needs_index: bool = True
+    without_builds: Sequence[str] = ()
 
 
 def steps_of(dependencies: Dependencies, folder: EnvironmentFolder, programs: Programs) -> tuple[Step, ...]:
@@ -83,7 +85,7 @@ def _python(*arguments: str, lock: Sequence[str] = ()) -> Callable[[Dependencies
         if lock:
             made.append(Step((uv, *lock, "--frozen", "--offline", "--no-header", "--quiet", "--output-file", _EXPORTED), there, False))
         if arguments:
-            made.append(Step((uv, "pip", *arguments[:1], "--compile-bytecode", *python, *arguments[1:]), there))
+            made.append(Step((uv, "pip", *arguments[:1], "--compile-bytecode", *python, *arguments[1:]), there, True, ("--no-build",)))
         return tuple(made)
 
     return steps
@@ -99,7 +101,7 @@ def _npm(command: str, *options: str) -> Callable[[Dependencies, EnvironmentFold
     def steps(_: Dependencies, __: EnvironmentFolder, programs: Programs) -> tuple[Step, ...]:
         node = programs.insist("Node.js", programs.node)
         npm = programs.insist("npm", Program(programs.npm) if programs.npm else None)
-        return (Step((str(node.file), str(npm.file), command, *quiet, *options), (node, npm)),)
+        return (Step((str(node.file), str(npm.file), command, *quiet, *options), (node, npm), True, _NO_SCRIPTS),)
 
     return steps
 
@@ -107,7 +109,7 @@ def _npm(command: str, *options: str) -> Callable[[Dependencies, EnvironmentFold
 def _bun(*options: str) -> Callable[[Dependencies, EnvironmentFolder, Programs], tuple[Step, ...]]:
     def steps(_: Dependencies, __: EnvironmentFolder, programs: Programs) -> tuple[Step, ...]:
         bun = programs.insist("Bun", programs.bun)
-        return (Step((str(bun.file), "install", "--production", "--no-progress", "--no-summary", *options), (bun,)),)
+        return (Step((str(bun.file), "install", "--production", "--no-progress", "--no-summary", *options), (bun,), True, _NO_SCRIPTS),)
 
     return steps
 

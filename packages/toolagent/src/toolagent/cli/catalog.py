@@ -118,10 +118,11 @@ def get_file(
 
 
 def _written(folder: Path, name: str, document: JsonValue) -> Path:
-    if PurePosixPath(name).name != name or name.startswith("."):
+    parts = PurePosixPath(name).parts
+    if not parts or any(part.startswith((".", "/")) for part in parts):
         raise ParameterError(f"The service names a file {name!r} that would not lie in the folder.")
-    target = folder / name
-    part = target.with_name(f".{name}.part")
+    target = output_folder(folder.joinpath(*parts[:-1])) / parts[-1]
+    part = target.with_name(f".{target.name}.part")
     part.write_text(json.dumps(document, ensure_ascii=False, indent=2) + "\n", "utf-8")
     part.replace(target)
     return target

@@ -199,7 +199,8 @@ def show_hosts(hosts: tuple[Host, ...]) -> None:
 def show_audit(entries: tuple[AuditEntry, ...]) -> None:
     table = _table("at", "tool", "action", "outcome", "seconds", "sandbox", "by", "remarks")
     for entry in entries:
-        remarks = [*entry.refusals, *entry.advisories, *(f"{name} cut" for name in entry.truncated), *filter(None, [entry.message])]
+        remarks = [*filter(None, [entry.message]), *entry.refusals, *entry.advisories, *(f"{name} cut" for name in entry.truncated)]
+        remarks += [f"installed {', '.join(entry.installs)}"] if entry.installs else []
         level = entry.sandbox.level.value if entry.sandbox else ""
         table.add_row(
             _moment(entry.at),

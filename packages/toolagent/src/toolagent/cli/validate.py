@@ -1,7 +1,7 @@
 """`toolagent validate`: what is wrong with files of tools, without a service."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -37,6 +37,12 @@ def validate(
     script_root: Annotated[
         Path, typer.Option(envvar="TOOL_AGENT_SCRIPT_ROOT", help="Where scripts are that are not beside their file.")
     ] = Path("data/scripts"),
+    tool_dirs: Annotated[
+        str,
+        typer.Option(
+            envvar="TOOL_AGENT_TOOL_DIRS", help="Folders that hold many tools, separated by commas: no script may lie right there."
+        ),
+    ] = "data/tools",
     json_output: AsJson = False,
 ) -> None:
     """Check `*.tool.json` files: each fault with its line, its JSON path and the reason. Exit code 1 when there are any.
@@ -48,7 +54,9 @@ def validate(
     `toolagent validate data/tools/core/execute-python-script.tool.json`
     """
     with reported():
-        checked = [_checked(path, script_root) for path in _files(target)]
+        files = _files(target)
+        shared = _shared(target, files, (script_root, *(Path(name.strip()) for name in tool_dirs.split(",") if name.strip())))
+        checked = [_checked(path, script_root, shared) for path in files]
         _compare(checked)
         faults = [(one.path, fault) for one in checked for fault in one.faults]
         if json_output:
@@ -79,7 +87,14 @@ def _below(folder: Path) -> Iterator[Path]:
         yield from (Path(place, name) for name in names if name.endswith(SUFFIX) and not name.startswith("."))
 
 
-def _checked(path: Path, script_root: Path) -> _Checked:
+def _shared(target: Path, files: Sequence[Path], known: Iterable[Path]) -> frozenset[Path]:
+    """Folders in which a script would be given other tools: the known ones, or the target itself where it is outside of them."""
+    folders = {folder.resolve() for folder in known}
+    is_inside = any(target.resolve().is_relative_to(folder) for folder in folders)
+    return frozenset(folders if is_inside or len(files) == 1 else {*folders, target.resolve()})
+
+
+def _checked(path: Path, script_root: Path, shared: Collection[Path]) -> _Checked:
     try:
         read = read_tool_file(path.read_bytes().decode("utf-8-sig"), _RULES)
     except UnicodeDecodeError as error:
@@ -89,21 +104,22 @@ def _checked(path: Path, script_root: Path) -> _Checked:
     faults = [*read.faults]
     if not path.name.endswith(SUFFIX):
         faults.append(FileFault("$", f"A service loads only files whose names end in {SUFFIX}.", Place(1, 1)))
-    if read.file is not None and (fault := _script_fault(read, read.file, path.parent, script_root)) is not None:
+    if read.file is not None and (fault := _script_fault(read, read.file, (path.parent, script_root), shared)) is not None:
         faults.append(fault)
     return _Checked(path, read, faults)
 
 
-def _script_fault(read: ReadToolFile, file: ToolFile, beside: Path, script_root: Path) -> FileFault | None:
+def _script_fault(read: ReadToolFile, file: ToolFile, bases: Sequence[Path], shared: Collection[Path]) -> FileFault | None:
     handler = file.handler
     if not isinstance(handler, ExternalScript) or handler.content is not None:
         return None
-    bases = (beside, script_root)
     found = next((base for base in bases if (base / handler.script_path).is_file()), None)
     if found is None:
-        reason = f"There is no file {handler.script_path!r} in {str(beside)!r} nor in {str(script_root)!r}."
-    elif not (found / handler.script_path).resolve().is_relative_to(found.resolve()):
+        reason = f"There is no file {handler.script_path!r} {' nor '.join(f'in {str(base)!r}' for base in bases)}."
+    elif not (real := (found / handler.script_path).resolve()).is_relative_to(found.resolve()):
         reason = f"{handler.script_path!r} leads out of {str(found)!r} by a link."
+    elif real.parent in shared:
+        reason = f"{real.name!r} lies among other tools, and everything beside a script is given to it: give it a folder."
     else:
         return None
     return read.fault(("handler", "scriptPath"), reason)

@@ -34,7 +34,7 @@ __all__ = [
 
 
 class Health(Contract):
-    """Each check is `ok` or the reason why not."""
+    """Each check is `ok` or the reason why not; `docker` is needed by docker tools alone, and leaves the status as it is."""
 
     status: Literal["ok", "unavailable"]
     checks: dict[str, str]

@@ -173,14 +173,18 @@ def _insist_on_no_text(element: Element, tool_id: str = "") -> None:
 def _message(error: ToolError, issues: tuple[ValidationIssue, ...]) -> str:
     if not issues or error.type is not ErrorType.VALIDATION_ERROR:
         return error.message
-    return "; ".join(f"Input parameter {issue.path.removeprefix('$.')!r}: {issue.message}" for issue in issues[:5]) + "."
+    return "; ".join(f"{_subject(issue.path)}: {issue.message}" for issue in issues[:5]) + "."
+
+
+def _subject(path: str) -> str:
+    return "Input parameters" if path == "$" else f"Input parameter {path.removeprefix('$.')!r}"
 
 
 def _details(error: ToolError) -> str:
     details = error.details
     if not isinstance(details, dict):
         return json.dumps(details, ensure_ascii=False) if details is not None else ""
-    said = details.get("details")
+    said = details.get("details", details.get("stderr"))
     return said if isinstance(said, str) else json.dumps(details, ensure_ascii=False) if details else ""
 
 

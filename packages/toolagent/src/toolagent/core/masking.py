@@ -5,10 +5,11 @@ import re
 
 from pydantic import JsonValue
 
+from toolagent.contracts.calls import Caller
 from toolagent.contracts.manifest import JsonSchema
 from toolagent.core.schemas import MASK, mask_secrets
 
-__all__ = ["masked_command", "masked_params", "shortened"]
+__all__ = ["masked_caller", "masked_command", "masked_params", "shortened"]
 
 LONGEST = 500
 """Characters of one text."""
@@ -32,6 +33,11 @@ def masked_params(schema: JsonSchema, params: dict[str, JsonValue]) -> dict[str,
     """Masked where the schema says `writeOnly` or `format: password`, and where a name sounds like a secret; cut where it is long."""
     masked = _bounded(mask_secrets(schema, params), 0)
     return masked if isinstance(masked, dict) else {}
+
+
+def masked_caller(caller: Caller) -> Caller:
+    """Its variables are masked and cut like parameters of no schema."""
+    return caller.model_copy(update={"variables": masked_params({}, caller.variables)})
 
 
 def masked_command(command: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,0 +1,50 @@
+"""A child process that gets the descriptors it is given and no other, and of whose end the event loop hears.
+
+asyncio's own would do, but not on uvloop: there children inherit whatever is inheritable, and copies of their streams besides.
+"""
+
+import asyncio
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+__all__ = ["Child"]
+
+
+class Child:
+    """One that leads a session of its own. `returncode` is None until it has ended, negative for a signal."""
+
+    def __init__(
+        self, argv: Sequence[str], folder: Path, environment: Mapping[str, str], streams: tuple[int, int, int], pass_fds: Sequence[int]
+    ) -> None:
+        """Start it. Raises OSError."""
+        stdin, stdout, stderr = streams
+        self._process = subprocess.Popen(
+            argv, cwd=folder, env=environment, stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=pass_fds, start_new_session=True
+        )
+        self.pid = self._process.pid
+        self._loop = asyncio.get_running_loop()
+        self._ended: asyncio.Future[int] = self._loop.create_future()
+        try:
+            self._handle = os.pidfd_open(self.pid)
+        except OSError:
+            self._process.kill()
+            self._process.wait()
+            raise
+        self._loop.add_reader(self._handle, self._bury)
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.returncode
+
+    async def wait(self) -> int:
+        # Others wait too, and go on when one of them is cancelled.
+        return await asyncio.shield(self._ended)
+
+    def _bury(self) -> None:
+        code = self._process.poll()
+        if code is not None:
+            self._loop.remove_reader(self._handle)
+            os.close(self._handle)
+            self._ended.set_result(code)

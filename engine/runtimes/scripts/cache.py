@@ -1,0 +1,188 @@
+"""The folder of environments: the mark that one is whole, the hold of who uses it, and the removal of those that nobody needs."""
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import time
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+from filelock import FileLock, Timeout
+from pydantic import BaseModel, ValidationError
+
+from engine.runtimes.folders import remove
+
+__all__ = ["CacheLimits", "Gone", "held", "is_marked", "mark", "tidy", "touch", "unmark"]
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+_GIB = 1024 * 1024 * 1024
+_FRESH_S = 600.0
+"""What was used so lately is about to be used: whoever looked for it may not hold it yet."""
+_BLOCK = 512
+_OURS = re.compile(r"[0-9a-f]{32}(\.build|\.json|\.part)?")
+
+
+class Gone(Exception):
+    """The environment was removed after it was found."""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheLimits:
+    """What is unused for `idle_s` seconds goes; above `max_bytes` of disk in all, what was unused longest goes first."""
+
+    max_bytes: int = 20 * _GIB
+    idle_s: float = 30 * 86_400.0
+
+
+class _Mark(BaseModel):
+    names: tuple[str, ...]
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    root: Path
+    used_at: float
+    size: int
+
+
+def mark(root: Path, names: Sequence[str]) -> None:
+    """Say that the environment in `root` is whole and holds these packages. Raises OSError."""
+    path = _mark_of(root)
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps({"names": names, "bytes": _size(root)}), encoding="utf-8")
+    part.replace(path)
+
+
+def unmark(root: Path) -> None:
+    _mark_of(root).unlink(missing_ok=True)
+
+
+def is_marked(root: Path, names: Sequence[str] | None = None) -> bool:
+    """Whether it was made whole; with `names`, whether it holds the same packages as then."""
+    found = _read(_mark_of(root))
+    return found is not None and (names is None or found.names == tuple(names))
+
+
+def touch(root: Path) -> None:
+    """It is used now. What is not there was not used."""
+    with contextlib.suppress(OSError):
+        os.utime(_mark_of(root))
+
+
+@contextlib.contextmanager
+def held(root: Path) -> Generator[None]:
+    """Nobody removes it meanwhile, also no other process. Raises Gone when somebody has."""
+    try:
+        fd = os.open(_mark_of(root), os.O_RDWR | os.O_CLOEXEC)
+    except OSError as error:
+        raise Gone(root.name) from error
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH)
+        if os.fstat(fd).st_nlink == 0:
+            raise Gone(root.name)
+        yield
+        os.utime(fd)
+    finally:
+        os.close(fd)
+
+
+def tidy(folder: Path, limits: CacheLimits) -> tuple[str, ...]:
+    """Remove what is over the limits and not held, and what an installation left that died; the names of what was removed."""
+    removed: list[str] = []
+    try:
+        kept = [one for root in _roots(folder) if (one := _looked_at(root, removed)) is not None]
+        total = sum(one.size for one in kept)
+        for one in sorted(kept, key=lambda one: one.used_at):
+            idle_s = time.time() - one.used_at
+            is_over = total > limits.max_bytes and idle_s > _FRESH_S
+            if (is_over or idle_s > limits.idle_s) and _remove_whole(one.root):
+                removed.append(one.root.name)
+                total -= one.size
+    except OSError as error:
+        _log.warning("environments_not_tidied", folder=str(folder), reason=str(error))
+    return tuple(removed)
+
+
+def _roots(folder: Path) -> set[Path]:
+    """Nothing but our own: the folder was named by somebody, who may have named another one."""
+    found = folder.iterdir() if folder.is_dir() else ()
+    return {path.with_suffix("") for path in found if _OURS.fullmatch(path.name)}
+
+
+def _looked_at(root: Path, removed: list[str]) -> _Kept | None:
+    """None for what is not whole, which is removed."""
+    found = _read(_mark_of(root))
+    if found is not None:
+        return _Kept(root, _mark_of(root).stat().st_mtime, found.bytes)
+    if _remove_half(root):
+        removed.append(root.name)
+    return None
+
+
+def _remove_half(root: Path) -> bool:
+    """Without its mark: somebody makes it just now, or nobody does."""
+    lock = FileLock(root.with_suffix(".lock"))
+    try:
+        with lock.acquire(blocking=False):
+            if is_marked(root):
+                return False
+            _remove_all(root)
+            root.with_suffix(".lock").unlink(missing_ok=True)  # who waits for it sees that it is gone, and makes a new one
+            return True
+    except Timeout:
+        return False
+    except OSError as error:
+        _log.warning("environment_not_removed", folder=str(root), reason=str(error))
+        return False
+
+
+def _remove_whole(root: Path) -> bool:
+    """False when it is held."""
+    try:
+        fd = os.open(_mark_of(root), os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return True
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    else:
+        # First the mark: who dies after that leaves what the next one removes.
+        unmark(root)
+        return _remove_half(root)
+    finally:
+        os.close(fd)
+
+
+def _remove_all(root: Path) -> None:
+    root.with_suffix(".part").unlink(missing_ok=True)
+    for path in (root, root.with_suffix(".build")):
+        remove(path)
+
+
+def _mark_of(root: Path) -> Path:
+    """Beside it, not in it: an installation may put anything there, links too."""
+    return root.with_suffix(".json")
+
+
+def _read(path: Path) -> _Mark | None:
+    try:
+        return _Mark.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def _size(folder: Path) -> int:
+    """Bytes on disk; what has several names is counted once."""
+    found: dict[tuple[int, int], int] = {}
+    for inside, _, files in os.walk(folder):
+        for name in files:
+            about = Path(inside, name).lstat()
+            found[about.st_dev, about.st_ino] = about.st_blocks * _BLOCK
+    return sum(found.values())

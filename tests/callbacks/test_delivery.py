@@ -1,0 +1,33 @@
+"""One attempt of a delivery, as Temporal sees it."""
+
+import pytest
+from temporalio.api.failure.v1 import Failure
+from temporalio.converter import default
+from temporalio.exceptions import ApplicationError
+from temporalio.testing import ActivityEnvironment
+
+from activities.deliver_callback import DeliverCallback
+from engine.store.database import Database
+from engine.store.events import EventTable
+from tests.callbacks.receiver import running_receiver
+from tests.callbacks.test_posting import callback, poster
+from toolagent.client import names
+
+_KEPT = 2_000
+"""Bytes. Temporal keeps a few thousand of the last failure of an activity that waits; of a larger one only that it was too large."""
+
+
+@pytest.mark.parametrize("answer", [0, 500])
+async def test_why_an_attempt_failed_is_small_enough_to_be_kept(sqlite_url: str, answer: int) -> None:
+    database = Database(sqlite_url)
+    deliver = DeliverCallback(poster(timeout_s=0.2), EventTable(database))
+    with running_receiver() as receiver:
+        receiver.answers = [answer]
+        with pytest.raises(ApplicationError) as caught:
+            await ActivityEnvironment().run(deliver.deliver_callback, callback(receiver.url))
+    await database.close()
+    assert caught.value.type == names.CALLBACK_NOT_TAKEN
+    failure = Failure()
+    converters = default()
+    converters.failure_converter.to_failure(caught.value, converters.payload_converter, failure)
+    assert failure.ByteSize() < _KEPT

@@ -1,0 +1,28 @@
+"""A worker to be killed while it installs what a script depends on."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from engine.runtimes.sandbox.egress import Egress
+from engine.runtimes.scripts.environments import Index, Installer
+from engine.runtimes.scripts.network import through
+from tests.scripts.harness import IDENTITY, script_service
+from tests.scripts.index import PackageIndex, resolve
+from toolagent.contracts.sources import ScriptLanguage
+
+
+async def main(state: Path, root: Path, environments: Path, port: int) -> None:
+    index = PackageIndex(port)
+
+    async def indexes(_: ScriptLanguage) -> Index:
+        return Index(index.hosts, index.variables)
+
+    installer = Installer(indexes, through(Egress(state, (), IDENTITY, resolve=resolve), trusted=True))
+    async with script_service(state, root, environments, installer=installer) as scripts:
+        await scripts.prepare("a/main.py")
+
+
+if __name__ == "__main__":
+    state, root, environments = map(Path, sys.argv[1:4])
+    asyncio.run(main(state, root, environments, int(sys.argv[4])))

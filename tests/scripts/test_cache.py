@@ -1,0 +1,178 @@
+"""Environments that nobody needs go; one that is in use never does."""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncGenerator, Generator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from engine.runtimes.sandbox.egress import Egress
+from engine.runtimes.scripts.cache import CacheLimits, held, is_marked, mark, tidy
+from engine.runtimes.scripts.commands import ScriptCall
+from engine.runtimes.scripts.environments import Index, Installer
+from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.scripts.network import through
+from tests.scripts.harness import IDENTITY, Scripts, script_service
+from tests.scripts.index import PackageIndex, package_index, resolve
+from toolagent.contracts.manifest import SecurityContext
+from toolagent.contracts.sources import ScriptLanguage
+
+HOLDS = """
+import sys
+from pathlib import Path
+from engine.runtimes.scripts.cache import held
+with held(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+REPOSITORY = Path(__file__).parents[2]
+OLD_S = 3600.0
+
+
+def made(folder: Path, letter: str, *, age_s: float = OLD_S, kib: int = 100) -> Path:
+    root = folder / (letter * 32)
+    root.mkdir()
+    (root / "package").write_bytes(b"x" * kib * 1024)
+    (root / "package").chmod(0o444)
+    root.chmod(0o555)
+    root.with_suffix(".build").mkdir()
+    mark(root, ["package"])
+    used_at = time.time() - age_s
+    os.utime(root.with_suffix(".json"), (used_at, used_at))
+    return root
+
+
+def names_in(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_what_was_not_used_for_long_goes_with_all_of_it(tmp_path: Path) -> None:
+    old, new = made(tmp_path, "a"), made(tmp_path, "b", age_s=60)
+    assert tidy(tmp_path, CacheLimits(idle_s=600)) == (old.name,)
+    assert names_in(tmp_path) == {new.name, f"{new.name}.json", f"{new.name}.build"}
+
+
+def test_over_the_size_the_longest_unused_goes_first_and_what_was_used_lately_stays(tmp_path: Path) -> None:
+    first, second = made(tmp_path, "a", age_s=9000), made(tmp_path, "b", age_s=8000)
+    made(tmp_path, "c", age_s=7000)
+    made(tmp_path, "d", age_s=1, kib=1000)
+    assert tidy(tmp_path, CacheLimits(max_bytes=1150 * 1024)) == (first.name, second.name)
+    assert tidy(tmp_path, CacheLimits(max_bytes=0)) == ("c" * 32,)
+
+
+async def test_what_another_process_uses_stays_until_that_ends(tmp_path: Path) -> None:
+    root = made(tmp_path, "a")
+    holder = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", HOLDS, str(root),
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, cwd=REPOSITORY, env={"PYTHONPATH": str(REPOSITORY)},
+    )  # fmt: skip
+    assert holder.stdout is not None
+    assert await holder.stdout.readline() == b"held\n"
+    assert await asyncio.to_thread(tidy, tmp_path, CacheLimits(max_bytes=0, idle_s=1)) == ()
+    holder.send_signal(signal.SIGKILL)
+    await holder.wait()
+    assert await asyncio.to_thread(tidy, tmp_path, CacheLimits(max_bytes=0, idle_s=1)) == (root.name,)
+
+
+def test_who_uses_it_counts_as_a_use_when_he_is_done(tmp_path: Path) -> None:
+    root = made(tmp_path, "a")
+    with held(root):
+        pass
+    assert tidy(tmp_path, CacheLimits(idle_s=600)) == ()
+
+
+def test_nothing_is_removed_but_our_own(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos.json").write_text("{}")
+    assert tidy(tmp_path, CacheLimits(max_bytes=0, idle_s=0)) == ()
+    assert names_in(tmp_path) == {"photos", "photos.json"}
+    assert tidy(tmp_path / "nowhere", CacheLimits()) == ()
+
+
+@pytest.fixture
+def index() -> Generator[PackageIndex]:
+    with package_index() as index:
+        yield index
+
+
+@pytest_asyncio.fixture
+async def scripts(tmp_path: Path, root: Path, index: PackageIndex) -> AsyncGenerator[Scripts]:
+    async def indexes(_: ScriptLanguage) -> Index:
+        return Index(index.hosts, index.variables)
+
+    state = tmp_path / "state"
+    installer = Installer(indexes, through(Egress(state, (), IDENTITY, resolve=resolve), trusted=True), timeout_s=60)
+    async with script_service(state, root, state / "environments", installer=installer) as scripts:
+        yield scripts
+
+
+async def test_an_environment_is_not_removed_while_a_script_runs_in_it(scripts: Scripts) -> None:
+    path = scripts.write(
+        "a/main.py",
+        'import sys, time\nsys.stderr.write(\'::progress:: {"message": "up"}\\n\')\nsys.stderr.flush()\ntime.sleep(3)\nprint(1)',
+    )
+    root = (await scripts.prepare(path)).environment.folder.root
+    running = asyncio.create_task(scripts.run(path))
+    async with asyncio.timeout(30):
+        while "up" not in scripts.told:  # noqa: ASYNC110 - another process tells it
+            await asyncio.sleep(0.02)
+    long_ago = time.time() - OLD_S
+    os.utime(root.with_suffix(".json"), (long_ago, long_ago))
+    assert await asyncio.to_thread(tidy, root.parent, CacheLimits(max_bytes=0, idle_s=1)) == ()
+    assert (await running).output == 1
+
+
+async def test_a_script_whose_environment_was_removed_gets_another(scripts: Scripts) -> None:
+    path = scripts.write("a/main.py", "print(1)")
+    prepared = await scripts.prepare(path)
+    root = prepared.environment.folder.root
+    long_ago = time.time() - OLD_S
+    os.utime(root.with_suffix(".json"), (long_ago, long_ago))
+    assert await asyncio.to_thread(tidy, root.parent, CacheLimits(idle_s=60)) == (root.name,)
+    assert not await scripts.service.is_current(prepared)
+    call = ScriptCall("tool", "call-12345678", "tool", {}, 30.0, SecurityContext())
+    with pytest.raises(ScriptFailure) as caught:
+        await scripts.service.execute(prepared, call, scripts.told.append)
+    assert (caught.value.kind, caught.value.ran) == (ScriptErrorKind.UNAVAILABLE, False)
+    assert (await scripts.run(path)).output == 1
+
+
+@pytest.mark.timeout(300)
+async def test_a_worker_killed_while_it_installs_leaves_what_the_next_makes_good(
+    tmp_path: Path, root: Path, scripts: Scripts, index: PackageIndex
+) -> None:
+    index.add_source("slow", "1.0", "import time; time.sleep(5)")
+    scripts.write("a/requirements.txt", "slow\n")
+    scripts.write("a/main.py", "import slow\nprint(slow.value)")
+    environments = scripts.state / "environments"
+    worker = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.scripts.programs.installer", str(tmp_path / "other"), str(root), str(environments), str(index.port),
+        cwd=REPOSITORY, env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "PYTHONPATH": str(REPOSITORY)},
+    )  # fmt: skip
+    async with asyncio.timeout(120):
+        while not index.count(".tar.gz"):  # noqa: ASYNC110 - another thread serves it
+            await asyncio.sleep(0.05)
+    half = [path for path in environments.iterdir() if path.is_dir() and not path.suffix]
+    assert len(half) == 1
+    # Somebody makes it: it is left alone.
+    assert await asyncio.to_thread(tidy, environments, CacheLimits()) == ()
+    worker.send_signal(signal.SIGKILL)
+    await worker.wait()
+    assert half[0].is_dir()
+    assert not is_marked(half[0])
+    assert (await scripts.run("a/main.py")).output == 1
+    assert is_marked(half[0])
+
+
+@pytest.mark.timeout(300)
+async def test_half_an_environment_that_nobody_asks_for_again_goes(scripts: Scripts) -> None:
+    half = scripts.state / "environments" / ("f" * 32)
+    (half / "project").mkdir(parents=True)
+    half.with_suffix(".lock").touch()
+    assert await scripts.environments.tidy() == (half.name,)
+    assert names_in(half.parent) == set()

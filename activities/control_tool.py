@@ -1,7 +1,6 @@
 """Starting, stopping and destroying tools on this host."""
 
 import asyncio
-import shutil
 from pathlib import Path
 
 from temporalio import activity
@@ -11,6 +10,7 @@ from activities.heartbeats import beating
 from engine.registry.registry import ToolRegistry
 from engine.runtimes.failures import RuntimeFailure
 from engine.runtimes.runtime import Progress
+from engine.runtimes.sandbox.removal import remove
 from engine.runtimes.supervisor import Supervisor
 from engine.store.routes import RouteTable
 from toolagent.client import names
@@ -50,7 +50,7 @@ class ControlTool:
         route = await self._supervisor.stop(tool_id)
         # Stopping it has noted where it is.
         await self._routes.forget(tool_id, self._host)
-        await asyncio.to_thread(shutil.rmtree, self._tool_folders / tool_id, ignore_errors=True)
+        await asyncio.to_thread(remove, self._tool_folders / tool_id)
         return route
 
     async def _insist_on_removable(self, tool_id: str) -> None:

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from temporalio import activity
+from temporalio.common import RetryPolicy
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from engine.callbacks.posting import CallbackNotTaken, CallbackPoster
@@ -13,6 +14,10 @@ from toolagent.contracts.callbacks import Callback, CallbackEnd, CallbackNote, C
 from toolagent.core.callbacks import callback_event
 
 __all__ = ["DeliverCallback"]
+
+_LONGEST = timedelta(minutes=15)
+_DOUBLINGS = 32
+"""After so many any wait is the longest one."""
 
 
 class DeliverCallback:
@@ -29,7 +34,7 @@ class DeliverCallback:
         except CallbackNotTaken as refusal:
             if refusal.is_final:
                 return CallbackEnd(state=CallbackState.FAILED, attempts=attempt, status_code=refusal.status_code, reason=str(refusal))
-            wait = timedelta(seconds=refusal.wait_s) if refusal.wait_s is not None else None
+            wait = None if refusal.wait_s is None else max(timedelta(seconds=refusal.wait_s), _backoff(activity.info()))
             # Without its causes, whose traces can be more than Temporal keeps of a failure: then the reason would be lost.
             raise ApplicationError(
                 str(refusal), type=names.CALLBACK_NOT_TAKEN, category=ApplicationErrorCategory.BENIGN, next_retry_delay=wait
@@ -39,3 +44,10 @@ class DeliverCallback:
     @activity.defn(name=names.NOTE_CALLBACK)
     async def note_callback(self, note: CallbackNote) -> None:
         await self._events.add((callback_event(note, now()),))
+
+
+def _backoff(info: activity.Info) -> timedelta:
+    """What Temporal would wait by itself. A receiver may ask for more patience, not for a post each second."""
+    policy = info.retry_policy or RetryPolicy()
+    longest = policy.maximum_interval or _LONGEST
+    return min(policy.initial_interval * policy.backoff_coefficient ** min(info.attempt - 1, _DOUBLINGS), longest)

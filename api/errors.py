@@ -76,8 +76,8 @@ _MESSAGES = {
     "dict_type": "It must be an object.",
     "model_type": "It must be an object.",
     "model_attributes_type": "It must be an object.",
-    "too_short": "It must have at least {min_length} items, not {actual_length}.",
-    "too_long": "It must have at most {max_length} items, not {actual_length}.",
+    "too_short": "There must be at least {min_length} of them, not {actual_length}.",
+    "too_long": "There must be at most {max_length} of them, not {actual_length}.",
 }
 _KINDS_OF_STATUS = {404: ProblemKind.ROUTE_NOT_FOUND, 405: ProblemKind.METHOD_NOT_ALLOWED, 413: ProblemKind.BODY_TOO_LARGE}
 
@@ -177,7 +177,7 @@ def _field(location: tuple[int | str, ...]) -> str:
 def _message(error: ErrorDetails) -> str:
     """In the words of JSON, not of Python."""
     text = _MESSAGES.get(error["type"])
-    return error["msg"] if text is None else text.format(**error.get("ctx", {}))
+    return error["msg"].removeprefix("Value error, ") if text is None else text.format(**error.get("ctx", {}))
 
 
 def _control_problem(error: ToolError) -> Response:

@@ -52,10 +52,6 @@ class AuditTrail(Protocol):
     async def read(self, tool_id: str | None = None, since: datetime | None = None, limit: int = 100) -> AuditPage: ...
 
 
-async def _anywhere(_url: str) -> str | None:
-    return None
-
-
 class CallRecords(Protocol):
     async def get(self, call_id: str) -> CallRecord | None: ...
 
@@ -123,7 +119,7 @@ class Doors:
     hosts: Hosts
     placements: HostChoice
     audit: AuditTrail
-    callback_refusal: Callable[[str], Awaitable[str | None]] = _anywhere
+    callback_refusal: Callable[[str], Awaitable[str | None]]
     limits: Limits = field(default_factory=Limits)
     checks: Mapping[str, Check] = field(default_factory=dict[str, Check])
     api_key: str | None = None

@@ -26,7 +26,6 @@ from engine.runtimes.sandbox.box import Box
 from engine.runtimes.sandbox.bubblewrap import Bubblewrap
 from engine.runtimes.sandbox.cgroups import Cgroups
 from engine.runtimes.sandbox.sandbox import run_name
-from toolagent.contracts.containers import ContainerInfo
 from toolagent.contracts.sandbox import SandboxPolicy
 from workers.sandbox import identity
 
@@ -97,19 +96,13 @@ async def _launcher(folder: Path) -> AsyncGenerator[tuple[Launcher, Owner]]:
         yield Launcher(owner, guardian, {}, shutil.which("setpriv")), owner
 
 
-class _NoBook:
-    """Nobody asks for these containers later."""
-
-    async def note(self, container: ContainerInfo) -> None: ...
-
-
 async def _commands(folder: Path, times: int) -> list[Single]:
     try:
         bare = docker.from_env()
     except DockerException as error:
         raise EngineMissingError(str(error)) from error
     parts = DockerParts.by_default(folder, folder / "containers")
-    builds = BuildContainers(parts, _NoBook())
+    builds = BuildContainers(parts)
     try:
         made = await builds.create(Wishes("bench"), lambda _: None)
         container = bare.containers.get(made.container_id)

@@ -5,9 +5,10 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 
 import structlog
-import uv
 
 from api.ports import Check, LackingError
+from engine.runtimes.audit import Audit
+from engine.runtimes.docker.book import ContainerBook
 from engine.runtimes.docker.building import BuildContainers
 from engine.runtimes.docker.engine import Engine, EngineFailure, reason_of
 from engine.runtimes.docker.labels import Marks
@@ -20,21 +21,18 @@ from engine.runtimes.failures import NotSent, StartFailed
 from engine.runtimes.ownership import Owner
 from engine.runtimes.runtime import AnyRuntime
 from engine.runtimes.sandbox.egress import Egress
-from engine.runtimes.sandbox.package_indexes import PackageIndexes
 from engine.runtimes.supervisor import Supervisor
-from engine.store.containers import ContainerTable
 from toolagent.contracts.sandbox import SandboxPolicy
 from toolagent.contracts.sources import DockerSource
 from toolagent.core.failures import StoreUnavailableError
 from workers.failures import CannotRun
 from workers.parts import Store
 from workers.sandbox import identity
+from workers.scripts import indexes_of, programs_of
 from workers.settings import Settings, environment
 from workers.state import StateDirectory
 
 __all__ = ["closed_containers", "docker_parts", "engine_check", "found_containers", "lasting_names"]
-
-_ASKING_UV = ("HOME", "PATH", "UV_CONFIG_FILE", "UV_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX", "UV_OFFLINE", "SSL_CERT_FILE")
 
 _SWEEP_S = 300.0
 _CHECK_S = 2.0
@@ -43,7 +41,14 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 def docker_parts(
-    settings: Settings, state: StateDirectory, owner: Owner, policy: SandboxPolicy, engine: Engine, egress: Egress
+    settings: Settings,
+    state: StateDirectory,
+    owner: Owner,
+    policy: SandboxPolicy,
+    engine: Engine,
+    egress: Egress,
+    audit: Audit,
+    book: ContainerBook,
 ) -> DockerParts:
     """Raises CannotRun when a setting cannot be used."""
     try:
@@ -67,8 +72,7 @@ def docker_parts(
         identity=identity(),
         calls=state.calls,
     )
-    variables = {name: environment()[name] for name in _ASKING_UV if name in environment()}
-    return DockerParts(docker, engine, egress, PackageIndexes(uv.find_uv_bin(), variables).of_python)
+    return DockerParts(docker, engine, egress, indexes_of(programs_of(settings), environment()), audit=audit, book=book)
 
 
 async def lasting_names(parts: DockerParts) -> tuple[str, ...]:
@@ -104,7 +108,7 @@ async def found_containers(
     if not isinstance(runtime, DockerRuntime):
         yield None
         return
-    builds = BuildContainers(runtime.parts, ContainerTable(store.database))
+    builds = BuildContainers(runtime.parts)
     try:
         await builds.find()
         await asyncio.gather(*[_restored(marks, supervisor, store) for marks in await runtime.found()])
@@ -150,9 +154,10 @@ async def closed_containers(runtimes: Mapping[str, AnyRuntime]) -> None:
 async def _restored(marks: Marks, supervisor: Supervisor, store: Store) -> None:
     """What cannot be had back is swept, and started anew by the next call."""
     entry = await store.registry.entry(marks.tool, marks.version)
-    if entry is None or not entry.sources or not isinstance(entry.sources[0], DockerSource):
+    sources = [index for index, source in enumerate(entry.sources) if isinstance(source, DockerSource)] if entry else []
+    if entry is None or not sources:
         return
     try:
-        await supervisor.start(entry, lambda told: _log.info("container", tool=marks.tool, progress=told))
+        await supervisor.start(entry, lambda told: _log.info("container", tool=marks.tool, progress=told), sources)
     except NotSent as failure:
         _log.warning("container_not_found_again", tool=marks.tool, reason=failure.message)

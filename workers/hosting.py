@@ -1,8 +1,6 @@
 """One host: the tools it runs, and the workers that take calls for them."""
 
 import asyncio
-import contextlib
-import shutil
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -12,10 +10,13 @@ import structlog
 from temporalio.client import Client
 
 from api.ports import Check, NotReadyError
+from engine.runtimes.docker.book import PatientBook
 from engine.runtimes.guardian import Guardian
 from engine.runtimes.ownership import Owner
+from engine.runtimes.sandbox.removal import remove
 from engine.runtimes.supervisor import Supervisor
 from engine.runtimes.sweep import sweep
+from engine.store.containers import ContainerTable
 from toolagent.contracts.records import CatalogFault
 from workers.catalog_watch import imported_catalog
 from workers.containers import engine_check, found_containers
@@ -67,9 +68,7 @@ def _emptied(calls: Path) -> None:
     """The folders of tools stay, as containers that outlived the last run see them."""
     for folder in calls.iterdir() if calls.is_dir() else ():
         for left in folder.iterdir() if folder.is_dir() and not folder.is_symlink() and not folder.name.startswith(".") else (folder,):
-            shutil.rmtree(left, ignore_errors=True)
-            with contextlib.suppress(OSError):
-                left.unlink(missing_ok=True)
+            remove(left)
 
 
 @asynccontextmanager
@@ -84,7 +83,9 @@ async def running_host(
         await _insist_on_shared_files(store, settings, state)
         await store.routes.reset(state.host)
         projects = projects_of(store, state)
-        runtimes = await stack.enter_async_context(running_runtimes(settings, state, guardian, owner, builtin, projects, store.audit))
+        book = PatientBook(ContainerTable(store.database))
+        running = running_runtimes(settings, state, guardian, owner, builtin, projects, store.audit, book)
+        runtimes = await stack.enter_async_context(running)
         supervisor = Supervisor(runtimes, store.routes, state.host, cancel_grace_s=settings.stop_grace_s)
         stack.push_async_callback(supervisor.close)
         catalog = catalog_of(store, settings, state, builtin)

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from engine.runtimes import make_runtimes
 from engine.runtimes.audit import Audit
 from engine.runtimes.builtin.tool import BuiltinTool
+from engine.runtimes.docker.book import ContainerBook
 from engine.runtimes.docker.engine import Engine
 from engine.runtimes.guardian import Guardian
 from engine.runtimes.http_exchange import HttpExchange
@@ -21,7 +22,7 @@ from toolagent.contracts.sandbox import SandboxPolicy
 from workers.containers import closed_containers, docker_parts, lasting_names
 from workers.failures import CannotRun
 from workers.sandbox import identity, policy_of, sandbox_of
-from workers.scripts import script_service, tidied
+from workers.scripts import judging, script_service, tidied
 from workers.secrets import SecretSource
 from workers.settings import Settings, environment
 from workers.state import StateDirectory
@@ -41,6 +42,7 @@ async def running_runtimes(
     builtin: Mapping[str, BuiltinTool],
     projects: Projects,
     audit: Audit,
+    book: ContainerBook,
 ) -> AsyncGenerator[Mapping[str, AnyRuntime]]:
     """By the tag of the source they run. Raises CannotRun when the secrets are not private, or the policy cannot be used."""
     secrets = SecretSource(environment(), state.root / "secrets")
@@ -52,9 +54,10 @@ async def running_runtimes(
         engine = Engine(_chosen(*_ENGINE_VARIABLES))
         stack.callback(engine.close)
         sandbox = await sandbox_of(settings, state, owner, launcher, engine)
-        docker = docker_parts(settings, state, owner, policy, engine, egress)
+        docker = docker_parts(settings, state, owner, policy, engine, egress, audit, book)
         egress.sweep(await lasting_names(docker))
-        scripts = script_service(settings, state, launcher, sandbox, egress, audit)
+        judge = await stack.enter_async_context(judging(settings, launcher, audit, state.host))
+        scripts = script_service(settings, state, launcher, sandbox, egress, audit, judge)
         await stack.enter_async_context(tidied(scripts.environments))
         local = LocalSettings(
             data=settings.data_dir.absolute(),

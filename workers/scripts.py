@@ -8,7 +8,8 @@ from pathlib import Path
 import structlog
 import uv
 
-from engine.runtimes.advisories import Advisories, judged_by
+from engine.runtimes.advisories import Advisories, Judge, refusing, unjudged
+from engine.runtimes.advisory_warnings import AdvisoryWarnings
 from engine.runtimes.audit import Audit
 from engine.runtimes.processes import Launcher
 from engine.runtimes.sandbox.egress import Egress
@@ -26,7 +27,7 @@ from workers.sandbox import policy_of
 from workers.settings import Settings, environment
 from workers.state import StateDirectory
 
-__all__ = ["indexes_of", "script_service", "tidied"]
+__all__ = ["indexes_of", "judging", "programs_of", "script_service", "tidied"]
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -43,18 +44,16 @@ _ASKING = ("HOME", "UV_CONFIG_FILE", "UV_OFFLINE", "SSL_CERT_FILE", "NODE_EXTRA_
 
 
 def script_service(
-    settings: Settings, state: StateDirectory, launcher: Launcher, sandbox: Sandbox | str, egress: Egress | None, audit: Audit
+    settings: Settings, state: StateDirectory, launcher: Launcher, sandbox: Sandbox | str, egress: Egress | None, audit: Audit, judge: Judge
 ) -> ScriptService:
     """`sandbox` is the one of this host, or why there is none. Without `egress` scripts and installations have no network."""
     everything = environment()
-    programs = Programs.found(Path(uv.find_uv_bin()), node=settings.node_binary, bun=settings.bun_binary, path=everything.get("PATH"))
+    programs = programs_of(settings)
     executor = Executor(launcher, sandbox)
     accounts = ScriptAccounts(audit, state.host)
     is_apart = isinstance(sandbox, str) or sandbox.level.has_own_network
     installing = through(egress, trusted=True, is_apart=is_apart) if egress else no_network
     installer = Installer(indexes_of(programs, everything), installing, settings.tool_start_timeout_s)
-    seen = {name: everything[name] for name in (*_ASKING, *_PYTHON_INDEX) if name in everything}
-    judge = judged_by(policy_of(settings).vulnerable_dependencies, Advisories.of_uv(launcher, str(programs.uv.file), seen))
     folder = (settings.environments_dir or state.root / "environments").absolute()
     limits = CacheLimits(settings.environments_max_bytes, settings.environments_idle_hours * 3600)
     environments = ScriptEnvironments(folder, executor, programs, installer, accounts.installed, judge, limits)
@@ -68,6 +67,24 @@ def script_service(
         max_input_bytes=settings.max_params_bytes,
         note=accounts.ran,
     )
+
+
+@asynccontextmanager
+async def judging(settings: Settings, launcher: Launcher, audit: Audit, host: str) -> AsyncGenerator[Judge]:
+    """What the policy has done about dependencies that are known to be vulnerable; none of it goes on after the block."""
+    everything = environment()
+    seen = {name: everything[name] for name in (*_ASKING, *_PYTHON_INDEX) if name in everything}
+    advisories = Advisories.of_uv(launcher, str(programs_of(settings).uv.file), seen)
+    warnings = AdvisoryWarnings(advisories, audit, host)
+    try:
+        yield {"ignore": unjudged, "warn": warnings.judge, "refuse": refusing(advisories)}[policy_of(settings).vulnerable_dependencies]
+    finally:
+        await warnings.close()
+
+
+def programs_of(settings: Settings) -> Programs:
+    """Those of this machine, but for what a setting names."""
+    return Programs.found(Path(uv.find_uv_bin()), node=settings.node_binary, bun=settings.bun_binary, path=environment().get("PATH"))
 
 
 @asynccontextmanager

@@ -14,8 +14,6 @@ from engine.calls.placements import Placements
 from engine.calls.settled import SettledCalls
 from engine.store.calls import CallTable
 from engine.store.clock import now
-from engine.validation.schemas import issues_of
-from engine.validation.versions import NoSuchVersion, NotARangeError
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult, ValidationIssue
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolStatus
@@ -26,6 +24,8 @@ from toolagent.core.idempotency import fingerprint
 from toolagent.core.results import IDEMPOTENCY_CONFLICT, TOO_LARGE, failed, reason_of
 from toolagent.core.schemas import with_defaults
 from toolagent.core.suggestions import nearest
+from toolagent.validation.schemas import issues_of
+from toolagent.validation.versions import NoSuchVersion, NotARangeError
 
 __all__ = ["Admissions", "CallLimits", "Decision"]
 

@@ -3,9 +3,9 @@
 from pydantic import JsonValue
 
 from engine.calls.lookup import ToolLookup
-from engine.validation.versions import NoSuchVersion, NotARangeError
 from toolagent.contracts.calls import ErrorType, ToolError
 from toolagent.contracts.manifest import ToolDependency, ToolManifest, ToolStatus
+from toolagent.validation.versions import NoSuchVersion, NotARangeError
 
 __all__ = ["unmet_dependencies"]
 

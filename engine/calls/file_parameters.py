@@ -62,7 +62,8 @@ class CallFolder:
     async def __aexit__(self, *_: object) -> None:
         if self._needed:
             for folder in (self.staged, self._folder):
-                await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+                with contextlib.suppress(RecursionError):  # a tree that deep is removed by the next start
+                    await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
     async def hand_over(self, put: Callable[[Path], Awaitable[Path]]) -> Path:
         """Where the tool finds what `put` puts into the folder it is given, which the tool does not see meanwhile. Raises OSError."""
@@ -184,7 +185,7 @@ def _named_files(schema: JsonSchema, value: JsonValue) -> dict[str, str]:
 
 
 def _replaced(schema: JsonSchema, value: JsonValue, by_path: dict[str, str]) -> JsonValue:
-    return map_values(schema, value, lambda path, text, _schema: by_path.get(path, text))
+    return map_values(schema, value, lambda path, text, _schema: by_path.get(path, text)) if by_path else value
 
 
 def _under(root: Path, value: str) -> Path | None:

@@ -9,10 +9,10 @@ from pydantic_core import to_json
 
 from engine.calls.endings import misfit
 from engine.store.files import FileStore
-from engine.validation.schemas import issues_of
 from toolagent.contracts.calls import ErrorType, ToolError, ValidationIssue
 from toolagent.contracts.manifest import JsonSchema
 from toolagent.contracts.references import ResultReference
+from toolagent.validation.schemas import issues_of
 
 __all__ = ["FittedOutput", "LargeResults", "OutputRefused"]
 

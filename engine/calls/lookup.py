@@ -2,8 +2,8 @@
 
 from typing import Protocol
 
-from engine.validation.versions import NoSuchVersion
 from toolagent.contracts.catalog import ToolEntry
+from toolagent.validation.versions import NoSuchVersion
 
 __all__ = ["ToolLookup"]
 

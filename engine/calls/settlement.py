@@ -7,7 +7,6 @@ from engine.calls.lookup import ToolLookup
 from engine.calls.settled import SettledCalls
 from engine.store.calls import CallTable
 from engine.store.clock import now
-from engine.validation.schemas import issues_of
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
@@ -15,6 +14,7 @@ from toolagent.contracts.records import CallRecord
 from toolagent.contracts.steps import CallPlan, Finished, SettleRequest
 from toolagent.core.results import failed, succeeded
 from toolagent.core.schemas import mask_secrets
+from toolagent.validation.schemas import issues_of
 
 __all__ = ["Settlements", "record_of"]
 

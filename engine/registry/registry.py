@@ -3,11 +3,11 @@
 from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
 from engine.validation.references import written_out
-from engine.validation.versions import NoSuchVersion, NotARangeError, best_of, is_exact, newest_first
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest, ToolStatus
 from toolagent.contracts.sources import ToolSource, backend_runtime_of
 from toolagent.contracts.versions import ToolVersion, ToolVersions
+from toolagent.validation.versions import NoSuchVersion, NotARangeError, best_of, is_exact, newest_first
 
 __all__ = ["ToolRegistry"]
 

@@ -1,25 +1,23 @@
 """Finding the `*.tool.json` of some folders, and deciding which of them count."""
 
-import os
-import stat
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from engine.registry.formats import tool_json
-from engine.registry.tool_scripts import NoScriptError, Script, find_script
-from engine.validation.versions import best_of, newest_first
 from toolagent.contracts.manifest import ToolStatus
 from toolagent.contracts.records import CatalogFault
 from toolagent.contracts.tool_files import ExternalScript, ToolFile
-from toolagent.core.dependencies import Node, in_cycles
-from toolagent.core.tool_files import SUFFIX, FileFault, ReadToolFile
+from toolagent.core.dependencies import Node
+from toolagent.core.tool_file_rules import circles, doubles
+from toolagent.core.tool_files import FileFault, ReadToolFile
+from toolagent.validation.tool_folders import NoScriptError, NotReadError, Script, files_below, find_script, real, text_of
+from toolagent.validation.tool_rules import matches
+from toolagent.validation.versions import newest_first
 
 __all__ = ["FoundFiles", "FoundTool", "ToolFolders", "Version", "find_tool_files", "heads", "kept", "without_cycles", "without_doubles"]
 
-_LEFT_OUT = frozenset({".venv", "__pycache__", ".git", "node_modules", ".pytest_cache", ".ruff_cache", ".mypy_cache"})
 _MAX_FILES = 10_000
-_MAX_BYTES = 1_000_000
 
 Version = str
 """`tool_id@version`."""
@@ -65,6 +63,16 @@ class FoundFiles:
         self.faulty.add(tool.name)
         self.faults.append(tool.fault(path, reason))
 
+    def refuse_named(self, reasons: Mapping[str, str], field_name: str) -> None:
+        for tool in [*self.tools]:
+            if (reason := reasons.get(tool.name)) is not None:
+                self.refuse(tool, (field_name,), reason)
+
+    @property
+    def nodes(self) -> dict[str, Node]:
+        """By file name."""
+        return {tool.name: Node(tool.file.tool_id, tool.file.version, tool.file.dependencies) for tool in self.tools}
+
     def keeps(self, name: str) -> bool:
         """Whether what a file said before still counts: it is there and faulty, or may be there."""
         return name in self.faulty or any(name.startswith(f"{folder}/") for folder in self.away)
@@ -83,9 +91,9 @@ def find_tool_files(where: ToolFolders) -> FoundFiles:
                 found.faults.append(CatalogFault(file=folder.as_posix(), field="$", reason=reason))
             continue
         for path in sorted(_files_below(folder, found)):
-            real = _real(path)
-            if real not in seen:
-                seen.add(real)
+            leads_to = real(path)
+            if leads_to not in seen:
+                seen.add(leads_to)
                 _take(found, path, where.script_root, shared)
     return found
 
@@ -98,13 +106,7 @@ def without_doubles(found: FoundFiles, before: Mapping[str, Version], taken: Map
     for tool in [*found.tools]:
         if (owner := taken.get(tool.file.tool_id)) is not None:
             found.refuse(tool, ("toolId",), f"{owner} has this id.")
-    held = {before[name]: name for name in before if found.keeps(name)}
-    for tool in sorted(found.tools, key=lambda tool: (before.get(tool.name) != tool.version, tool.name)):
-        holder = held.setdefault(tool.version, tool.name)
-        if holder != tool.name:
-            found.refuse(
-                tool, ("version",), f"{holder} has version {tool.file.version} of {tool.file.tool_id!r} already. Name another one."
-            )
+    found.refuse_named(doubles(found.nodes, before, [name for name in before if found.keeps(name)]), "version")
 
 
 def kept(found: FoundFiles, before: Mapping[str, Version], taken: Mapping[str, str]) -> dict[str, Version]:
@@ -119,11 +121,7 @@ def kept(found: FoundFiles, before: Mapping[str, Version], taken: Mapping[str, s
 
 def without_cycles(found: FoundFiles, others: Collection[Node]) -> None:
     """Refuse every file whose tool depends on itself by way of others, among which may be tools that came from elsewhere."""
-    nodes = {tool.version: Node(tool.file.tool_id, tool.file.version, tool.file.dependencies) for tool in found.tools}
-    cycles = in_cycles((*nodes.values(), *others), lambda wanted, version: best_of(wanted, (version,)) is not None)
-    for tool in [*found.tools]:
-        if (cycle := cycles.get(nodes[tool.version])) is not None:
-            found.refuse(tool, ("dependencies",), f"The tools depend on each other in a circle: {' → '.join(cycle)}.")
+    found.refuse_named(circles(found.nodes, others, matches), "dependencies")
 
 
 def heads(found: FoundFiles, staying: Collection[Version]) -> dict[str, str]:
@@ -147,32 +145,22 @@ def _files_below(folder: Path, found: FoundFiles) -> Iterator[Path]:
         found.away.append(place)
         found.faults.append(CatalogFault(file=place, field="$", reason=f"The folder cannot be read: {error.strerror}."))
 
-    count = 0
-    for place, folders, names in os.walk(folder, onerror=note):
-        folders[:] = sorted(name for name in folders if name not in _LEFT_OUT)
-        for name in sorted(name for name in names if name.endswith(SUFFIX) and not name.startswith(".")):
-            count += 1
-            if count > _MAX_FILES:
-                reason = f"There are more than {_MAX_FILES} files; the rest is not read."
-                found.faults.append(CatalogFault(file=folder.as_posix(), field="$", reason=reason))
-                found.away.append(folder.as_posix())
-                return
-            yield Path(place, name)
-
-
-def _real(path: Path) -> Path:
-    try:
-        return path.resolve()
-    except (OSError, RuntimeError):  # a RuntimeError: it leads in a circle
-        return path
+    for count, path in enumerate(files_below(folder, note)):
+        if count == _MAX_FILES:
+            reason = f"There are more than {_MAX_FILES} files; the rest is not read."
+            found.faults.append(CatalogFault(file=folder.as_posix(), field="$", reason=reason))
+            found.away.append(folder.as_posix())
+            return
+        yield path
 
 
 def _take(found: FoundFiles, path: Path, script_root: Path | None, shared: tuple[Path, ...]) -> None:
     name = path.as_posix()
-    text = _text_of(path)
-    if isinstance(text, CatalogFault):
+    try:
+        text = text_of(path)
+    except NotReadError as error:
         found.faulty.add(name)
-        found.faults.append(text)
+        found.faults.append(CatalogFault(file=name, field="$", reason=str(error)))
         return
     read = tool_json.read(text)
     if read.file is None:
@@ -189,24 +177,6 @@ def _take(found: FoundFiles, path: Path, script_root: Path | None, shared: tuple
             found.refuse(tool, ("handler", "scriptPath"), str(error))
         else:
             found.tools[-1] = replace(tool, script=script)
-
-
-def _text_of(path: Path) -> str | CatalogFault:
-    try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
-            return _unread(path, "This is no file.")
-        if status.st_size > _MAX_BYTES:
-            return _unread(path, f"The file is larger than {_MAX_BYTES // 1000} kB.")
-        return path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        return _unread(path, f"The file is not UTF-8 text (byte {error.start}).")
-    except OSError as error:
-        return _unread(path, f"The file cannot be read: {error.strerror}.")
-
-
-def _unread(path: Path, reason: str) -> CatalogFault:
-    return CatalogFault(file=path.as_posix(), field="$", reason=reason)
 
 
 def _catalog_fault(name: str, fault: FileFault) -> CatalogFault:

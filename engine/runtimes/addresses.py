@@ -3,13 +3,17 @@
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_network
 
-__all__ = ["Address", "Resolve", "carried", "is_ours", "is_public", "resolve"]
+__all__ = ["Address", "Resolve", "bounded", "carried", "is_ours", "is_public", "resolve"]
 
 Address = IPv4Address | IPv6Address
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """From a host and a port to addresses, best first. Raises OSError, or UnicodeError for what cannot be a host name."""
+
+_THREADS = ThreadPoolExecutor(32, "resolve")
+"""Of its own: a name server that does not answer keeps a thread for half a minute, and nothing else must wait for that."""
 
 _NAT64 = IPv6Network("64:ff9b::/96")
 _NOT_PUBLIC = tuple(
@@ -27,7 +31,36 @@ _NOT_PUBLIC = tuple(
 
 async def resolve(host: str, port: int) -> Sequence[str]:
     """As the operating system does it, which also reads `127.1` and `2130706433` as addresses."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return await asyncio.get_running_loop().run_in_executor(_THREADS, _found, host, port)
+
+
+def bounded(resolve: Resolve, *, at_once: int = 4, within_s: float = 10.0) -> Resolve:
+    """The same for one who may be hostile: so many look-ups at once, also of those that he does not wait for any more.
+
+    Raises TimeoutError, an OSError, when there is no answer in `within_s` seconds.
+    """
+    places = asyncio.Semaphore(at_once)
+
+    def ended(looking: asyncio.Future[Sequence[str]]) -> None:
+        places.release()
+        if not looking.cancelled():
+            looking.exception()  # nobody may be there any more to hear it
+
+    async def one(host: str, port: int) -> Sequence[str]:
+        try:
+            async with asyncio.timeout(within_s):
+                await places.acquire()
+                looking = asyncio.ensure_future(resolve(host, port))
+                looking.add_done_callback(ended)
+                return await asyncio.shield(looking)
+        except TimeoutError:
+            raise TimeoutError(f"no name server answered within {within_s:g} s") from None
+
+    return one
+
+
+def _found(host: str, port: int) -> Sequence[str]:
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 

@@ -8,12 +8,13 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 import structlog
 from pydantic import ValidationError
@@ -86,38 +87,49 @@ class AuditLog:
         return await asyncio.to_thread(self._read, tool_id, since, min(limit, MOST_ENTRIES))
 
     def _read(self, tool_id: str | None, since: datetime | None, limit: int) -> AuditPage:
-        found: list[AuditEntry] = []
-        unreadable = looked_at = 0
-        for line in islice(self._lines(), _LOOKED_AT):
-            looked_at += 1
-            entry = _parsed(line)
-            if entry is None:
-                unreadable += 1
-            elif (tool_id is None or entry.tool_id == tool_id) and (since is None or entry.at >= since):
-                if len(found) == limit:
-                    return AuditPage(entries=tuple(found), more=True, unreadable=unreadable)
-                found.append(entry)
-        return AuditPage(entries=tuple(found), more=looked_at == _LOOKED_AT, unreadable=unreadable)
+        with ExitStack() as opened:
+            return _page(self._files_now(opened), tool_id, since, limit)
 
-    def _lines(self) -> Iterator[bytes]:
-        """All lines, the last one first. A file that is rotated away meanwhile is read under its old handle."""
-        for path in (self._path, *(Path(f"{self._path}.{number}") for number in range(1, self._files))):
-            if path.is_file():
-                yield from _lines_backwards(path)
+    def _files_now(self, opened: ExitStack) -> list[BinaryIO]:
+        """The newest first. Nothing is rotated while they are opened; what is rotated away after that is read under its old handle."""
+        files: list[BinaryIO] = []
+        self._handler.acquire()
+        try:
+            for path in (self._path, *(Path(f"{self._path}.{number}") for number in range(1, self._files))):
+                with suppress(FileNotFoundError):
+                    files.append(opened.enter_context(path.open("rb")))
+        finally:
+            self._handler.release()
+        return files
 
 
-def _lines_backwards(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        position = file.seek(0, os.SEEK_END)
-        rest = b""
-        while position > 0:
-            step = min(_BLOCK, position)
-            position -= step
-            file.seek(position)
-            rest, *lines = (file.read(step) + rest).split(b"\n")
-            yield from (line for line in reversed(lines) if line)
-        if rest:
-            yield rest
+def _page(files: Sequence[BinaryIO], tool_id: str | None, since: datetime | None, limit: int) -> AuditPage:
+    found: list[AuditEntry] = []
+    unreadable = looked_at = 0
+    for line in islice(chain.from_iterable(map(_lines_backwards, files)), _LOOKED_AT):
+        looked_at += 1
+        entry = _parsed(line)
+        if entry is None:
+            unreadable += 1
+        elif (tool_id is None or entry.tool_id == tool_id) and (since is None or entry.at >= since):
+            if len(found) == limit:
+                return AuditPage(entries=tuple(found), more=True, unreadable=unreadable)
+            found.append(entry)
+    return AuditPage(entries=tuple(found), more=looked_at == _LOOKED_AT, unreadable=unreadable)
+
+
+def _lines_backwards(file: BinaryIO) -> Iterator[bytes]:
+    """The last one first."""
+    position = file.seek(0, os.SEEK_END)
+    rest = b""
+    while position > 0:
+        step = min(_BLOCK, position)
+        position -= step
+        file.seek(position)
+        rest, *lines = (file.read(step) + rest).split(b"\n")
+        yield from (line for line in reversed(lines) if line)
+    if rest:
+        yield rest
 
 
 def _line(entry: AuditEntry) -> str:

@@ -1,29 +1,35 @@
 """Folders that are made once and never changed after that."""
 
 import os
-import shutil
+from collections.abc import Generator
 from pathlib import Path
 
-__all__ = ["remove", "seal"]
+__all__ = ["entries", "seal"]
 
 _WRITE = 0o222
-_OWN_ALL = 0o700
+_LOOK = 0o500
+
+
+def entries(folder: Path) -> Generator[os.DirEntry[str]]:
+    """All that is in it, each folder before what it holds; links are not followed. Raises OSError, also for a path that is too long.
+
+    However deep it is, which `os.walk` minds until Python 3.12.
+    """
+    waiting = [str(folder)]
+    while waiting:
+        with os.scandir(waiting.pop()) as found:
+            for entry in found:
+                yield entry
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
 
 
 def seal(folder: Path) -> None:
-    """Take everybody's right to write to it and to all below it."""
-    for inside, folders, files in os.walk(folder, topdown=False):
-        for path in (*(Path(inside, name) for name in (*folders, *files)), Path(inside)):
-            # A link may lead out, to an interpreter.
-            if not path.is_symlink():
-                path.chmod(path.stat().st_mode & ~_WRITE)
-
-
-def remove(folder: Path) -> None:
-    """Remove it, sealed or not. What is not there is removed already; of a link only the link."""
-    if folder.is_symlink():
-        folder.unlink()
-        return
-    for inside, _, _ in os.walk(folder):
-        Path(inside).chmod(_OWN_ALL)
-    shutil.rmtree(folder, ignore_errors=True)
+    """Take everybody's right to write to it and to all below it. Raises OSError."""
+    for entry in entries(folder):
+        # A link may lead out, to an interpreter.
+        if not entry.is_symlink():
+            mode = entry.stat(follow_symlinks=False).st_mode & ~_WRITE
+            # What is closed to ourselves could not be sealed inside.
+            Path(entry.path).chmod(mode | _LOOK if entry.is_dir() else mode)
+    folder.chmod(folder.stat().st_mode & ~_WRITE)

@@ -1,8 +1,6 @@
 """What a tool's HTTP answer means: a value, or a failure of the call."""
 
 import json
-import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,6 +9,7 @@ import pydantic_core
 from pydantic import JsonValue, TypeAdapter
 
 from engine.runtimes.failures import CallFailed
+from engine.runtimes.json_answers import read_json
 from toolagent.contracts.calls import ErrorType, ToolError
 
 __all__ = ["Received", "meaning_of", "read"]
@@ -24,8 +23,6 @@ _INVALID_PARAMS = 422
 _GATEWAY_GAVE_UP = (502, 504)
 """Said by a gateway between us and the tool, which may have acted; 503 refuses a request before anything is done."""
 _JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
-_MAY_OVERFLOW = re.compile(rb"[0-9][eE]\+?[0-9]{3}|[0-9]{309}")
-"""Nearly no answer has such a number, so nearly none is walked through."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,37 +70,13 @@ def meaning_of(received: Received, max_result_bytes: int, secrets: Sequence[str]
     if not body.strip():
         return None
     try:
-        # What the parser gives is plain JSON; a check of it would copy a large answer once more.
-        value: JsonValue = pydantic_core.from_json(body, allow_inf_nan=False)
+        return read_json(body)
     except ValueError as error:
         raise CallFailed(
             ErrorType.OUTPUT_VALIDATION_ERROR,
             f"The tool's answer is not valid JSON: {error}",
             {"status_code": received.status, "body": _text(body)},
         ) from error
-    if _MAY_OVERFLOW.search(body) and not _is_finite(value):
-        raise CallFailed(
-            ErrorType.OUTPUT_VALIDATION_ERROR,
-            "The tool's answer holds a number that is too large for a JSON number of double precision (about 1.8e308).",
-            {"status_code": received.status, "body": _text(body)},
-        )
-    return value
-
-
-def _is_finite(value: JsonValue) -> bool:
-    """Whether no number in it became infinite when it was read."""
-    left: list[JsonValue] = [value]
-    while left:
-        match left.pop():
-            case float(number) if not math.isfinite(number):
-                return False
-            case dict(inner):
-                left.extend(inner.values())
-            case list(inner):
-                left.extend(inner)
-            case _:
-                pass
-    return True
 
 
 def _size_in_words(received: Received) -> str:

@@ -2,8 +2,7 @@
 
 import asyncio
 import contextlib
-import time
-from collections.abc import Coroutine, Generator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,8 +10,10 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from engine.runtimes.audit import Audit, NoAudit
-from engine.runtimes.failures import CallFailed, RuntimeFailure, StartFailed
+from engine.runtimes.call_audit import Audited
+from engine.runtimes.failures import CallFailed, StartFailed
 from engine.runtimes.http_exchange import HttpExchange, Target
+from engine.runtimes.launching import launched
 from engine.runtimes.local_failures import came_to, exited, unhealthy, unlocked
 from engine.runtimes.ports import free_port
 from engine.runtimes.processes import Launcher, Process, exit_text
@@ -27,12 +28,10 @@ from engine.runtimes.scripts.dependencies import Kind, dependencies_of
 from engine.runtimes.scripts.environments import Environment, ScriptEnvironments
 from engine.runtimes.scripts.failures import ScriptFailure
 from engine.runtimes.scripts.paths import Script
-from toolagent.contracts.audit import AuditEntry
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sandbox import Difference
 from toolagent.contracts.sources import LocalSource, ScriptLanguage
-from toolagent.core.masking import masked_caller, masked_command, masked_params
 
 __all__ = ["LocalRuntime", "LocalSettings", "Sandboxing"]
 
@@ -73,45 +72,11 @@ class Sandboxing:
 class _Server:
     """A tool that serves, and all that ends with it."""
 
-    tool: ToolManifest
     process: Process
     way: Way
-    grant: Grant
-    command: tuple[str, ...]
     stack: contextlib.AsyncExitStack
-    refusals: Refusals
+    audited: Audited
     calls: int = 0
-
-
-class _CallNote:
-    """A call that has begun, for the audit."""
-
-    def __init__(self, server: _Server, request: ToolRequest, refused: dict[str, None]) -> None:
-        self._server, self._request, self._refused = server, request, refused
-        self._at, self._began = datetime.now(UTC), time.monotonic()
-
-    def entry(self, host: str, failure: RuntimeFailure | None = None, outcome: str = "success") -> AuditEntry:
-        tool, request = self._server.tool, self._request
-        schema = (request.manifest or tool).input_schema
-        if failure is not None:
-            outcome = "timeout" if failure.error_type is ErrorType.TIMEOUT else "error"
-        return AuditEntry(
-            at=self._at,
-            action="call",
-            tool_id=tool.tool_id,
-            version=tool.version,
-            call_id=request.call_id,
-            host=host,
-            caller=masked_caller(request.caller),
-            params=masked_params(schema, request.params),
-            command=masked_command(self._server.command),
-            sandbox=self._server.grant.account,
-            refusals=tuple(self._refused),
-            duration_s=time.monotonic() - self._began,
-            outcome=outcome,
-            error_type=failure.error_type if failure else None,
-            message=failure.message if failure else "",
-        )
 
 
 class LocalRuntime:
@@ -129,7 +94,7 @@ class LocalRuntime:
         project = await self._project(tool.tool_id, source, progress)
         environment = await self._environment(project, tool.tool_id, progress)
         progress(f"starting {tool.tool_id}")
-        server = await self._launched(self._launch(sandbox, project, environment, tool, source))
+        server = await launched(self._launch(sandbox, project, environment, tool, source), self._end)
         ready = False
         try:
             outcome = await await_ready(server.process, server.way.endpoint, source.health_path, self._http, self._settings.start_timeout_s)
@@ -141,12 +106,14 @@ class LocalRuntime:
         match outcome:
             case Ready():
                 self._servers[server.process.pid] = server
-                self._note_start(server)
+                server.audited.started()
                 return Running(server.way.endpoint, datetime.now(UTC), server.process.pid, source.internal_port or _PORT)
             case Exited() | NotOurs():  # nobody else answers at a socket of ours
-                raise await exited(server.process, tool.tool_id)
+                failure = await exited(server.process, tool.tool_id)
             case Unhealthy():
-                raise unhealthy(server.process, tool.tool_id, source.health_path, outcome)
+                failure = unhealthy(server.process, tool.tool_id, source.health_path, outcome)
+        server.audited.started(failure)
+        raise failure
 
     async def is_alive(self, running: Running) -> bool:
         server = self._server(running)
@@ -164,20 +131,14 @@ class LocalRuntime:
         server = self._server(running)
         if server is None:
             return await self._http.call(target, request)
-        with server.refusals.heard() as refused, _counted(server):
-            note = _CallNote(server, request, refused)
+        with _counted(server):
             try:
-                output = await self._http.call(target, request)
-            except RuntimeFailure as failure:
-                self._sandboxing.audit.note(note.entry(self._settings.host, failure))
-                if isinstance(failure, CallFailed) and failure.outcome == "unknown":
+                with server.audited.call(request):
+                    return await self._http.call(target, request)
+            except CallFailed as failure:
+                if failure.outcome == "unknown":
                     await self._end_if_deaf(server, source, failure)
                 raise
-            except asyncio.CancelledError:
-                self._sandboxing.audit.note(note.entry(self._settings.host, None, "cancelled"))
-                raise
-            self._sandboxing.audit.note(note.entry(self._settings.host))
-            return output
 
     async def stop(self, running: Running) -> None:
         server = self._server(running)
@@ -214,16 +175,6 @@ class LocalRuntime:
         await server.process.kill()
         await self._forget(server)
 
-    async def _launched(self, launch: Coroutine[None, None, _Server]) -> _Server:
-        """Cancelling waits until it is launched, and ends it: half a launch cannot be cleaned up after."""
-        launching = asyncio.create_task(launch)
-        try:
-            return await asyncio.shield(launching)
-        except asyncio.CancelledError:
-            with contextlib.suppress(StartFailed):
-                await self._end(await launching)
-            raise
-
     def _sandbox(self, tool_id: str) -> Sandbox:
         if isinstance(self._sandboxing.sandbox, str):
             raise StartFailed(ErrorType.UNAVAILABLE, f"The tool {tool_id!r} is not run: {self._sandboxing.sandbox}", {"missing": "sandbox"})
@@ -258,10 +209,10 @@ class LocalRuntime:
             project = (roots[0] / source.host_dir).resolve()
         except (OSError, ValueError, RuntimeError) as error:
             raise StartFailed(ErrorType.SECURITY_ERROR, f"{source.host_dir!r} is no folder name: {error}") from error
-        if not any(project.is_relative_to(root) for root in roots):
+        if not any(root in project.parents for root in roots):
             raise StartFailed(
                 ErrorType.SECURITY_ERROR,
-                f"The folder {source.host_dir!r} of the tool {tool_id!r} leads out of the data folder.",
+                f"The folder {source.host_dir!r} of the tool {tool_id!r} is no folder within the data folder.",
                 {"host_dir": source.host_dir},
             )
         return project
@@ -284,7 +235,8 @@ class LocalRuntime:
             except (OSError, LevelUnavailable, ScriptFailure) as error:
                 raise StartFailed(ErrorType.UNAVAILABLE, f"The tool {tool.tool_id!r} cannot be launched: {error}") from error
             account = grant.account.model_copy(update={"differences": (*grant.account.differences, *unmet)})
-            return _Server(tool, process, way, Grant(grant.enforced, account), command, stack.pop_all(), refusals)
+            audited = Audited(self._sandboxing.audit, self._settings.host, tool, command, account, refusals)
+            return _Server(process, way, stack.pop_all(), audited)
         raise AssertionError("The block returns or raises.")
 
     def _box(
@@ -308,19 +260,6 @@ class LocalRuntime:
             "TOOL_AGENT_TOOL_ID": tool.tool_id,
         }
         return Box(name, project, grant.enforced.limits, (*mounts, *asked), variables), unmet
-
-    def _note_start(self, server: _Server) -> None:
-        self._sandboxing.audit.note(
-            AuditEntry(
-                at=datetime.now(UTC),
-                action="start",
-                tool_id=server.tool.tool_id,
-                version=server.tool.version,
-                host=self._settings.host,
-                command=masked_command(server.command),
-                sandbox=server.grant.account,
-            )
-        )
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Literal
@@ -81,11 +81,11 @@ class Supervisor:
         """The running state of the version that was started last, or None when this host never ran the tool."""
         return self._board.route(tool_id)
 
-    async def start(self, entry: ToolEntry, progress: Progress) -> ToolRoute:
-        """Bring the tool up by the first source that works. Raises NotSent."""
+    async def start(self, entry: ToolEntry, progress: Progress, sources: Collection[int] | None = None) -> ToolRoute:
+        """Bring the tool up by the first source that works, of all or of those at these indices. Raises NotSent."""
         stops = self._instances.stops(entry.manifest.tool_id)
         failures: dict[int, NotSent] = {}
-        for index in self._order(entry):
+        for index in self._order(entry) if sources is None else sources:
             try:
                 await self._instances.ensure(entry, index, progress, stops)
                 break

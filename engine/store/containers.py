@@ -8,11 +8,18 @@ from engine.store.catalog_files import CATALOG
 from engine.store.database import Database
 from engine.store.tables import containers
 from engine.store.upserts import upsert_all
-from toolagent.contracts.containers import ContainerInfo
+from toolagent.contracts.containers import ContainerInfo, ContainerStatus
 
 __all__ = ["ContainerTable"]
 
 _ONE = delete(containers).where(containers.c.container_id == bindparam("of_container"))
+
+_OTHERS = delete(containers).where(
+    containers.c.tool_id == bindparam("of_tool"),
+    containers.c.container_id != bindparam("but"),
+    containers.c.status == ContainerStatus.DESTROYED.value,
+    containers.c.raw.is_(None),
+)
 
 
 class ContainerTable:
@@ -29,7 +36,10 @@ class ContainerTable:
         return tuple((ContainerInfo.model_validate_json(document), raw) for document, raw in rows)
 
     async def note(self, container: ContainerInfo) -> None:
-        """What is known of one that this service made; an entry of the file stays as it is written there."""
+        """What is known of one that this service made; an entry of the file stays as it is written there.
+
+        Of those that are destroyed only the last of each tool is kept: they come and go.
+        """
         row = {
             "container_id": container.container_id,
             "tool_id": container.tool_id,
@@ -38,6 +48,8 @@ class ContainerTable:
         }
         async with self._database.write() as connection:
             await upsert_all(connection, containers, [row])
+            if container.status is ContainerStatus.DESTROYED:
+                await connection.execute(_OTHERS, {"of_tool": container.tool_id, "but": container.container_id})
 
     async def bring_in(self, new: Sequence[tuple[ContainerInfo, str]], gone: Collection[str]) -> None:
         """Write these, each with its entry in the file, and forget those."""

@@ -1,1 +1,1 @@
-"""JSON Schema, for whoever has to check a document: parameters, outputs, manifests."""
+"""Walking along JSON Schemas, for registry and calls; checking documents against them is `toolagent.validation`."""

@@ -1,7 +1,7 @@
 """The front door before a real registry and file store on a temporary database, and a client that keeps the contract."""
 
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -60,9 +60,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-Browse = Callable[[Doors], AbstractAsyncContextManager[httpx.AsyncClient]]
-
-
 @dataclass(frozen=True)
 class House:
     """Everything a test looks at. `http` is a client of the front door before `doors`."""
@@ -104,6 +101,7 @@ async def house(database: Database, tmp_path: Path) -> AsyncGenerator[House]:
         hosts=HostTable(database, 10),
         audit=AuditLog(tmp_path / "audit"),
         placements=Placements("host-1", ("default",), HostTable(database, 10), routes),
+        callback_refusal=nowhere_private,
         limits=LIMITS,
         checks={"database": database.check},
     )
@@ -118,6 +116,10 @@ async def stocked(house: House) -> House:
     await house.registry.register(WEATHER, (WEATHER_SOURCE,))
     await house.registry.register(ECHO, (BuiltinSource(handler="echo"),))
     return house
+
+
+async def nowhere_private(url: str) -> str | None:
+    return "It leads to a private address." if "//10." in url else None
 
 
 def with_doors(house: House, **changes: object) -> Doors:

@@ -41,7 +41,6 @@ SEED = """<ACTION>
     <input name="timeoutMs"><![CDATA[30000]]></input>
   </inputs>
 </ACTION>"""
-TYPED = {"dry": "TRUE", "limit": "null", "tags": "<item>1</item><item> 2 </item>", "anything": "[1, 2]"}
 
 
 @pytest.fixture

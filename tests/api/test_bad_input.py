@@ -61,6 +61,22 @@ async def test_what_is_no_object_is_a_422(house: House, content: bytes, path: st
     assert (answer.status_code, [error["field"] for error in answer.json()["errors"]]) == (422, ["body"])
 
 
+@pytest.mark.parametrize("url", ["ftp://example.com/", "example.com", "https://a b", "http://", "https://x/" + "x" * 2048])
+@pytest.mark.parametrize(("path", "asked"), [("/run_tool", {"tool_id": "echo"}), ("/run_tools", {"calls": [{"tool_id": "echo"}]})])
+async def test_a_callback_that_is_no_address_is_told_what_it_must_be(
+    stocked: House, url: str, path: str, asked: dict[str, JsonValue]
+) -> None:
+    answer = await stocked.http.post(path, json={**asked, "mode": "async", "callback_url": url})
+    (error,) = answer.json()["errors"]
+    assert (answer.status_code, error["field"]) == (422, "callback_url")
+    assert error["message"].startswith("It must begin with http:// or https://")
+
+
+async def test_a_callback_that_would_never_be_posted_is_refused(stocked: House) -> None:
+    answer = await stocked.http.post("/run_tool", json={"tool_id": "echo", "mode": "async", "callback_url": "http://10.0.0.1/"})
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "callback_url")
+
+
 @pytest.mark.parametrize(
     "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "", "json", "é", "a/b/c"]
 )

@@ -10,9 +10,9 @@ from pydantic import JsonValue, TypeAdapter
 from api.bodies import RunToolBody, SelectToolBody
 from engine.runtimes.builtin import builtin_tools
 from engine.runtimes.builtin.options import BuiltinOptions
-from engine.validation.schemas import issues_of
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.manifest import JsonSchema
+from toolagent.validation.schemas import issues_of
 
 HERE = Path(__file__)
 DOCUMENT = TypeAdapter(dict[str, JsonValue]).validate_json(HERE.with_name("openapi.json").read_bytes())

@@ -1,5 +1,6 @@
 """The audit log: a line for each run, rotated, read from its newest end."""
 
+import asyncio
 import json
 from collections.abc import Generator
 from datetime import UTC, datetime, timedelta
@@ -90,6 +91,19 @@ async def test_the_log_is_rotated_read_across_its_files_and_bounded(tmp_path: Pa
     numbers = [int(one.call_id.removeprefix("call-")) for one in (await log.read()).entries]
     assert numbers == [*range(199, 199 - len(numbers), -1)]
     assert len(numbers) > 20
+
+
+async def test_what_is_read_while_the_log_is_rotated_is_whole_and_comes_once(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path, max_bytes=400, files=8)
+    writing = asyncio.create_task(asyncio.to_thread(lambda: [log.note(entry(number)) for number in range(5000)]))
+    read = 0
+    while not writing.done():
+        numbers = [int(one.call_id.removeprefix("call-")) for one in (await log.read()).entries]
+        assert numbers == sorted(set(numbers), reverse=True)
+        read += 1
+    await writing
+    log.close()
+    assert read > 1
 
 
 async def test_a_line_that_a_crash_cut_off_does_not_spoil_the_next(tmp_path: Path) -> None:

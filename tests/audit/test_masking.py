@@ -48,7 +48,12 @@ def test_logins_in_urls_are_masked() -> None:
 
 def test_secrets_of_a_command_are_masked() -> None:
     command = ("run", "--api-key", "abc", "--token=abc", "--name", "x", "PASSWORD=abc", "--password", "--quiet")
-    assert masked_command(command) == ("run", "--api-key", "***", "--token=***", "--name", "x", "PASSWORD=***", "--password", "--quiet")
+    assert masked_command(command) == ("run", "--api-key", "***", "--token=***", "--name", "x", "PASSWORD=***", "--password", "***")
+
+
+def test_a_secret_that_looks_like_an_option_is_masked_and_so_is_the_one_after_it() -> None:
+    assert masked_command(("run", "--token", "-abc", "x")) == ("run", "--token", "***", "x")
+    assert masked_command(("run", "--password", "--token", "abc")) == ("run", "--password", "***", "***")
 
 
 def test_variables_of_a_caller_are_masked_like_parameters() -> None:

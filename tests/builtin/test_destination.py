@@ -6,7 +6,7 @@ from ipaddress import ip_address
 import httpx
 import pytest
 
-from engine.runtimes.addresses import is_public
+from engine.runtimes.addresses import Address, is_public
 from engine.runtimes.builtin.destination import Destinations
 from engine.runtimes.builtin.http_request import Arguments, HttpRequest
 from engine.runtimes.failures import CallFailed
@@ -87,6 +87,19 @@ async def test_what_only_looks_global_is_refused(address: str) -> None:
     with pytest.raises(CallFailed) as failure:
         await Destinations((), Names([address])).of(httpx.URL("http://sly.test/"))
     assert failure.value.error_type is ErrorType.SECURITY_ERROR
+
+
+@pytest.mark.parametrize("address", ["1.1.1.1", "::ffff:1.1.1.1"])
+async def test_a_public_address_that_is_this_machines_own_is_refused_but_by_name(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ours(address: Address) -> bool:
+        return str(address) == "1.1.1.1"
+
+    monkeypatch.setattr("engine.runtimes.builtin.destination.is_ours", ours)
+    with pytest.raises(CallFailed) as failure:
+        await Destinations((), Names([address])).of(httpx.URL("http://own.test/"))
+    assert failure.value.error_type is ErrorType.SECURITY_ERROR
+    for allow in ("own.test", "1.1.1.1"):
+        assert await Destinations((allow,), Names([address])).of(httpx.URL("http://own.test/")) == [ip_address(address)]
 
 
 @pytest.mark.parametrize("allow", ["inner.test", "INNER.test.", "10.0.0.7", "10.0.0.0/8", " 10.0.0.0/8 "])

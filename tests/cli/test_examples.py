@@ -10,10 +10,10 @@ import pytest
 
 from engine.runtimes.builtin import builtin_tools
 from engine.runtimes.builtin.options import BuiltinOptions
-from engine.validation.schemas import issues_of
 from toolagent.cli.app import run
 from toolagent.cli.parameters import parse_parameters, with_uploads
 from toolagent.contracts.manifest import JsonSchema
+from toolagent.validation.schemas import issues_of
 
 REGISTRY = Path(__file__).parents[2] / "data" / "registry.json"
 EXAMPLES = re.findall(r"`toolagent run ([^`]+)`", run.__doc__ or "")

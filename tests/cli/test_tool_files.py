@@ -12,7 +12,10 @@ import pytest
 from pydantic import JsonValue
 from typer.testing import Result
 
+from tests.registry.tool_files import SCRIPT, ToolFiles, tool_file
+
 if TYPE_CHECKING:
+    from engine.store.database import Database
     from tests.cli.conftest import Service
 
 Invoke = Callable[..., Result]
@@ -87,6 +90,33 @@ def test_what_the_service_would_refuse_is_refused_offline(
     assert (result.exit_code, [one["field"] for one in json.loads(result.stdout)]) == (1, [field])
 
 
+async def test_service_and_command_line_refuse_the_same_with_the_same_words(
+    toolagent: Invoke, database: "Database", tmp_path: Path
+) -> None:
+    files = ToolFiles(database, tmp_path)
+    (tmp_path / "outside.py").write_text("print(1)", "utf-8")
+    for name in ("link", "round", "folder", "none"):
+        files.write(f"{name}/a", tool_file(f"custom:{name}", handler=SCRIPT))
+    (files.folder / "link" / "main.py").symlink_to(tmp_path / "outside.py")
+    (files.folder / "round" / "main.py").symlink_to("main.py")
+    (files.folder / "folder" / "main.py").mkdir()
+    files.write_script("main.py")
+    files.write("among", tool_file("custom:among", handler=SCRIPT))
+    files.write("large", tool_file("custom:large", description="x" * 2_000_000))
+    (files.folder / "latin.tool.json").write_bytes(json.dumps(tool_file()).encode("utf-16"))
+    choice: JsonValue = {"properties": {"n": {"enum": ["y" * 600]}}}
+    files.write("long", tool_file("custom:long", parameters=choice, examples=[{"input": {"n": "x" * 600}}]))
+    for one, other in (("b", "c"), ("c", "b")):
+        files.write(one, tool_file(f"custom:{one}", dependencies=[{"toolId": f"custom:{other}"}]))
+    for name in ("d", "e"):
+        files.write(name, tool_file("custom:d"))
+    service = {(fault.file, fault.field, fault.reason.rpartition(" (line ")[0] or fault.reason) for fault in await files.run()}
+    options = ("--script-root", str(files.scripts), "--tool-dirs", str(files.folder))
+    listed = json.loads(toolagent("validate", str(files.folder), *options, "--json").stdout)
+    assert {(one["file"], one["field"], one["reason"]) for one in listed} == service
+    assert len(service) == 11
+
+
 def test_a_script_right_in_a_folder_of_many_tools_is_a_fault_and_one_in_a_folder_of_its_own_is_none(
     toolagent: Invoke, tmp_path: Path
 ) -> None:
@@ -113,6 +143,15 @@ def test_doubles_and_circles_among_files_are_found(toolagent: Invoke, tmp_path: 
         ("b", "$.dependencies"),
         ("c", "$.version"),
     }
+
+
+def test_a_file_that_is_too_large_for_the_service_is_a_fault_and_one_with_two_names_is_none(toolagent: Invoke, tmp_path: Path) -> None:
+    (tmp_path / "large.tool.json").write_text(document("custom:large", {"x-more": "x" * 2_000_000}), "utf-8")
+    (tmp_path / "a.tool.json").write_text(document("custom:a"), "utf-8")
+    (tmp_path / "b.tool.json").symlink_to("a.tool.json")
+    (tmp_path / "loop.tool.json").symlink_to("loop.tool.json")
+    listed = json.loads(toolagent("validate", str(tmp_path), "--json").stdout)
+    assert [(Path(one["file"]).name, one["field"]) for one in listed] == [("large.tool.json", "$"), ("loop.tool.json", "$")]
 
 
 @pytest.mark.parametrize("target", ["nothing", "empty"])

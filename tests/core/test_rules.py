@@ -1,5 +1,7 @@
 """The pure rules."""
 
+from typing import NoReturn
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -146,6 +148,13 @@ def test_a_secret_of_any_type_is_masked_wherever_the_schema_says_so(schema: Json
     assert mask_secrets(schema, {"x": secret}) == {"x": MASK}
 
 
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(("pattern", "masked"), [("^(a+)+$", "x"), ("^(?!b)(a+)+$", MASK), ("a", MASK), ("^b", "x")])
+def test_a_pattern_of_a_stranger_takes_no_time(pattern: str, masked: str) -> None:
+    name = "a" * 100_000 + "!"
+    assert mask_secrets({"patternProperties": {pattern: {"writeOnly": True}}}, {name: "x"}) == {name: masked}
+
+
 def test_a_value_is_followed_as_deep_as_its_schema_goes_and_what_is_below_stays() -> None:
     schema: JsonSchema = {"format": "file-path"}
     value: JsonValue = "a"
@@ -153,6 +162,16 @@ def test_a_value_is_followed_as_deep_as_its_schema_goes_and_what_is_below_stays(
         schema, value = {"items": schema}, [value]
     assert [text for _, text in values_of_format(schema, value, "file-path")] == ["a"]
     assert map_values({"type": "array"}, value, lambda _path, _text, schema: str(schema)) == value
+
+
+def test_what_no_schema_speaks_of_is_not_walked() -> None:
+    class Closed(dict[str, JsonValue]):
+        def items(self) -> NoReturn:
+            pytest.fail("somebody looked")
+
+    schema: JsonSchema = {"additionalProperties": {"type": "string", "format": "uri"}}
+    assert [*values_of_format(schema, Closed(x="a"), "file-path")] == []
+    assert [*values_of_format(schema, {"x": "a"}, "uri")] == [("$.x", "a")]
 
 
 def test_a_string_that_two_parts_of_the_schema_speak_of_is_changed_once() -> None:

@@ -23,11 +23,49 @@ from engine.runtimes.runtime import ToolRequest
 from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.sandbox.identity import PAYLOAD
 from tests.docker.engines import ready_engine
+from toolagent.contracts.audit import AuditEntry
+from toolagent.contracts.containers import ContainerInfo
 from toolagent.contracts.manifest import ToolManifest
+from toolagent.core.failures import StoreUnavailableError
 
 PROJECTS = Path(__file__).parents[1] / "tool_projects"
 IDENTITY = PAYLOAD if os.geteuid() == 0 else None
 TOOL = ToolManifest(tool_id="versatile", name="Versatile")
+
+
+class Notes:
+    """The audit, in memory."""
+
+    def __init__(self) -> None:
+        self.entries: list[AuditEntry] = []
+
+    def note(self, entry: AuditEntry) -> None:
+        self.entries.append(entry)
+
+
+class Book:
+    """Remembers what it was told, but for as many times as it is `away`."""
+
+    def __init__(self) -> None:
+        self.noted: list[ContainerInfo] = []
+        self.away = 0
+
+    async def note(self, container: ContainerInfo) -> None:
+        await asyncio.sleep(0)
+        if self.away:
+            self.away -= 1
+            raise StoreUnavailableError("The database is away.")
+        self.noted.append(container)
+
+
+@pytest.fixture
+def notes() -> Notes:
+    return Notes()
+
+
+@pytest.fixture
+def book() -> Book:
+    return Book()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -69,13 +107,15 @@ async def http(tls: ssl.SSLContext) -> AsyncGenerator[HttpExchange]:
 
 
 @pytest_asyncio.fixture
-async def make_runtime(settings: DockerSettings, engine: Engine, http: HttpExchange) -> AsyncGenerator[Callable[..., DockerRuntime]]:
+async def make_runtime(
+    settings: DockerSettings, engine: Engine, http: HttpExchange, book: Book
+) -> AsyncGenerator[Callable[..., DockerRuntime]]:
     """A runtime with other settings than the usual; several are like workers after each other."""
     made: list[DockerRuntime] = []
 
     def make(**changed: object) -> DockerRuntime:
         given = replace(settings, **changed)  # pyright: ignore[reportArgumentType] - as the fields are named
-        runtime = DockerRuntime(DockerParts(given, engine, Egress(given.state, identity=given.identity)), http)
+        runtime = DockerRuntime(DockerParts(given, engine, Egress(given.state, identity=given.identity), book=book), http)
         made.append(runtime)
         return runtime
 

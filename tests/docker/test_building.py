@@ -21,40 +21,35 @@ from engine.runtimes.failures import StartFailed
 from engine.runtimes.http_exchange import HttpExchange
 from engine.runtimes.ports import free_port
 from engine.runtimes.sandbox.egress import Egress
-from tests.docker.conftest import TOOL, containers_of, silent
+from engine.runtimes.scripts.environments import Index
+from tests.docker.conftest import TOOL, Book, Notes, containers_of, eventually, silent
 from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.containers import ContainerInfo, ContainerStatus
-from toolagent.contracts.sources import DockerSource
+from toolagent.contracts.containers import ContainerStatus
+from toolagent.contracts.sources import DockerSource, ScriptLanguage
 
 PLAIN = Wishes("flask_api")
 
 
-class Book:
-    """Remembers what it was told."""
-
-    def __init__(self) -> None:
-        self.noted: list[ContainerInfo] = []
-
-    async def note(self, container: ContainerInfo) -> None:
-        await asyncio.sleep(0)
-        self.noted.append(container)
+INDEX = {
+    ScriptLanguage.PYTHON: Index(
+        ("allowed.invalid",), {"UV_DEFAULT_INDEX": "https://allowed.invalid/simple", "UV_INDEX": "https://me:secret@other.invalid/"}
+    ),
+    ScriptLanguage.NODEJS: Index(("npm.invalid",), {"npm_config_registry": "https://npm.invalid/"}),
+}
 
 
-@pytest.fixture
-def book() -> Book:
-    return Book()
+async def indexes(language: ScriptLanguage) -> Index:
+    return INDEX[language]
 
 
 @pytest_asyncio.fixture
-async def make(settings: DockerSettings, engine: Engine, book: Book) -> AsyncGenerator[Callable[..., BuildContainers]]:
+async def make(settings: DockerSettings, engine: Engine, book: Book, notes: Notes) -> AsyncGenerator[Callable[..., BuildContainers]]:
     made: list[BuildContainers] = []
-
-    async def nobody() -> tuple[str, ...]:
-        return ("allowed.invalid",)
 
     def new(**changed: object) -> BuildContainers:
         given = replace(settings, **changed)  # pyright: ignore[reportArgumentType] - as the fields are named
-        containers = BuildContainers(DockerParts(given, engine, Egress(given.state, identity=given.identity), nobody), book)
+        egress = Egress(given.state, identity=given.identity)
+        containers = BuildContainers(DockerParts(given, engine, egress, indexes, audit=notes, book=book))
         made.append(containers)
         return containers
 
@@ -107,6 +102,53 @@ async def test_a_command_in_the_background_leaves_its_output_in_a_file(container
         while "done" not in await containers.read_log(made.container_id, log):  # noqa: ASYNC110 - it happens elsewhere
             await asyncio.sleep(0.05)
     assert await containers.read_log(made.container_id, log) == "first\nsecond\ndone\n"
+
+
+async def test_what_its_first_process_says_is_its_log(containers: BuildContainers) -> None:
+    made = await containers.create(PLAIN, silent)
+    await containers.run(made.container_id, ["sh", "-c", "for word in one two three; do echo $word > /proc/1/fd/1; done"], 20)
+    assert await containers.logs(made.container_id, lines=2) == "two\nthree\n"
+
+
+async def test_its_programs_are_told_the_package_index_but_no_password(containers: BuildContainers) -> None:
+    made = await containers.create(replace(PLAIN, environment={"npm_config_registry": "https://own.invalid/"}), silent)
+    lines = (await containers.run(made.container_id, ["env"], 20)).stdout.splitlines()
+    told = {"UV_DEFAULT_INDEX=https://allowed.invalid/simple", "PIP_INDEX_URL=https://allowed.invalid/simple"}
+    assert {line for line in lines if "invalid" in line} == told | {"npm_config_registry=https://own.invalid/"}
+
+
+async def test_each_command_leaves_a_line_with_what_the_proxy_refused(containers: BuildContainers, notes: Notes) -> None:
+    made = await containers.create(PLAIN, silent)
+    fetch = (
+        "import urllib.request as r, sys\ntry: r.urlopen('https://' + sys.argv[1], timeout=5)\nexcept OSError: sys.exit(int(sys.argv[2]))"
+    )
+    await containers.run(made.container_id, ["python3", "-c", fetch, "one.invalid", "3"], 20)
+    await containers.run(made.container_id, ["sleep", "60"], 0.5)
+    log = await containers.run_in_background(made.container_id, ["sh", "-c", 'python3 -c "$0" two.invalid 0; echo end', fetch])
+    async with asyncio.timeout(20):
+        while "end" not in await containers.read_log(made.container_id, log):  # noqa: ASYNC110 - it happens elsewhere
+            await asyncio.sleep(0.05)
+    first, late, background, *_ = notes.entries
+    told = [(one.action, one.tool_id, one.host, one.command[0], one.outcome, one.message) for one in (first, late, background)]
+    assert told == [
+        ("build", "flask_api", "here", "python3", "error", "The exit code was 3."),
+        ("build", "flask_api", "here", "sleep", "timeout", "The exit code was 124."),
+        ("start", "flask_api", "here", "sh", "success", ""),
+    ]
+    assert [refused.partition(": ")[0] for refused in first.refusals] == ["one.invalid:443"]
+    assert "two.invalid:443" in {refused.partition(": ")[0] for one in notes.entries[2:] for refused in one.refusals}
+
+
+async def test_what_was_refused_after_the_last_command_has_a_line_too(
+    containers: BuildContainers, settings: DockerSettings, notes: Notes
+) -> None:
+    made = await containers.create(replace(PLAIN, volumes={"out": "/out"}), silent)
+    asking = "import time, urllib.request as r, pathlib\ntime.sleep(1)\ntry: r.urlopen('https://late.invalid', timeout=5)\n"
+    text = asking + "except OSError: pathlib.Path('/out/end').touch()"
+    await containers.run_in_background(made.container_id, ["python3", "-c", text])
+    await eventually((settings.state / "volumes" / "flask_api" / "out" / "end").exists)
+    await containers.destroy(made.container_id)
+    assert [refused.partition(": ")[0] for refused in notes.entries[-1].refusals] == ["late.invalid:443"]
 
 
 async def test_a_port_is_published_and_a_rebuild_publishes_another_with_the_same_files(
@@ -162,12 +204,12 @@ async def test_a_tool_in_a_build_container_is_called_by_its_port_and_found_again
     await before.close()
 
     parts = DockerParts(settings, engine, Egress(settings.state, identity=settings.identity))
-    after, runtime = BuildContainers(parts, Book()), DockerRuntime(parts, http)
+    after, runtime = BuildContainers(parts), DockerRuntime(parts, http)
     try:
         (found,) = await after.find()
         assert found.model_copy(update={"created_at": made.created_at}) == made
         source = DockerSource(container_id=made.container_id, internal_port=8000, http_method="GET", health_path="/")
-        running = await runtime.start(TOOL, source, silent)
+        running = await runtime.start(TOOL.model_copy(update={"tool_id": "flask_api"}), source, silent)
         assert running.endpoint == f"http://127.0.0.1:{made.port_mapping['8000']}"
     finally:
         await runtime.close()
@@ -216,6 +258,28 @@ async def test_one_that_is_not_used_goes_after_its_time(
     async with asyncio.timeout(30):
         while await containers_of(engine, settings):  # noqa: ASYNC110 - it happens elsewhere
             await asyncio.sleep(0.1)
+
+
+async def test_a_command_in_the_background_keeps_it(make: Callable[..., BuildContainers], engine: Engine, settings: DockerSettings) -> None:
+    containers = make(ttl_s=1.0)
+    made = await containers.create(replace(PLAIN, volumes={"out": "/out"}), silent)
+    await containers.run_in_background(made.container_id, ["sh", "-c", "sleep 5; echo done > /out/end"])
+    await eventually((settings.state / "volumes" / "flask_api" / "out" / "end").exists)
+    async with asyncio.timeout(30):
+        while await containers_of(engine, settings):  # noqa: ASYNC110 - it happens elsewhere
+            await asyncio.sleep(0.1)
+
+
+async def test_it_goes_later_when_it_could_not_be_written_down(
+    make: Callable[..., BuildContainers], engine: Engine, settings: DockerSettings, book: Book
+) -> None:
+    containers = make(ttl_s=1.0)
+    made = await containers.create(PLAIN, silent)
+    book.away = 2
+    async with asyncio.timeout(30):
+        while await containers_of(engine, settings):  # noqa: ASYNC110 - it happens elsewhere
+            await asyncio.sleep(0.1)
+    assert (book.away, book.noted[0], book.noted[-1].status) == (0, made, ContainerStatus.DESTROYED)
 
 
 async def test_its_volume_is_a_folder_of_the_tool(containers: BuildContainers, settings: DockerSettings) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,23 +17,28 @@ from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker.settings import DockerSettings
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.sandbox.egress import Egress
-from tests.docker.conftest import containers_of, silent
+from engine.runtimes.scripts.environments import Index
+from tests.docker.conftest import Notes, containers_of, silent
 from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.sources import DockerSource
+from toolagent.contracts.sources import DockerSource, ScriptLanguage
 
 BASE = "FROM agent-sandbox:latest\n"
 SOURCE = DockerSource(dockerfile="Dockerfile", host_dir="built")
+NOWHERE = Index()
 
 Make = Callable[..., Images]
 
 
 @pytest.fixture
-def make(settings: DockerSettings, engine: Engine, tmp_path: Path) -> Make:
+def make(settings: DockerSettings, engine: Engine, tmp_path: Path, notes: Notes) -> Make:
     (tmp_path / "data" / "built").mkdir(parents=True)
 
-    def make(index: Callable[[], Awaitable[tuple[str, ...]]] | None = None, **changed: object) -> Images:
+    def make(index: Index = NOWHERE, **changed: object) -> Images:
+        async def indexes(language: ScriptLanguage) -> Index:
+            return index
+
         given = replace(settings, data=tmp_path / "data", **changed)  # pyright: ignore[reportArgumentType] - as the fields are named
-        return Images(DockerParts(given, engine, Egress(given.state, identity=given.identity), index))
+        return Images(DockerParts(given, engine, Egress(given.state, identity=given.identity), indexes, audit=notes))
 
     return make
 
@@ -100,20 +105,40 @@ sys.exit(9)
 """
 
 
-async def test_a_build_reaches_the_package_index_and_the_hosts_of_its_tool(make: Make, write: Callable[..., None]) -> None:
+async def test_a_build_reaches_the_package_index_and_the_hosts_of_its_tool(make: Make, write: Callable[..., None], notes: Notes) -> None:
     async with listening() as (index, _), listening() as (other, heard):
-
-        async def known() -> tuple[str, ...]:
-            return (f"127.0.0.1:{index}",)
-
         asked = f"http://127.0.0.1:{index}/ http://127.0.0.1:{other}/ http://refused.invalid/"
         write("COPY ask.py /", f"RUN python3 /ask.py {asked}", **{"ask.py": ASK})
         with pytest.raises(StartFailed) as failure:
-            await make(known).of("built", SOURCE, (f"127.0.0.1:{other}",), silent)
+            await make(Index((f"127.0.0.1:{index}",))).of("built", SOURCE, (f"127.0.0.1:{other}",), silent)
     told = str(failure.value.details["log"])
     # The second is allowed, and is at an address that is not public: only the index may be there.
     assert [line.split()[1] for line in told.splitlines() if line.startswith("ANSWER")] == ["200", "403", "403"]
     assert heard == []
+    (entry,) = notes.entries
+    assert (entry.action, entry.tool_id, entry.host, entry.outcome) == ("build", "built", "here", "error")
+    assert (entry.command, entry.error_type) == (("docker", "build", "--file", "Dockerfile"), ErrorType.DEPENDENCY_ERROR)
+    assert [refused.partition(": ")[0] for refused in entry.refusals] == [f"127.0.0.1:{other}", "refused.invalid:80"]
+
+
+async def test_a_build_that_succeeds_leaves_a_line_too(make: Make, write: Callable[..., None], notes: Notes) -> None:
+    write("RUN true")
+    await make().of("built", SOURCE, (), silent)
+    (entry,) = notes.entries
+    assert (entry.action, entry.outcome, entry.refusals, entry.duration_s > 0) == ("build", "success", (), True)
+
+
+async def test_the_steps_of_a_build_are_told_the_package_index_but_no_password(make: Make, write: Callable[..., None]) -> None:
+    variables = {
+        "UV_INDEX_URL": "https://mine.invalid/simple",
+        "UV_INDEX": "https://me:secret@other.invalid/",
+        "npm_config_@a:registry": "x",
+    }
+    write("RUN env; exit 9", "FROM agent-sandbox:latest")
+    with pytest.raises(StartFailed) as failure:
+        await make(Index((), variables)).of("built", SOURCE, (), silent)
+    told = {line for line in str(failure.value.details["log"]).splitlines() if "=" in line and "invalid" in line}
+    assert told == {"UV_INDEX_URL=https://mine.invalid/simple", "PIP_INDEX_URL=https://mine.invalid/simple"}
 
 
 @pytest.mark.parametrize("line", ["ADD http://127.0.0.1:1/x /x", "COPY --from=tool-agent/tool/other:x /x /x"])

@@ -1,7 +1,6 @@
 """Serving containers: what they may do, and how they start, answer and end."""
 
 import asyncio
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -19,7 +18,7 @@ from engine.runtimes.failures import NotSent, RuntimeFailure, StartFailed
 from engine.runtimes.http_exchange import HttpExchange
 from engine.runtimes.runtime import Retired
 from engine.runtimes.sandbox.egress import Egress
-from tests.docker.conftest import TOOL, containers_of, eventually, request_of, silent
+from tests.docker.conftest import TOOL, Book, containers_of, eventually, request_of, silent
 from tests.docker.subject import docker_subject, versatile
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import DockerSource
@@ -184,18 +183,21 @@ async def test_a_tool_that_takes_all_memory_is_ended_and_it_is_said_why(
 async def test_an_unused_container_is_stopped_after_its_time(make_runtime: Make, engine: Engine, settings: DockerSettings) -> None:
     runtime = make_runtime(ttl_s=1.0)
     running = await runtime.start(TOOL, versatile(), silent)
-    began = time.monotonic()
-    how = await asyncio.wait_for(runtime.ended(running), 30)
-    assert isinstance(how, Retired)
-    assert time.monotonic() - began > 0.5
+    ended = asyncio.create_task(runtime.ended(running))
+    # One call that takes longer than that.
+    call = asyncio.create_task(runtime.call(running, versatile(), request_of(mode="slow", until="now")))
+    assert (await asyncio.wait({ended}, timeout=2.5))[0] == set()
+    await asyncio.to_thread((settings.state / "volumes/versatile/home/now").touch)
+    await call
+    assert isinstance(await asyncio.wait_for(ended, 30), Retired)
     with pytest.raises(NotSent):
         await runtime.call(running, versatile(), request_of())
     await runtime.stop(running)
     assert await containers_of(engine, settings) == []
 
 
-async def test_a_container_that_somebody_made_serves_and_is_left_there(
-    runtime: DockerRuntime, engine: Engine, settings: DockerSettings
+async def test_a_container_that_somebody_made_and_the_policy_names_serves_and_is_left_there(
+    make_runtime: Make, engine: Engine, settings: DockerSettings
 ) -> None:
     config: Document = {
         "Image": "agent-sandbox:latest",
@@ -205,6 +207,7 @@ async def test_a_container_that_somebody_made_serves_and_is_left_there(
     }
     made = await engine.ask(lambda api: api.create_container_from_config(config, f"given-{settings.owner.state}"))
     source = DockerSource(container_id=made["Id"], internal_port=8123, http_method="GET", health_path="/")
+    runtime = make_runtime(policy=settings.policy.model_copy(update={"containers": ("given-*",)}))
     running = await runtime.start(TOOL, source, silent)
     assert await runtime.is_alive(running)
     await runtime.stop(running)
@@ -230,6 +233,31 @@ async def test_a_new_worker_finds_what_a_killed_one_left_and_sweeps_the_rest(
     assert cast("dict[str, JsonValue]", await after.call(again, versatile(), request_of(x=1)))["echo"] == {"x": 1}
     await after.stop(again)
     assert await containers_of(engine, settings) == []
+
+
+async def test_the_end_of_what_it_said_is_its_log(runtime: DockerRuntime) -> None:
+    running = await runtime.start(TOOL, versatile(), silent)
+    await runtime.call(running, versatile(), request_of(mode="shout", lines=3))
+    assert await runtime.logs(running, lines=2) == f"{'y' * 1023}\nthe end\n"
+    await runtime.stop(running)
+
+
+async def test_what_is_noted_of_a_container(make_runtime: Make, book: Book, engine: Engine, settings: DockerSettings) -> None:
+    first = make_runtime()
+    await first.start(TOOL, versatile(mem_limit="64m"), silent)
+    await first.start(TOOL.model_copy(update={"version": "0.9.0"}), versatile(), silent)
+    (up, old), after = book.noted, make_runtime()
+    await first.close()
+    running = await after.start(TOOL, versatile(mem_limit="64m"), silent)
+    await after.sweep()
+    await after.stop(running)
+    found, swept, stopped = book.noted[2:]
+    home = {str(settings.state / "volumes/versatile/home"): "/home"}
+    assert (up.tool_id, up.status, up.mem_limit, up.nano_cpus, up.volumes) == ("versatile", "running", str(64 << 20), 10**9, home)
+    assert up.image.startswith("tool-agent/tool/versatile:")
+    assert found == up
+    assert [one.model_copy(update={"destroyed_at": None, "status": up.status}) for one in (swept, stopped)] == [old, up]
+    assert {(one.status, one.destroyed_at is None) for one in (swept, stopped)} == {("destroyed", False)}
 
 
 async def test_without_an_engine_a_tool_is_unavailable(settings: DockerSettings, http: HttpExchange, tmp_path: Path) -> None:

@@ -25,10 +25,13 @@ MANIFEST: dict[str, JsonValue] = {
 }
 
 
-def catalog_in(folder: Path) -> Path:
+NOWHERE: dict[str, JsonValue] = {"type": "remote", "remote_url": "http://127.0.0.1:1"}
+
+
+def catalog_in(folder: Path, *before: dict[str, JsonValue]) -> Path:
     shutil.copytree(PROJECTS / "versatile", folder / "projects" / "versatile", ignore=shutil.ignore_patterns(".venv", "__pycache__"))
     (folder / "registry.json").write_text(json.dumps({"version": "2.0", "tools": [MANIFEST]}))
-    (folder / "sources.json").write_text(json.dumps({"version": "1.0", "sources": {"boxed": [SOURCE]}}))
+    (folder / "sources.json").write_text(json.dumps({"version": "1.0", "sources": {"boxed": [*before, SOURCE]}}))
     return folder
 
 
@@ -41,22 +44,32 @@ def running(state: Path) -> set[str]:
         engine.close()
 
 
-def test_a_container_outlives_a_killed_worker_and_serves_the_next_one(tmp_path: Path) -> None:
-    service = ServiceProcess(tmp_path, catalog_in(tmp_path / "data"), DATA_DIR=str(tmp_path / "data"))
+def listed(service: ServiceProcess) -> dict[str, str]:
+    """The containers of the export, with their states."""
+    exported = service.http.get("/catalog").json()["containers.json"]["containers"]
+    return {one["container_id"]: one["status"] for one in exported}
+
+
+@pytest.mark.parametrize("before", [(), (NOWHERE,)], ids=["first", "second"])
+def test_a_container_outlives_a_killed_worker_and_serves_the_next_one(tmp_path: Path, before: tuple[dict[str, JsonValue], ...]) -> None:
+    service = ServiceProcess(tmp_path, catalog_in(tmp_path / "data", *before), DATA_DIR=str(tmp_path / "data"))
     service.start()
     try:
         status, first = run_tool(service.http, "boxed", {"x": 1})
         assert (status, first.error) == (200, None)
-        before = running(service.state)
-        assert len(before) == 1
+        up = running(service.state)
+        assert len(up) == 1
+        assert listed(service) == dict.fromkeys(up, "running")
         service.kill()
-        assert running(service.state) == before
+        assert running(service.state) == up
         service.start()
         route = service.http.get("/tools/boxed").json()["route"]
         assert (route["state"], route["endpoint"][:5]) == ("running", "unix:")
         status, again = run_tool(service.http, "boxed", {"x": 2})
         assert (status, again.error) == (200, None)
-        assert running(service.state) == before
+        assert running(service.state) == up
+        assert service.http.post("/tools/boxed/stop").status_code == 200
+        assert listed(service) == dict.fromkeys(up, "destroyed")
     finally:
         service.end()
     assert running(service.state) == set()

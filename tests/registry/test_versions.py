@@ -10,10 +10,10 @@ from engine.store.database import Database
 from engine.store.events import EventTable
 from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
-from engine.validation.versions import NoSuchVersion, NotARangeError
 from tests.registry.importing import importer_of, write_catalog
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest, ToolStatus
+from toolagent.validation.versions import NoSuchVersion, NotARangeError
 
 VERSIONS = ("1.0.0", "1.2.0", "1.10.0", "2.0.0-rc.1", "2.0.0", "3.0.0-beta.2")
 

@@ -72,10 +72,11 @@ def verdict(what, text):
     sys.stdout.write("\nVERDICT " + json.dumps([what, text]) + "\n")
     sys.stdout.flush()
 def name_of(error):
+    if isinstance(error, socket.gaierror): return "no name server"
     if isinstance(error, TimeoutError) and error.errno is None: return "no answer"
     return errno.errorcode.get(error.errno or 0, "no answer")
 def attempt():
-    by = "nothing to be had"
+    by = "no secret in it"
     try:
         exec(compile(PROGRAM, "attempt", "exec"), globals())
         by = globals().get("by", by)
@@ -118,7 +119,7 @@ Judge = Callable[[Seen], Verdict]
 class Attempt:
     """One way to break out or to do harm. `alone`: nothing else runs beside it, as it is judged by what the machine shows.
 
-    `has_way`: it is given a way to the network, as far as the level knows.
+    `has_way`: it is given a way to the network, as far as the level knows. `harms`: it is not made where no sandbox is around it.
     """
 
     name: str
@@ -127,6 +128,7 @@ class Attempt:
     wall_s: float = 20
     alone: bool = False
     has_way: bool = False
+    harms: bool = False
 
     def text(self) -> str:
         return f"PROGRAM = {self.program!r}\n{PRELUDE}"
@@ -148,6 +150,13 @@ _WORDS: Mapping[str, str] = {
     "EMFILE": "no more files",
     "ENOMEM": "no more memory",
     "EFBIG": "file too large",
+    "EINVAL": "refused (EINVAL)",
+    "EIO": "refused (EIO)",
+    "EADDRNOTAVAIL": "no such address",
+    "EPROTONOSUPPORT": "no such protocol",
+    "ENOTTY": "no terminal",
+    "ENODEV": "no such device",
+    "ENXIO": "no such device",
 }
 
 

@@ -70,13 +70,9 @@ call("perf_event_open", ctypes.create_string_buffer(struct.pack("=IIQ", 1, 112, 
             ("use io_uring", 'call("io_uring_setup", 4, ctypes.create_string_buffer(120)); out("set up")'),
             ("watch the file system (fanotify)", 'call("fanotify_init", 0, 0); out("opened")'),
             ("type into a terminal (TIOCSTI)", '''
-import fcntl, pty
-main, sub = pty.openpty()
-try: fcntl.ioctl(sub, 0x5412, b"x")
-except OSError as error:
-    if error.errno == errno.EIO: raise OSError(errno.EPERM, "")
-    raise
-out("typed")
+import fcntl
+main, sub = os.openpty()
+fcntl.ioctl(sub, 0x5412, b"x"); out("typed")
 '''),
             ("switch off randomised addresses", 'call("personality", 0x0040000); out("switched")'),
             ("load a module", 'call("init_module", b"x", 1, b""); out("loaded")'),
@@ -87,7 +83,13 @@ out("typed")
             ("swap onto a file", 'write_ = open("swap", "wb").write(bytes(8192)); call("swapon", b"swap", 0); out("on")'),
             ("read the kernel's log", 'call("syslog", 3, ctypes.create_string_buffer(4096), 4096); out("read")'),
             ("speak to ports of the hardware", 'call("iopl", 3); out("allowed")'),
-            ("become root", 'os.setresuid(0, 0, 0); out("root")'),
+            ("become root", '''
+try: os.setresuid(0, 0, 0)
+except OSError as error:
+    if error.errno != errno.EINVAL: raise
+    by = "there is no root in it"
+else: out("root")
+'''),
             ("take other groups", 'os.setgroups([0, 42]); out("taken")'),
             ("have any capability", '''
 for line in read("/proc/self/status").decode().splitlines():
@@ -100,12 +102,12 @@ call("capset", struct.pack("=Ii", 0x20080522, 0), struct.pack("=6I", *[0xFFFFFFF
             ("become root by su", '''
 code, text = run("/usr/bin/su", "-s", "/bin/sh", "-c", "id -u; cat /etc/shadow")
 if code == 0: out("su ran")
-by = "su: " + str(code)
+by = "su: " + text.strip().rpartition(": ")[2].lower()
 '''),
             ("mount by the setuid program", '''
 code, text = run("/usr/bin/mount", "-t", "tmpfs", "none", T["data"])
 if code == 0: out("mounted")
-by = "mount: " + str(code)
+by = "mount: " + text.strip().splitlines()[0].rpartition(": ")[2]
 '''),
             ("gain by a setuid program of any kind", '''
 if "NoNewPrivs:\\t1" not in read("/proc/self/status").decode(): out("new privileges are possible")
@@ -136,7 +138,7 @@ by = "only its own"
         )
     ),
     *(
-        Attempt(name, program, judge, alone=True)
+        Attempt(name, program, judge, alone=True, harms=name == "kill what keeps it")
         for name, judge, program in (
             ("send a signal to the machine's processes", said, 'os.kill(T["victim"], signal.SIGURG); by = "it reached none of ours"'),
             ("send a signal to everybody", said, '''

@@ -26,7 +26,7 @@ with socket.socket() as one:
             ("send a datagram", '''
 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
     one.settimeout(2)
-    one.sendto(b"hello", ("127.0.0.1", T["udp"])); tell(one.recv(100)); out("answered")
+    one.connect(("127.0.0.1", T["udp"])); one.send(b"hello"); tell(one.recv(100)); out("answered")
 '''),
             ("look up a name", 'socket.getaddrinfo("example.com", 443); out("found")'),
             ("ask a name server itself", '''

@@ -26,9 +26,16 @@ def fill(folder):
         raise
 """
 
+_HARM = frozenset({
+    "fork without end", "fork from every fork (a bomb)", "start threads without end", "take all memory",
+    "take all memory in many processes", "keep memory in files of /dev/shm", "keep memory in files without a name",
+    "fill /tmp", "fill its own folder", "fill its folder with files that have no name", "fill its folder with empty files",
+    "hide files in folders too deep to count", "print a gigabyte",
+})  # fmt: skip
+
 RESOURCES = (
     *(
-        Attempt(name, program, judge, alone=True, wall_s=wall_s)
+        Attempt(name, program, judge, alone=True, wall_s=wall_s, harms=name in _HARM)
         for name, judge, wall_s, program in (
             ("fork without end", said, 20, '''
 count = 0
@@ -166,7 +173,7 @@ try: resource.setrlimit(resource.RLIMIT_CORE, (1 << 30, 1 << 30))
 except (ValueError, OSError): pass
 os.abort()
 '''),
-            ("leave a daemon", said, 20, 'daemon(lasting)'),
+            ("leave a daemon", said, 20, 'daemon(lasting); by = "ended with its run"'),
             ("leave a daemon when its time is over", ended_for("time"), 2, 'daemon(lasting); time.sleep(1000)'),
             ("leave daemons that beget daemons", ended_for("time", "signal"), 2, '''
 def beget():
@@ -178,6 +185,7 @@ open("soon", "w").close()
 def later():
     time.sleep(1.5); open(T["data"] + "/later", "w").write(T["token"])
 daemon(later)
+by = "ended with its run"
 '''),
             ("leave shared memory (System V)", said, 20, '''
 id = call("shmget", 0x5EC12E7, 4096, 0o1666)
@@ -196,14 +204,19 @@ with open("/tmp/planted-" + T["token"], "w") as file: file.write("x")
 by = "gone with the sandbox"
 '''),
             ("leave a folder that nobody may remove", said, 20, '''
-scratch = os.environ.get("TMPDIR", "/tmp")
+scratch = os.environ.get("TMPDIR", "/tmp") + "/planted-" + T["token"]
 os.makedirs(scratch + "/a/b/c"); open(scratch + "/a/b/c/d", "w").close()
-for folder in ("/a/b/c", "/a/b", "/a"): os.chmod(scratch + folder, 0)
+for folder in ("/a/b/c", "/a/b", "/a", ""): os.chmod(scratch + folder, 0)
 by = "gone with the sandbox"
 '''),
             ("leave a setuid program", said, 20, '''
 with open("/usr/bin/true", "rb") as true, open("planted", "wb") as file: file.write(true.read())
 os.chmod("planted", 0o4755)
+by = "its owner has no rights"
+'''),
+            ("leave a setuid file that had no name", said, 20, '''
+fd = os.open(".", os.O_TMPFILE | os.O_RDWR, 0o4755)
+os.link(f"/proc/self/fd/{fd}", "planted", src_dir_fd=fd, follow_symlinks=True)
 by = "its owner has no rights"
 '''),
         )

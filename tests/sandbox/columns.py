@@ -14,45 +14,65 @@ from pathlib import Path
 from tests.sandbox.abuse import MARK, Verdict
 from toolagent.contracts.sandbox import SandboxLevel
 
-__all__ = ["COLUMNS", "Column", "verdicts"]
+__all__ = ["COLUMNS", "CONTROL", "Column", "verdicts"]
 
 _ROOT = Path(__file__).parents[2]
 _OPENED = Path(__file__).with_name("opened.sh")
+_ENGINE = Path("/var/run/docker.sock")
+_GROUPS = 0o060
 _ORDINARY = 12_345
 _WITHIN_S = 900
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`uid`: who the worker is. `holds`: every attempt must fail."""
+    """`uid`: who the worker is. `holds`: every attempt must fail. Without a level there is no sandbox.
+
+    `every`: the tests make each so-manieth attempt of a kind, as making them takes long; the record has all.
+    """
 
     title: str
-    level: SandboxLevel
+    level: SandboxLevel | None
     uid: int
     holds: bool
+    every: int = 1
 
     @property
     def lacks(self) -> str | None:
-        """Why it cannot be tried here."""
+        """Why it cannot be tried here, once there is an engine where it needs one."""
         if self.uid == 0 and os.geteuid() != 0:
             return "Only root can try what happens when the worker is root."
+        if self.level is SandboxLevel.DOCKER and self.uid != 0 and not _engine_is_open():
+            return f"An ordinary user may not use the Docker engine here: {_ENGINE} is open neither to it nor to a group."
         return None
 
     def command(self, folder: Path, names: Sequence[str]) -> list[str]:
-        run = [sys.executable, "-m", "tests.sandbox.running", self.level.value, str(folder), *names]
+        level = self.level.value if self.level else "none"
+        run = [sys.executable, "-m", "tests.sandbox.running", level, str(folder), *names]
         if os.geteuid() != 0 or (self.uid == 0 and self.level is not SandboxLevel.RLIMITS):
             return run
         places = dict.fromkeys((sys.base_prefix, sys.prefix, str(_ROOT)))
-        return ["/usr/bin/unshare", "--mount", "--", "/bin/bash", str(_OPENED), str(self.uid), *places, "--", *run]
+        # As people do who use an engine: they are in the group that its socket belongs to.
+        user = f"{self.uid},{_ENGINE.stat().st_gid}" if self.level is SandboxLevel.DOCKER else str(self.uid)
+        return ["/usr/bin/unshare", "--mount", "--", "/bin/bash", str(_OPENED), user, *places, "--", *run]
 
 
 COLUMNS: Mapping[str, Column] = {
-    "docker": Column("docker", SandboxLevel.DOCKER, 0, holds=True),
+    "docker-root": Column("docker (worker is root)", SandboxLevel.DOCKER, 0, holds=True),
+    "docker-user": Column("docker (ordinary user)", SandboxLevel.DOCKER, _ORDINARY, holds=True, every=4),
     "bubblewrap-root": Column("bubblewrap (worker is root)", SandboxLevel.BUBBLEWRAP, 0, holds=True),
     "bubblewrap-user": Column("bubblewrap (ordinary user)", SandboxLevel.BUBBLEWRAP, _ORDINARY, holds=True),
     "rlimits-root": Column("rlimits (worker is root)", SandboxLevel.RLIMITS, 0, holds=False),
     "rlimits-user": Column("rlimits (ordinary user)", SandboxLevel.RLIMITS, _ORDINARY, holds=False),
 }
+CONTROL = Column("no sandbox (ordinary user)", None, _ORDINARY, holds=False)
+"""What fails here too tells nothing about a sandbox; what does harm is not made."""
+
+
+def _engine_is_open() -> bool:
+    if os.geteuid() != 0:
+        return os.access(_ENGINE, os.R_OK | os.W_OK)
+    return _ENGINE.is_socket() and _ENGINE.stat().st_mode & _GROUPS == _GROUPS
 
 
 async def verdicts(column: Column, names: Sequence[str] = ()) -> Mapping[str, Verdict]:

@@ -4,40 +4,74 @@ import asyncio
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
+from engine.runtimes.sandbox import confine
 from tests.sandbox.abuse import Verdict
 from tests.sandbox.attempts import ATTEMPTS, GROUPS
-from tests.sandbox.columns import COLUMNS, verdicts
+from tests.sandbox.columns import COLUMNS, CONTROL, verdicts
 
-__all__ = ["record", "table"]
+__all__ = ["Record", "record", "table"]
 
 _FILE = Path(__file__).with_name("held.json")
+_NONE = "none"
 
 
-def record() -> Mapping[str, Mapping[str, Verdict]]:
-    """By column and name of the attempt."""
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Verdicts by column and name of the attempt; `control` are those without a sandbox. `landlock` is the kernel's version of it."""
+
+    landlock: int
+    columns: Mapping[str, Mapping[str, Verdict]]
+
+    @property
+    def control(self) -> Mapping[str, Verdict]:
+        return self.columns.get(_NONE, {})
+
+    def tells(self, name: str) -> bool:
+        """Whether it is known that nothing but a sandbox is in its way; of what does harm that is not tried."""
+        return name not in self.control or not self.control[name].held
+
+
+def record() -> Record:
     if not _FILE.is_file():
-        return {}
-    said: Mapping[str, Mapping[str, tuple[bool, str]]] = json.loads(_FILE.read_text("utf-8"))
-    return {column: {name: Verdict(*verdict) for name, verdict in rows.items()} for column, rows in said.items()}
+        return Record(confine.abi(), {})
+    said = json.loads(_FILE.read_text("utf-8"))
+    columns: Mapping[str, Mapping[str, tuple[bool, str]]] = said["columns"]
+    return Record(
+        said["landlock"], {column: {name: Verdict(*verdict) for name, verdict in rows.items()} for column, rows in columns.items()}
+    )
 
 
 def table() -> str:
     """What the page about security says."""
     seen = record()
+    silent = [name for name in ATTEMPTS if not seen.tells(name)]
+    succeed, harmful = sum(not verdict.held for verdict in seen.control.values()), len(ATTEMPTS) - len(seen.control)
+    columns = [*COLUMNS, _NONE]
     lines = [
-        f"| attempt | {' | '.join(column.title for column in COLUMNS.values())} |",
-        f"|---|{'---|' * len(COLUMNS)}",
+        f"Of {len(ATTEMPTS)} attempts {succeed} succeed without a sandbox, and {harmful} were not made there, as they take all there is of",
+        "something, or end whoever made them: what held those is a limit of ours. The other "
+        f"{len(silent)}, in italics, fail without a sandbox",
+        "too: an ordinary user cannot do them on this machine anyway. They tell nothing and are not counted.",
+        "",
+        f"| attempt | {' | '.join(column.title for column in (*COLUMNS.values(), CONTROL))} |",
+        f"|---|{'---|' * len(columns)}",
     ]
     for group, attempts in GROUPS.items():
-        lines.append(f"| **{group}** |{' |' * len(COLUMNS)}")
+        lines.append(f"| **{group}** |{' |' * len(columns)}")
         for attempt in attempts:
-            cells = (_cell(seen.get(column, {}).get(attempt.name)) for column in COLUMNS)
-            lines.append(f"| {attempt.name} | {' | '.join(cells)} |")
-    counts = (f"{sum(verdict.held for verdict in seen.get(column, {}).values())} of {len(seen.get(column, {}))}" for column in COLUMNS)
-    lines.append(f"| **held** | {' | '.join(counts)} |")
+            cells = (_cell(seen.columns.get(column, {}).get(attempt.name)) for column in COLUMNS)
+            title = attempt.name if seen.tells(attempt.name) else f"*{attempt.name}*"
+            lines.append(f"| {title} | {' | '.join((*cells, _outside(seen.control.get(attempt.name))))} |")
+    lines.append(f"| **held, of those that tell** | {' | '.join(_count(seen, column) for column in COLUMNS)} | |")
     return "\n".join(lines)
+
+
+def _count(seen: Record, column: str) -> str:
+    telling = [verdict for name, verdict in seen.columns.get(column, {}).items() if seen.tells(name)]
+    return f"{sum(verdict.held for verdict in telling)} of {len(telling)}"
 
 
 def _cell(verdict: Verdict | None) -> str:
@@ -47,17 +81,30 @@ def _cell(verdict: Verdict | None) -> str:
     return text if verdict.held else f"**not held**: {text}"
 
 
+def _outside(verdict: Verdict | None) -> str:
+    if verdict is None:
+        return "not made"
+    return f"fails too: {verdict.by}" if verdict.held else "succeeds"
+
+
 async def _recorded(columns: tuple[str, ...]) -> None:
-    seen = dict(record())
-    for name in columns or tuple(COLUMNS):
-        found = await verdicts(COLUMNS[name])
-        seen[name] = {attempt: found[attempt] for attempt in ATTEMPTS}
+    for name in columns or (*COLUMNS, _NONE):
+        found = await verdicts(COLUMNS.get(name, CONTROL))
         held = sum(verdict.held for verdict in found.values())
         sys.stdout.write(f"{name}: {held} of {len(found)} held\n")
-    said = {
-        column: {attempt: [verdict.held, verdict.by] for attempt, verdict in seen[column].items()} for column in COLUMNS if column in seen
-    }
-    _FILE.write_text(json.dumps(said, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        sys.stdout.flush()
+        _write(name, {attempt: found[attempt] for attempt in ATTEMPTS if attempt in found})
+
+
+def _write(column: str, found: Mapping[str, Verdict]) -> None:
+    seen = {**record().columns, column: found}
+    said = {name: {attempt: _told(name, verdict) for attempt, verdict in seen[name].items()} for name in (*COLUMNS, _NONE) if name in seen}
+    _FILE.write_text(json.dumps({"landlock": confine.abi(), "columns": said}, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+def _told(column: str, verdict: Verdict) -> tuple[bool, str]:
+    # How something succeeds without a sandbox tells of this machine's paths and processes.
+    return verdict.held, verdict.by if verdict.held or column != _NONE else "succeeds"
 
 
 if __name__ == "__main__":

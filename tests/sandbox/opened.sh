@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# opened.sh UID FOLDER... -- COMMAND...: runs it as that user in a mount namespace of its own (unshare --mount), where these folders
-# can be reached although they lie in folders that are closed to others, as the home of root is.
+# opened.sh UID[,GROUP] FOLDER... -- COMMAND...: runs it as that user, who is also in that group, in a mount namespace of its own
+# (unshare --mount), where these folders can be reached although they lie in folders that are closed to others, as the home of root is.
 set -euo pipefail
-uid=$1
+uid=${1%%,*}
+groups=(--clear-groups)
+[[ $1 == "$uid" ]] || groups=(--groups "${1#*,}")
 shift
 folders=()
 while [[ $1 != -- ]]; do
@@ -39,4 +41,4 @@ for index in "${!folders[@]}"; do
   fi
 done
 if [[ $uid == 0 ]]; then exec "$@"; fi
-exec setpriv --reuid "$uid" --regid "$uid" --clear-groups -- "$@"
+exec setpriv --reuid "$uid" --regid "$uid" "${groups[@]}" -- "$@"

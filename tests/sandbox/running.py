@@ -1,7 +1,8 @@
-"""`python -m tests.sandbox.running LEVEL FOLDER [NAME…]` makes attempts at a level; of each, a line of JSON says how it went."""
+"""`python -m tests.sandbox.running LEVEL|none FOLDER [NAME…]` makes attempts at a level; of each, a line of JSON says how it went."""
 
 import asyncio
 import contextlib
+import ctypes
 import json
 import os
 import secrets
@@ -9,11 +10,12 @@ import shutil
 import stat
 import sys
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
+import pyseccomp
 import uvloop
 
 from engine.runtimes.docker.engine import Engine
@@ -33,6 +35,7 @@ from engine.runtimes.scripts.execution import Executor, Order
 from tests.sandbox.abuse import MARK, Attempt, Seen, Verdict
 from tests.sandbox.attempts import ATTEMPTS
 from tests.sandbox.attempts_resources import LIMITS
+from tests.sandbox.unboxed import Trial, unboxed
 from tests.sandbox.victims import Victims, victims
 from toolagent.contracts.sandbox import SandboxLevel, SandboxPolicy
 from workers.sandbox import identity
@@ -69,10 +72,9 @@ _LEVELS: Mapping[SandboxLevel, Callable[[Path, Owner], Level]] = {
 
 @dataclass(slots=True)
 class Field:
-    """Where attempts are made."""
+    """Where attempts are made. `run` is how a program is run."""
 
-    level: Level
-    executor: Executor
+    run: Callable[[Trial], Awaitable[Seen]]
     victims: Victims
     folder: Path
 
@@ -81,25 +83,18 @@ class Field:
         name = f"attempt-{token}"
         data = self.folder / name
         data.mkdir()
-        own = (self.victims.state / "project", self.victims.state / "environment")
-        limits = LIMITS
-        mounts = (*(Mount(path, path) for path in own), Mount(data, data, writable=True))
-        environment = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": str(data)}
         told = {
             **self.victims.told,
             "token": token,
             "data": str(data),
-            "disk": limits.disk_bytes,
-            "processes": limits.processes,
-            "files": limits.open_files,
+            "disk": LIMITS.disk_bytes,
+            "processes": LIMITS.processes,
+            "files": LIMITS.open_files,
         }
-        argv = [_PYTHON, "-I", "-S", "-c", attempt.text(), json.dumps(told)]
-        box = Box(name, data, limits, mounts, environment, (free_port(),) if attempt.has_way else ())
-        order = Order(argv, box, attempt.wall_s, self.folder / "logs" / name)
+        own = (self.victims.state / "project", self.victims.state / "environment")
+        argv = (_PYTHON, "-I", "-S", "-c", attempt.text(), json.dumps(told))
         squatting = asyncio.create_task(self._squatted()) if attempt.alone else None
-        ran = await self.executor.run(order)
-        out, err = ran.stdout.decode(errors="replace"), ran.stderr.decode(errors="replace")
-        seen = Seen(ran.code, out, err, ran.cut, ran.duration_s, ran.ending.out_of_memory, ran.ending.disk_full)
+        seen = await self.run(Trial(name, argv, data, own, attempt.wall_s, attempt.has_way))
         left = await asyncio.to_thread(_left, token, data)
         reached = self.victims.reached() if attempt.alone else ()
         if squatting is not None:
@@ -115,8 +110,20 @@ class Field:
         return True
 
 
+def _boxed(executor: Executor, logs: Path) -> Callable[[Trial], Awaitable[Seen]]:
+    async def run(trial: Trial) -> Seen:
+        mounts = (*(Mount(path, path) for path in trial.own), Mount(trial.data, trial.data, writable=True))
+        environment = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": str(trial.data)}
+        box = Box(trial.name, trial.data, LIMITS, mounts, environment, (free_port(),) if trial.has_way else ())
+        ran = await executor.run(Order(trial.argv, box, trial.wall_s, logs / trial.name))
+        out, err = ran.stdout.decode(errors="replace"), ran.stderr.decode(errors="replace")
+        return Seen(ran.code, out, err, ran.cut, ran.duration_s, ran.ending.out_of_memory, ran.ending.disk_full)
+
+    return run
+
+
 def _left(token: str, data: Path) -> tuple[str, ...]:
-    """What outlived a run, a moment after its end."""
+    """What outlived a run, a moment after its end; it is not left any longer, for the next one's sake."""
     until = time.monotonic() + _GONE_S
     while (processes := _processes(token)) and time.monotonic() < until:
         time.sleep(_LOOK_S)
@@ -128,9 +135,12 @@ def _left(token: str, data: Path) -> tuple[str, ...]:
         time.sleep(_LATER_S)
     if (data / "later").exists():
         left.append("a process wrote after the end")
-    left += [f"{folder}/planted was left" for folder in _EVERYBODYS if Path(folder, f"planted-{token}").exists()]
+    for planted in (Path(folder, f"planted-{token}") for folder in _EVERYBODYS):
+        if planted.exists():
+            left.append(f"{planted.parent}/planted was left")
+            remove(planted) if planted.is_dir() else planted.unlink()
     left += [f"the control group {path} was left" for path in _groups(token)]
-    return (*left, *_planted(data), *_shared_memory())
+    return (*left, *_planted(data), *_shared_memory(), *_message_queue())
 
 
 def _waits_for_later(data: Path) -> bool:
@@ -155,7 +165,16 @@ def _shared_memory() -> list[str]:
         lines = Path("/proc/sysvipc/shm").read_text().splitlines()
     except OSError:
         return []
-    return ["shared memory was left" for line in lines if line.split()[0] == key]
+    left = [int(line.split()[1]) for line in lines if line.split()[0] == key]
+    for segment in left:
+        ctypes.CDLL(None).shmctl(segment, 0, None)
+    return ["shared memory was left" for _ in left]
+
+
+def _message_queue() -> list[str]:
+    # The kernel knows no slash before its name.
+    unlinked: int = ctypes.CDLL(None).syscall(pyseccomp.resolve_syscall(pyseccomp.Arch.NATIVE, "mq_unlink"), b"planted")
+    return ["a message queue was left"] if unlinked == 0 else []
 
 
 def _processes(token: str) -> list[psutil.Process]:
@@ -172,18 +191,27 @@ def _groups(token: str) -> list[Path]:
     return [Path(folder, name) for folder, names, _ in os.walk(_CGROUPS) for name in names if token in name]
 
 
-async def made(level: SandboxLevel, folder: Path, names: tuple[str, ...]) -> AsyncGenerator[tuple[str, Verdict]]:
-    """The attempts of these names, or all."""
+async def made(level: SandboxLevel | None, folder: Path, names: tuple[str, ...]) -> AsyncGenerator[tuple[str, Verdict]]:
+    """The attempts of these names, or all; without a sandbox those that do no harm."""
     chosen = [attempt for name, attempt in ATTEMPTS.items() if not names or name in names]
     state = folder / "state"
+    (folder / "logs").mkdir()
+    if level is None:
+        for attempt in chosen:
+            if not attempt.harms:
+                # Nothing keeps it from spoiling what the next one is after.
+                state.mkdir()
+                async with victims(state) as around:
+                    yield attempt.name, await Field(unboxed, around, folder).try_(attempt)
+                remove(state)
+        return
     state.mkdir()
     owner = Owner.of_this_process(state)
     with Guardian(owner) as guardian:
         launcher = Launcher(owner, guardian, {"PATH": "/usr/bin:/bin", "SECRET": MARK + "launcher"}, shutil.which("setpriv"))
         chosen_level = _LEVELS[level](folder, owner)
         async with victims(state) as around:
-            field = Field(chosen_level, Executor(launcher, Sandbox(chosen_level, SandboxPolicy())), around, folder)
-            (folder / "logs").mkdir()
+            field = Field(_boxed(Executor(launcher, Sandbox(chosen_level, SandboxPolicy())), folder / "logs"), around, folder)
             places = asyncio.Semaphore(_AT_ONCE)
 
             async def in_turn(attempt: Attempt) -> tuple[str, Verdict]:
@@ -198,7 +226,7 @@ async def made(level: SandboxLevel, folder: Path, names: tuple[str, ...]) -> Asy
 
 
 async def _main(level: str, folder: str, *names: str) -> None:
-    async for name, verdict in made(SandboxLevel(level), Path(folder), names):
+    async for name, verdict in made(None if level == "none" else SandboxLevel(level), Path(folder), names):
         sys.stdout.write(json.dumps({"name": name, "held": verdict.held, "by": verdict.by}) + "\n")
         sys.stdout.flush()
 

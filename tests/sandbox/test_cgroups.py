@@ -131,18 +131,28 @@ async def test_removing_a_group_ends_all_that_is_in_it(groups: Cgroups) -> None:
     await group.remove()
 
 
-async def test_a_sweep_takes_the_groups_of_dead_workers_of_this_state_directory_alone(groups: Cgroups, tmp_path: Path) -> None:
+async def test_a_sweep_takes_what_dead_workers_of_this_state_directory_left_and_of_others_what_is_empty(
+    groups: Cgroups, tmp_path: Path
+) -> None:
     mine = groups.make("mine", LIMITS)
-    here = Owner.of_this_process(tmp_path)
-    dead = Cgroups(Owner(here.state, 2**22 + 1, 1.0)).make("dead", LIMITS)
-    strange = Cgroups(Owner("0" * 16, 2**22 + 1, 1.0)).make("strange", LIMITS)
+    here, pid = Owner.of_this_process(tmp_path), 2**22 + 1
+    dead = Cgroups(Owner(here.state, pid, 1.0)).make("dead", LIMITS)
+    strange, empty = (Cgroups(Owner("0" * 16, pid, 1.0)).make(name, LIMITS) for name in ("strange", "empty"))
+    alive = Cgroups(Owner("0" * 16, here.pid, here.created)).make("alive", LIMITS)
+    ours, theirs = (subprocess.Popen(["/bin/sleep", "1000"]) for _ in range(2))  # noqa: ASYNC220 - real ones, at once
     try:
+        dead.add(ours.pid)
+        strange.add(theirs.pid)
         assert [name.endswith(".dead") for name in await groups.sweep()] == [True]
-        assert not any(folder.exists() for folder in dead.folders.values())
-        assert all(folder.exists() for one in (mine, strange) for folder in one.folders.values())
+        assert not any(folder.exists() for one in (dead, empty) for folder in one.folders.values())
+        assert all(folder.exists() for one in (mine, strange, alive) for folder in one.folders.values())
+        assert (ours.wait(5), theirs.poll()) == (-9, None)
     finally:
-        await mine.remove()
-        await strange.remove()
+        for group in (mine, dead, strange, empty, alive):
+            await group.remove()
+        for process in (ours, theirs):
+            process.kill()
+            process.wait()
 
 
 async def test_a_limit_that_the_kernel_refuses_leaves_no_group(groups: Cgroups) -> None:

@@ -2,10 +2,13 @@
 
 import asyncio
 import os
+import secrets
+import shutil
 import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,9 +24,11 @@ from engine.runtimes.sandbox.egress import Egress, Opening
 from engine.runtimes.sandbox.identity import PAYLOAD
 from engine.runtimes.sandbox.package_indexes import PackageIndexes
 from engine.runtimes.sandbox.proxy_rules import Asked
+from engine.runtimes.sandbox.socket_folder import SocketFolders
 from tests.sandbox.networked import Resolver, boxes
 from tests.sandbox.upstream import site
 
+ROOT = Path(__file__).parents[2]
 HERE = ("127.0.0.1",)
 CURL = ("/usr/bin/curl", "-sS", "-m", "20")
 SERVER = """
@@ -159,6 +164,39 @@ async def test_a_state_directory_with_a_long_path_has_its_sockets_elsewhere(tmp_
         assert not source.is_relative_to(state)
         assert stat.S_IMODE(source.parent.parent.stat().st_mode) == 0o700
         assert "not among" in (await box.run(*CURL, "http://b.test/")).out
+
+
+@pytest.mark.parametrize(("is_gone", "is_dead", "stays"), [(True, True, False), (True, False, True), (False, True, True)])
+def test_sockets_elsewhere_go_when_their_state_directory_and_its_worker_are_gone(
+    tmp_path: Path, is_gone: bool, is_dead: bool, stays: bool
+) -> None:
+    state = tmp_path / ("long" * 20)
+    state.mkdir()
+    # pytest is the worker that lives; the other ends at once.
+    make = "import sys, pathlib; from engine.runtimes.sandbox.socket_folder import SocketFolders"
+    make += "; print(SocketFolders(pathlib.Path(sys.argv[1]), None).make('run').path.parent)"
+    made = subprocess.run([sys.executable, "-c", make, str(state)], check=True, capture_output=True, text=True, cwd=ROOT).stdout.strip()
+    if not is_dead:
+        assert str(SocketFolders(state, None).root) == made
+    if is_gone:
+        state.rmdir()
+    other = tmp_path / "other"
+    Egress(other).sweep()
+    assert Path(made).exists() is stays
+    shutil.rmtree(made, ignore_errors=True)
+
+
+def test_a_folder_elsewhere_of_which_nobody_knows_whose_it_is_stays(tmp_path: Path) -> None:
+    strange = Path(tempfile.gettempdir(), f"tool-agent-{secrets.token_hex(8)}")
+    strange.mkdir()
+    try:
+        for text in (None, "", "{}", '{"owner": "nobody", "state": "/nowhere"}'):
+            if text is not None:
+                (strange / "of.json").write_text(text)
+            Egress(tmp_path).sweep()
+            assert strange.is_dir()
+    finally:
+        shutil.rmtree(strange)
 
 
 async def test_a_lasting_way_is_found_again_by_the_next_worker() -> None:

@@ -88,16 +88,17 @@ async def test_a_program_that_cannot_be_run_is_said(program: str, code: int) -> 
 
 
 async def test_the_program_sees_the_environment_signals_and_descriptors_that_it_would_without_us() -> None:
-    # Of the signals the usual ones: the C library's posix_spawn lets its own two be ignored.
+    # Of the signals the usual ones: the C library's posix_spawn lets its own two be ignored. Whoever runs the tests may ignore some.
+    usual = ("/usr/bin/env", "--default-signal")
     look = "grep -E 'Sig(Ign|Blk)' /proc/self/status | sed -E 's/.*(.{7})$/\\1/'; ls /proc/self/fd | wc -l; env"
-    process = await start(
-        "--proxy", str(free_port()), "/nowhere", "--", "/bin/sh", "-c", look, environment={"A": "b", "PATH": "/usr/bin:/bin"}
-    )
-    bare = await asyncio.create_subprocess_exec(
-        "/bin/sh", "-c", look, env={"A": "b", "PATH": "/usr/bin:/bin"}, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    ours, theirs = await process.communicate(), await bare.communicate()
+    pipe, environment = asyncio.subprocess.PIPE, {"A": "b", "PATH": "/usr/bin:/bin"}
+    said: list[tuple[bytes, bytes]] = []
+    for first in ([*PROGRAM, "--proxy", str(free_port()), "/nowhere", "--"], []):
+        process = await asyncio.create_subprocess_exec(
+            *usual, *first, "/bin/sh", "-c", look, env=environment, stdin=pipe, stdout=pipe, stderr=pipe
+        )
+        said.append(await process.communicate())
+    ours, theirs = said
     assert ours == theirs
 
 
@@ -129,44 +130,6 @@ async def test_many_connections_at_once_carry_large_bodies_and_a_half_close(tmp_
             assert await asyncio.gather(*(one(number) for number in range(100))) == list(range(100))
 
 
-async def test_who_does_not_read_is_waited_for_without_effort_or_memory(tmp_path: Path) -> None:
-    flood = ECHO.replace("while chunk := one.recv(65536):\n        one.sendall(chunk)", "while True:\n        one.sendall(b'?' * 65536)")
-    async with serving(tmp_path, flood, free_port()) as (tool, process):
-        reader, writer = await connected(tool)
-        watched = psutil.Process(process.pid)
-        # What fits into buffers has to be through; then there is nothing to do.
-        async with asyncio.timeout(30):
-            while True:
-                before = sum(watched.cpu_times()[:2])
-                await asyncio.sleep(0.5)
-                if sum(watched.cpu_times()[:2]) - before <= 0.02:
-                    break
-        assert watched.memory_info().rss < 40 * 1024 * 1024
-        assert await reader.readexactly(10_000_000) == b"?" * 10_000_000
-        writer.close()
-
-
-async def test_it_sleeps_while_a_connection_is_kept_open_and_when_one_side_has_left(tmp_path: Path) -> None:
-    hold = ECHO.replace("one.sendall(chunk)", "one.sendall(chunk); threading.Event().wait(10) if chunk != b'?' else None")
-    async with serving(tmp_path, hold, free_port()) as (tool, process):
-        held = [await connected(tool) for _ in range(3)]
-        held[0][1].write_eof()
-        held[1][1].write(b"x" * 5_000_000)
-        # It takes no more, and then the client is gone: nobody may be told yet, and nothing can be done.
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(1):
-                while True:
-                    held[2][1].write(b"x" * 65536)
-                    await held[2][1].drain()
-        held[2][1].transport.abort()
-        await asyncio.sleep(0.3)
-        before = sum(psutil.Process(process.pid).cpu_times()[:2])
-        await asyncio.sleep(1)
-        assert sum(psutil.Process(process.pid).cpu_times()[:2]) - before <= 0.1
-        for _, writer in held:
-            writer.transport.abort()
-
-
 async def test_while_nobody_serves_connections_are_closed_at_once(tmp_path: Path) -> None:
     async with serving(tmp_path, "import time; time.sleep(100)", free_port()) as (tool, process):
         async with asyncio.timeout(30):
@@ -188,8 +151,9 @@ async def test_what_the_program_said_before_it_ended_still_arrives(tmp_path: Pat
         reading = writer.transport
         assert isinstance(reading, asyncio.ReadTransport)
         reading.pause_reading()  # so that it cannot all be handed on at once
+        (program,) = psutil.Process(process.pid).children()
         writer.write(b"speak")
-        await asyncio.sleep(0.4)
+        await asyncio.to_thread(program.wait, 30)
         reading.resume_reading()
         async with asyncio.timeout(30):
             assert len(await reader.read(-1)) == 400_000
@@ -198,13 +162,9 @@ async def test_what_the_program_said_before_it_ended_still_arrives(tmp_path: Pat
 
 
 async def test_with_few_files_it_takes_few_connections_and_the_others_wait(tmp_path: Path) -> None:
-    async with serving(tmp_path, ECHO, free_port(), files=40) as (tool, process):
+    async with serving(tmp_path, ECHO, free_port(), files=40) as (tool, _):
         (await connected(tool))[1].close()
         held = [await asyncio.open_unix_connection(str(tool)) for _ in range(30)]
-        await asyncio.sleep(0.3)
-        before = sum(psutil.Process(process.pid).cpu_times()[:2])
-        await asyncio.sleep(1)
-        assert sum(psutil.Process(process.pid).cpu_times()[:2]) - before <= 0.1
         async with asyncio.timeout(30):
             for reader, writer in held:
                 writer.write(b"?")
@@ -213,13 +173,20 @@ async def test_with_few_files_it_takes_few_connections_and_the_others_wait(tmp_p
 
 
 async def test_as_first_of_a_container_it_buries_what_was_left_to_it() -> None:
-    command = [*PROGRAM, "--", "/bin/sh", "-c", "(sleep 0.2 &) ; sleep 1; ps -o stat= --ppid $PPID"]
+    # A process that has ended and is not buried can still be sent signals.
+    wait = "while kill -0 $orphan 2>/dev/null; do sleep 0.01; done"
+    command = [*PROGRAM, "--", "/bin/sh", "-c", f"orphan=$(/bin/sh -c 'sleep 0.1 >/dev/null & echo $!'); {wait}; echo buried"]
     # A subreaper gets orphans as the first process of a container does.
     program = f"import ctypes, os; ctypes.CDLL(None).prctl(36, 1); os.execv({PROGRAM[0]!r}, {command!r})"
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", program, stdout=asyncio.subprocess.PIPE)
-    out, _ = await process.communicate()
+    try:
+        async with asyncio.timeout(30):
+            assert (await process.communicate())[0] == b"buried\n"
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
     assert process.returncode == 0
-    assert b"Z" not in out
 
 
 async def test_it_needs_nothing_but_the_standard_library_and_little_of_it() -> None:

@@ -10,15 +10,18 @@ import time
 from pathlib import Path
 
 import psutil
+import pyseccomp
 import pytest
 
 from engine.runtimes.ownership import Owner
+from engine.runtimes.sandbox import confine
 from engine.runtimes.sandbox.bubblewrap import Bubblewrap
 from engine.runtimes.sandbox.cgroups import Cgroups
 from engine.runtimes.sandbox.rlimits import RLimits
 from workers.sandbox import identity
 
 ROOT = Path(__file__).parents[2]
+READ = pyseccomp.resolve_syscall(pyseccomp.Arch.NATIVE, "read")
 WORKER = """
 import asyncio, os, shutil, sys
 from pathlib import Path
@@ -98,8 +101,8 @@ def test_a_killed_worker_leaves_nothing_that_runs(folder: Path, kind: str, when:
     try:
         assert worker.stdout.readline()
         if when == "before":
-            # bubblewrap has come as far as it can when the payload's namespaces are made; give it the time, and nothing else.
-            _settled(worker.pid)
+            # It has come as far as it can when it waits for its leave.
+            assert _waits_at_its_gate(worker.pid)
         worker.send_signal(signal.SIGKILL)
         worker.wait()
     finally:
@@ -117,12 +120,21 @@ async def swept(folder: Path, owner: Owner) -> None:
         await level.sweep()
 
 
-def _settled(worker: int) -> None:
-    """Until nobody below it uses the processor any more: all wait."""
-    until, before = time.monotonic() + 10, -1.0
+def _waits_at_its_gate(worker: int) -> bool:
+    """Once somebody below it reads from the pipe that the leave to begin comes through."""
+    until = time.monotonic() + 20
     while time.monotonic() < until:
-        used = sum(sum(process.cpu_times()[:2]) for process in psutil.Process(worker).children(recursive=True) if process.is_running())
-        if used == before:
-            return
-        before = used
-        time.sleep(0.2)
+        for process in psutil.Process(worker).children(recursive=True):
+            # Who has gone, or is not ours to look at, does not wait.
+            with contextlib.suppress(psutil.Error, OSError, ValueError):
+                call, first = Path(f"/proc/{process.pid}/syscall").read_text().split()[:2]
+                if int(call) == READ and int(first, 16) == _gate(process.cmdline()):
+                    return True
+        time.sleep(0.01)
+    return False
+
+
+def _gate(argv: list[str]) -> int:
+    """Raises ValueError when it has none."""
+    words = ("--block-fd", 1) if "--block-fd" in argv else (confine.__file__, 2)
+    return int(argv[argv.index(words[0]) + words[1]])

@@ -3,13 +3,20 @@
 import asyncio
 import os
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
+from engine.runtimes.ownership import Owner
+from engine.runtimes.sandbox.box import Box
+from engine.runtimes.sandbox.bubblewrap import Bubblewrap
+from engine.runtimes.sandbox.cgroups import Cgroups
 from engine.runtimes.sandbox.removal import remove
 from engine.runtimes.sandbox.watch import Watch
-from toolagent.contracts.sandbox import SandboxLimits
+from toolagent.contracts.sandbox import SandboxLimits, SandboxPolicy
+from workers.sandbox import identity
 
 MIB = 1024 * 1024
 
@@ -78,6 +85,54 @@ async def test_what_is_too_much_from_the_start_is_seen_without_looking_for_proce
     await asyncio.wait_for(ended.wait(), 20)
     await watch.end()
     assert asked == []
+
+
+async def test_what_was_done_since_the_last_look_counts_too_and_nobody_is_ended_for_it(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(1) as looking:
+        asyncio.get_running_loop().set_default_executor(looking)
+        ended = asyncio.Event()
+        watch = Watch([tmp_path], SandboxLimits(disk_bytes=2 * MIB), memory=False, kill=ended.set)
+        watch.begin(lambda: None)
+        await asyncio.sleep(0)
+        await asyncio.to_thread(lambda: None)  # behind the first look
+        (tmp_path / "a").write_bytes(bytes(3 * MIB))
+        await watch.end()
+    assert (watch.disk_full, ended.is_set()) == (True, False)
+
+
+async def test_a_watch_that_fails_ends_the_run(tmp_path: Path) -> None:
+    def failing() -> int:
+        raise RecursionError
+
+    ended = asyncio.Event()
+    watch = Watch([tmp_path], SandboxLimits(disk_bytes=2 * MIB), memory=False, kill=ended.set)
+    with capture_logs() as logs:
+        watch.begin(failing)
+        await asyncio.wait_for(ended.wait(), 20)
+        await watch.end()
+    assert [(entry["event"], entry["log_level"]) for entry in logs] == [("watch_failed", "error")]
+
+
+async def test_the_group_of_a_run_goes_whatever_fails_before(tmp_path: Path) -> None:
+    owner = Owner.of_this_process(tmp_path)
+    level = Bubblewrap(tmp_path / "etc", Cgroups(owner), identity())
+    prepared = await level.prepare(["/usr/bin/true"], Box("failing", tmp_path, SandboxPolicy().defaults))
+    groups = [Path(folder, name) for folder, names, _ in os.walk("/sys/fs/cgroup") for name in names if name == f"{owner.mark}.failing"]
+    assert groups
+    os.close(prepared.pass_fds[0])
+    with pytest.raises(OSError, match="descriptor"):
+        await prepared.end()
+    assert not any(group.exists() for group in groups)
+
+
+def test_of_a_link_only_the_link_goes(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir(mode=0o755)
+    (tmp_path / "kept" / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "kept")
+    remove(tmp_path / "link")
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
+    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["file"]
+    assert (tmp_path / "kept").stat().st_mode & 0o777 == 0o755
 
 
 @pytest.mark.parametrize("depth", [1, 20, 3000])

@@ -15,6 +15,7 @@ import pytest
 import uv
 from pydantic import JsonValue
 
+from engine.runtimes.advisories import Judge, unjudged
 from engine.runtimes.guardian import Guardian
 from engine.runtimes.ownership import MARK, Owner
 from engine.runtimes.processes import Launcher
@@ -151,6 +152,7 @@ async def script_service(
     network: Network = no_network,
     policy: SandboxPolicy = POLICY,
     programs: Programs | None = None,
+    judge: Judge = unjudged,
     variables: Sequence[tuple[str, str]] = (),
 ) -> AsyncGenerator[Scripts]:
     owner = Owner.of_this_process(state)
@@ -167,6 +169,7 @@ async def script_service(
             programs or Programs.found(Path(uv.find_uv_bin())),
             installer or Installer(no_index),
             installs.append,
+            judge,
         )
         service = ScriptService(
             root, state / "tools", executor, made, variables=dict(variables), network=network, note=runs.append, max_input_bytes=MIB

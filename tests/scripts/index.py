@@ -11,6 +11,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import unquote
 
 HOST = "packages.test"
 
@@ -119,11 +120,14 @@ class _Handler(BaseHTTPRequestHandler):
         self._head()
 
     def _head(self) -> bytes:
-        path = self.path.partition("?")[0]
+        path = unquote(self.path.partition("?")[0])
         content = self.index.files.get(path)
         self.send_response(200 if content is not None else 404)
         html, plain = "text/html", "application/octet-stream"
-        self.send_header("Content-Type", html if path.startswith("/simple") else "application/json" if path.count("/") == 2 else plain)
+        self.send_header(
+            "Content-Type",
+            html if path.startswith("/simple") else "application/json" if path.startswith("/npm/") and not path.endswith(".tgz") else plain,
+        )
         self.send_header("Content-Length", str(len(content or b"")))
         self.end_headers()
         return content or b""

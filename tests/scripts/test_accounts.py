@@ -15,6 +15,7 @@ from tests.scripts.harness import MIB, Scripts, script_service, silent
 from toolagent.contracts.audit import AuditEntry
 from toolagent.contracts.calls import Caller, ErrorType
 from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.sandbox import SandboxLevel
 from toolagent.contracts.sources import ScriptLanguage, ScriptSource
 
 CALLER = Caller(caller_id="agent-7", caller_type="agent", variables={"lang": "en"})
@@ -53,7 +54,7 @@ async def test_a_run_says_who_asked_for_it_and_what_was_run(scripts: Scripts) ->
     assert (line.caller, line.host, line.outcome) == (CALLER, "here", "success")
     assert line.command[-1] == str(scripts.root.resolve() / "x.py")
     assert line.sandbox is not None
-    assert line.params["text"] == "x"
+    assert line.params == {"scriptPath": "x.py", "inputData": {"text": "x", "api_key": "***"}}
     assert "s3cret" not in line.model_dump_json()
 
 
@@ -109,3 +110,6 @@ async def test_an_installation_leaves_a_line_with_its_packages(tmp_path: Path, r
     (line,) = lines.entries
     assert (line.action, line.tool_id, line.outcome, line.installs) == ("build", "tool", "success", ())
     assert line.command
+    assert line.sandbox is not None
+    assert line.sandbox.level is SandboxLevel.BUBBLEWRAP
+    assert line.sandbox.enforced.limits.wall_s is not None

@@ -29,8 +29,16 @@ BUILDS = {
     "output": """
     import os
     for _ in range(16384): os.write(2, b"x" * 65536)""",
+    # Quicker than anybody looks, and without an error.
+    "folders": """
+    import os
+    here = os.getcwd()
+    os.makedirs(os.environ["HOME"], exist_ok=True)
+    os.chdir(os.environ["HOME"])
+    for _ in range(1200): os.mkdir("d"); os.chdir("d")
+    os.chdir(here)""",
 }
-CAUSES = {"memory": "more memory", "disk": "more disk", "processes": "more processes", "output": ""}
+CAUSES = {"memory": "more memory", "disk": "more disk", "processes": "more processes", "output": "", "folders": "more disk"}
 
 
 @pytest.fixture

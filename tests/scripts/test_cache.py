@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from engine.runtimes.folders import entries, seal
 from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.scripts.cache import CacheLimits, held, is_marked, mark, tidy
 from engine.runtimes.scripts.commands import ScriptCall
@@ -84,6 +85,31 @@ def test_who_uses_it_counts_as_a_use_when_he_is_done(tmp_path: Path) -> None:
     with held(root):
         pass
     assert tidy(tmp_path, CacheLimits(idle_s=600)) == ()
+
+
+def test_what_a_build_left_is_sealed_measured_and_removed_however_deep_it_is(tmp_path: Path) -> None:
+    whole, half = (tmp_path / (letter * 32) for letter in "ab")
+    for root in (whole, half):
+        deep(root, 1100)
+    (whole / "closed").mkdir(mode=0)
+    seal(whole)
+    mark(whole, ["d"])
+    assert {Path(entry.path).stat().st_mode & 0o222 for entry in entries(whole)} == {0}
+    used_at = time.time() - OLD_S
+    os.utime(whole.with_suffix(".json"), (used_at, used_at))
+    assert set(tidy(tmp_path, CacheLimits(idle_s=600))) == {whole.name, half.name}
+    assert names_in(tmp_path) == set()
+
+
+def deep(root: Path, levels: int) -> None:
+    root.mkdir()
+    here = os.open(root, os.O_RDONLY)
+    for _ in range(levels):
+        os.mkdir("d", dir_fd=here)
+        deeper = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = deeper
+    os.close(here)
 
 
 def test_nothing_is_removed_but_our_own(tmp_path: Path) -> None:

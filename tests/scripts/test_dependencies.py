@@ -279,6 +279,19 @@ async def test_npm_packages_are_installed_for_node(scripts: Scripts, index: Pack
     assert (index.count(".tgz"), len(scripts.installs)) == (1, 1)
 
 
+async def test_packages_of_a_scope_are_accounted_for_by_their_whole_names_and_the_index_as_what_was_reached(
+    scripts: Scripts, index: PackageIndex
+) -> None:
+    for name in ("@acme/leaf", "@acme/root", "leaf"):
+        index.add_npm(name, "1.2.3", "module.exports = 7;")
+    scripts.write("a/package.json", '{"dependencies": {"@acme/leaf": "1", "@acme/root": "1", "leaf": "1"}}')
+    await scripts.run(scripts.write("a/main.mjs", "console.log(1);"), language=ScriptLanguage.NODEJS)
+    (made,) = scripts.installs
+    assert made.packages == ("@acme/leaf==1.2.3", "@acme/root==1.2.3", "leaf==1.2.3")
+    assert made.account is not None
+    assert made.account.enforced.hosts == index.hosts
+
+
 async def test_an_npm_package_that_does_not_exist_is_named(scripts: Scripts) -> None:
     scripts.write("a/package.json", '{"dependencies": {"no-such-leaf": "1"}}')
     scripts.write("a/main.mjs", "console.log(1);")

@@ -15,8 +15,9 @@ from engine.runtimes.failures import CallFailed
 from engine.runtimes.runtime import ToolRequest
 from engine.runtimes.scripts.execution import Executor
 from engine.runtimes.scripts.service import ScriptService
-from tests.scripts.harness import Scripts
+from tests.scripts.harness import POLICY, Scripts, script_service
 from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.sandbox import SandboxPolicy
 
 EXAMPLES = Path(__file__).parents[2] / "data" / "scripts" / "examples"
 TOOL = ExecuteScript()
@@ -70,6 +71,22 @@ async def test_what_it_wrote_on_stderr_is_in_the_details_and_the_logs(scripts: S
         {"type": "ScriptError", "message": "The script exited with code 3: why", "details": "why"},
         ["why"],
     )
+
+
+async def test_a_path_that_is_refused_stands_in_the_details_as_it_was_given(scripts: Scripts) -> None:
+    output = await executed(scripts, {"scriptPath": "../x.py"})
+    assert isinstance(output["error"], dict)
+    assert output["error"]["details"] == '{"script_path": "../x.py"}'
+
+
+async def test_without_a_time_of_its_own_a_call_has_the_policys(tmp_path: Path, root: Path) -> None:
+    policy = SandboxPolicy(defaults=POLICY.defaults.model_copy(update={"wall_s": 2.0}))
+    async with script_service(tmp_path / "brief", root, tmp_path / "brief" / "environments", policy=policy) as scripts:
+        scripts.write("x.py", "import time\ntime.sleep(4)\nprint('{}')")
+        failed = await executed(scripts, {"scriptPath": "x.py"})
+        assert isinstance(failed["error"], dict)
+        assert (failed["error"]["type"], failed["error"].get("details")) == ("TimeoutError", '{"timeout_s": 2.0, "cause": "time"}')
+        assert (await executed(scripts, {"scriptPath": "x.py", "timeoutMs": 50_000}))["success"] is True
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ import pytest
 import pytest_asyncio
 
 from engine.runtimes.sandbox.egress import Egress
-from engine.runtimes.scripts.network import through
+from engine.runtimes.sandbox.proxy_rules import Asked, Asks
+from engine.runtimes.scripts.network import refusals_of, through
 from tests.scripts.harness import IDENTITY, POLICY, Scripts, script_service
 from tests.scripts.index import HOST, PackageIndex, package_index, resolve
 
@@ -56,3 +57,10 @@ async def test_a_host_that_the_policy_does_not_allow_is_not_granted(scripts: Scr
     other = "http://other.test/"
     assert await scripts.code(FETCH, {"addresses": [other]}, networkAccess={"allowHosts": ["other.test"]}) == {other: None}
     assert "hosts" in {one.item for one in scripts.account.differences}
+
+
+def test_what_was_asked_for_beyond_what_is_kept_is_counted_among_the_refusals() -> None:
+    asks = Asks()
+    for number in range(1003):
+        asks.add(Asked("a.test", 443, allowed=number > 0, reason="not allowed"))
+    assert refusals_of(asks) == ("a.test:443: not allowed", "3 more connections were asked for, and are not listed")

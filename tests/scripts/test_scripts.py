@@ -49,6 +49,7 @@ async def test_a_long_log_is_cut_with_a_note(scripts: Scripts) -> None:
         "print('hello')",
         "print('{}{}')",
         "print('NaN')",
+        "print('[1e999]')",
         "print('[1,')",
         "import sys\nsys.stdout.buffer.write(b'\"\\xff\"')",
         "print('[' * 100000)",

@@ -9,8 +9,8 @@ import uv
 
 from engine.registry.formats import groups_json, registry_json, sources_json
 from engine.registry.secret_vault import SecretRefusedError
-from engine.validation.schemas import issues_of
 from toolagent.contracts.sources import LocalSource
+from toolagent.validation.schemas import issues_of
 
 DATA = Path(__file__).parents[2] / "data"
 PROJECTS = sorted(path.name for path in (DATA / "tools" / "local").iterdir())

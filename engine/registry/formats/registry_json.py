@@ -11,9 +11,9 @@ from engine.registry.formats.overlay import overlaid, written
 from engine.registry.formats.state import CatalogFormat, CatalogState, Document, KeptVersion, in_order
 from engine.registry.secret_vault import SecretVault
 from engine.validation.references import SchemaNotFollowedError, written_out
-from engine.validation.schemas import schema_faults
 from toolagent.contracts.manifest import JsonSchema, ToolManifest
 from toolagent.contracts.records import CatalogFault
+from toolagent.validation.schemas import schema_faults
 
 __all__ = ["FILE_NAME", "FORMAT", "checked", "dump_manifest", "format_faults", "parse"]
 

@@ -8,13 +8,11 @@ from pydantic import JsonValue
 from engine.registry.formats.state import Document, KeptVersion
 from engine.registry.services import UnknownMethodError, method_of
 from engine.validation.references import SchemaNotFollowedError, written_out
-from engine.validation.schemas import issues_of, schema_faults
-from engine.validation.versions import NotARangeError, best_of
-from toolagent.contracts.calls import ValidationIssue
-from toolagent.contracts.manifest import JsonSchema, ToolManifest
+from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import ScriptSource
 from toolagent.contracts.tool_files import ServiceMethod, ToolFile
-from toolagent.core.tool_files import SUFFIX, FileFault, ReadToolFile, Rules, manifest_of, read_tool_file
+from toolagent.core.tool_files import SUFFIX, FileFault, ReadToolFile, manifest_of, read_tool_file
+from toolagent.validation.tool_rules import ToolRules
 
 __all__ = ["FILE_NAME", "FOLDER", "dump", "file_name_of", "manifest_in", "read"]
 
@@ -23,24 +21,7 @@ FOLDER = "tools"
 """Of a data folder, in which such files are looked for unless a setting says otherwise."""
 
 
-class _EngineRules:
-    """Those of the engine itself, so that what is loaded can be called."""
-
-    def schema_faults(self, schema: JsonSchema) -> tuple[ValidationIssue, ...]:
-        return schema_faults(schema)
-
-    def issues_of(self, schema: JsonSchema, value: JsonValue) -> tuple[ValidationIssue, ...]:
-        return issues_of(schema, value)
-
-    def range_fault(self, wanted: str) -> str | None:
-        try:
-            best_of(wanted, ())
-        except NotARangeError as error:
-            return str(error)
-        return None
-
-
-_RULES: Rules = _EngineRules()
+_RULES = ToolRules()
 
 
 # An edit changes one file of many, and the others are read again with it.

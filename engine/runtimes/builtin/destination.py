@@ -9,20 +9,25 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
 import httpx
 
-from engine.runtimes.addresses import Address, Resolve, carried, is_public, resolve
+from engine.runtimes.addresses import Address, Resolve, bounded, carried, is_ours, is_public, resolve
 from engine.runtimes.builtin.options import ALLOW_SETTING
 from engine.runtimes.failures import CallFailed
 from toolagent.contracts.calls import ErrorType
 
 __all__ = ["Destinations", "PinnedTransport"]
 
+_LOOKUPS = 8
+
 
 class Destinations:
-    """Public addresses, and what the setting names besides. Raises ValueError for an entry that is no host, address or CIDR."""
+    """Public addresses that are not this machine's own, and what the setting names besides.
+
+    Raises ValueError for an entry that is no host, address or CIDR.
+    """
 
     def __init__(self, allow: Sequence[str], resolve: Resolve = resolve, setting: str = ALLOW_SETTING) -> None:
         self._setting = setting
-        self._resolve = resolve
+        self._resolve = bounded(resolve, at_once=_LOOKUPS)
         self._networks: list[IPv4Network | IPv6Network] = []
         self._hosts: set[str] = set()
         for entry in allow:
@@ -57,9 +62,9 @@ class Destinations:
         return found
 
     def _may_reach(self, host: str, address: Address) -> bool:
-        if _canonical(host) in self._hosts or is_public(address):
-            return True
         judged = carried(address) or address
+        if _canonical(host) in self._hosts or (is_public(address) and not is_ours(judged)):
+            return True
         return any(judged in network or address in network for network in self._networks)
 
 
@@ -104,6 +109,7 @@ def _canonical(host: str) -> str:
 def _refused(host: str, address: Address, setting: str) -> CallFailed:
     return CallFailed(
         ErrorType.SECURITY_ERROR,
-        f"{host!r} is at {address}, which is not a public address; {setting} can allow the host, the address or its network.",
+        f"{host!r} is at {address}, which is not a public address, or is this machine's own; "
+        f"{setting} can allow the host, the address or its network.",
         {"host": host, "address": str(address), "setting": setting},
     )

@@ -26,7 +26,6 @@ from toolagent.contracts.sources import ScriptLanguage
 
 __all__ = ["Arguments", "ExecuteScript", "ExecutionError", "Result", "tool"]
 
-_DEFAULT_WALL_S = 60.0
 _ENDINGS = {
     ".py": ScriptLanguage.PYTHON,
     ".js": ScriptLanguage.NODEJS,
@@ -44,7 +43,9 @@ class Arguments(ToolArguments):
         ScriptLanguage | None, Field(strict=False, description="Unset: as the tool's id says, or else the ending of the script's name.")
     ] = None
     inputData: Annotated[dict[str, JsonValue], Field(description="Given to the script on stdin, as JSON.")] = {}  # noqa: N815
-    timeoutMs: Annotated[int | None, Field(ge=100, description="Milliseconds the script may take; unset: the policy's.")] = None  # noqa: N815
+    timeoutMs: Annotated[  # noqa: N815
+        int | None, Field(ge=100, le=86_400_000, description="Milliseconds the script may take, a day at most; unset: the policy's.")
+    ] = None
 
 
 class ExecutionError(ToolOutput):
@@ -122,14 +123,16 @@ class ExecuteScript:
         return result.model_dump(mode="json", exclude_none=True)
 
     async def _execute(self, arguments: Arguments, called: ToolManifest, request: ToolRequest, scripts: ScriptService) -> ScriptReply:
-        wall_s = arguments.timeoutMs / 1000 if arguments.timeoutMs is not None else _DEFAULT_WALL_S
+        most_s = max(request.timeout_s - _MARGIN_S, request.timeout_s / 2)
         call = ScriptCall(
             tool_id=called.tool_id,
             version=called.version,
             call_id=request.call_id,
             own=called.tool_id,
             params=arguments.inputData,
-            wall_s=min(wall_s, max(request.timeout_s - _MARGIN_S, request.timeout_s / 2)),
+            asked=request.params,
+            schema=called.input_schema,
+            wall_s=most_s,
             context=called.security_context,
             caller=request.caller,
         )
@@ -141,7 +144,9 @@ class ExecuteScript:
             raise
         # What scripts may write is kept apart from each other, as their files are.
         own = hashlib.sha256(prepared.script.path.encode()).hexdigest()[:16]
-        return await scripts.execute(prepared, replace(call, own=f"{called.tool_id}/{own}"), request.progress)
+        wall_s = arguments.timeoutMs / 1000 if arguments.timeoutMs is not None else scripts.usual_wall_s(call)
+        bounded = replace(call, own=f"{called.tool_id}/{own}", wall_s=most_s if wall_s is None else min(wall_s, most_s))
+        return await scripts.execute(prepared, bounded, request.progress)
 
 
 def _language(arguments: Arguments, called: ToolManifest) -> ScriptLanguage:

@@ -1,7 +1,7 @@
 """Runs inside a build container, as `python -I -S command_child.py VERB …`, with the standard library only.
 
-`idle`: its first process, or the only child of that, which waits to be ended. `end NAME=MARK`: ends all whose
-environment says that. `log FILE COMMAND …`: becomes COMMAND, with its output going to FILE.
+`idle`: its first process, or the only child of that, which waits to be ended. `end NAME=MARK [PID]`: ends all whose
+environment says that, and this process with all that come from it. `log FILE COMMAND …`: becomes COMMAND, with its output going to FILE.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ def main(verb: str, arguments: list[str]) -> int:
         return _idle()
     if verb == "log":
         return _log(arguments[0], arguments[1:])
-    return _end(arguments[0])
+    return _end(arguments[0].encode(), *map(int, arguments[1:]))
 
 
 def _idle() -> int:
@@ -40,20 +40,40 @@ def _log(file: str, command: list[str]) -> int:
     return _become(command)
 
 
-def _end(mark: str) -> int:
-    """Again until a look finds nobody, as they may fork meanwhile."""
-    wanted = mark.encode()
+def _end(mark: bytes, first: int = 0) -> int:
+    """Whoever is found is stopped until a look finds nobody new: of one that is gone nobody knows any more what it started."""
+    found: set[int] = set()
     for _ in range(_ROUNDS):
-        found = [int(name) for name in os.listdir("/proc") if name.isdecimal() and _carries(name, wanted)]  # noqa: PTH208 - as above
-        if not found:
+        new = _theirs(mark, found | {first} if first else found) - found
+        _signal(new, signal.SIGSTOP)
+        found |= new
+        if not new:
             break
-        for pid in found:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+    _signal(found, signal.SIGKILL)
     return 0
 
 
-def _carries(pid: str, mark: bytes) -> bool:
+def _theirs(mark: bytes, known: set[int]) -> set[int]:
+    """Those that carry the mark, and those that are in the sessions of these, or come from them."""
+    everybody = [int(name) for name in os.listdir("/proc") if name.isdecimal() and int(name) != 1]  # noqa: PTH208 - as above
+    return {pid for pid in everybody if pid in known or known & _origin(pid) or _carries(pid, mark)}
+
+
+def _origin(pid: int) -> set[int]:
+    """Its parent, and who leads its session."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - as above
+        _, parent, _, session, *_ = file.read().rpartition(b")")[2].split()
+        return {int(parent), int(session)}
+    return set()
+
+
+def _signal(pids: set[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def _carries(pid: int, mark: bytes) -> bool:
     with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 - as above
         return mark in file.read().split(b"\0")
     return False

@@ -73,12 +73,15 @@ class Dockerfile:
         """Whether it starts programs."""
         return any(one.keyword == "RUN" or one.rest.upper().startswith("RUN") for one in self.instructions)
 
-    def labelled(self, labels: Mapping[str, str]) -> str:
-        """The text, for the engine: what was read of it and nothing else, with these labels on the image of every single step."""
-        label = "LABEL " + " ".join(f"{name}={value}" for name, value in labels.items())
+    def labelled(self, labels: Mapping[str, str], arguments: Iterable[str] = ()) -> str:
+        """The text, for the engine: what was read of it and nothing else, with these labels on the image of every single step.
+
+        Each stage is told the build's arguments of these names.
+        """
+        begun = ["LABEL " + " ".join(f"{name}={value}" for name, value in labels.items()), *(f"ARG {name}" for name in arguments)]
         lines = [f"# escape={self.escape}"]
         for one in self.instructions:
-            lines += [str(one), label] if one.keyword == "FROM" else [str(one)]
+            lines += [str(one), *begun] if one.keyword == "FROM" else [str(one)]
         return "\n".join(lines) + "\n"
 
 
@@ -99,17 +102,16 @@ def _logical_lines(text: str) -> tuple[str, list[str]]:
     escape = _escape(physical)
     continued = re.compile(re.escape(escape) + r"[ \t]*$")
     lines: list[str] = []
-    begun = ""
+    begun: list[str] = []
     for line in physical:
         if not line.strip() or line.lstrip().startswith("#"):
             continue
-        begun += line if begun else line.lstrip()
-        if continued.search(begun):
-            begun = continued.sub("", begun)
-            continue
-        lines.append(begun)
-        begun = ""
-    return escape, [line for line in (*lines, begun) if line.strip()]
+        piece = line if any(begun) else line.lstrip()
+        begun.append(continued.sub("", piece))
+        if not continued.search(piece):
+            lines.append("".join(begun))
+            begun = []
+    return escape, [line for line in (*lines, "".join(begun)) if line.strip()]
 
 
 def _escape(lines: Iterable[str]) -> str:

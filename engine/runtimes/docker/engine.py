@@ -8,6 +8,7 @@ from typing import Any, BinaryIO, Protocol, TypeVar, cast
 
 import docker  # pyright: ignore[reportMissingTypeStubs] - it has none; `Api` says what is used of it
 from docker import errors  # pyright: ignore[reportMissingTypeStubs] - as above
+from requests import Response
 from requests.exceptions import RequestException
 
 __all__ = ["Api", "Document", "Engine", "EngineFailure", "EngineRefused", "EngineUnavailable", "Missing", "Stream", "reason_of"]
@@ -19,6 +20,7 @@ Document = dict[str, Any]
 _UNIX = "unix://"
 _LOCAL = "unix:///var/run/docker.sock"
 _THREADS = 16
+_LONG_THREADS = 32
 _TIMEOUT_S = 60.0
 _MARGIN_S = 5.0
 _NOT_FOUND = 404
@@ -51,6 +53,11 @@ class Stream(Protocol):
 class Api(Protocol):
     """What is used of `docker.APIClient`. Everything blocks."""
 
+    base_url: str
+
+    @property
+    def api_version(self) -> str: ...
+
     def ping(self) -> bool: ...
     def info(self) -> Document: ...
     def inspect_image(self, image: str) -> Document: ...
@@ -58,22 +65,9 @@ class Api(Protocol):
     def images(self, *, filters: Mapping[str, object]) -> list[Document]: ...
     def import_image_from_data(self, data: bytes, repository: str, tag: str, changes: list[str]) -> str: ...
     def pull(self, repository: str, *, stream: bool, decode: bool) -> Iterable[Document]: ...
-    def build(
-        self,
-        *,
-        fileobj: BinaryIO,
-        custom_context: bool,
-        dockerfile: str,
-        tag: str,
-        rm: bool,
-        forcerm: bool,
-        decode: bool,
-        labels: Mapping[str, str],
-        network_mode: str,
-        buildargs: Mapping[str, str],
-        container_limits: Mapping[str, int],
-        timeout: int,
-    ) -> Iterable[Document]: ...
+    def post(
+        self, url: str, *, data: BinaryIO, params: Mapping[str, str], headers: Mapping[str, str], stream: bool, timeout: float
+    ) -> Response: ...
     def create_container_from_config(self, config: Document, name: str) -> Document: ...
     def start(self, container: str) -> None: ...
     def stop(self, container: str, timeout: int) -> None: ...
@@ -96,19 +90,17 @@ class Engine:
         self._environment = dict(environment or {})
         self._timeout_s = timeout_s
         self._threads = ThreadPoolExecutor(_THREADS, "docker")
+        self._long = ThreadPoolExecutor(_LONG_THREADS, "docker at length")
         self._api: Api | None = None
+        self._is_closed = False
 
     async def ask(self, what: Callable[[Api], T], timeout_s: float | None = None) -> T:
-        """Do this with the API in a thread. `timeout_s` is for what takes longer than a question.
+        """Do this with the API in a thread. Raises EngineFailure. Who is cancelled leaves the request to end by itself."""
+        return await self._within(self._threads, what, timeout_s or self._timeout_s + _MARGIN_S)
 
-        Raises EngineFailure. Who is cancelled leaves the request to end by itself.
-        """
-        loop = asyncio.get_running_loop()
-        try:
-            async with asyncio.timeout(timeout_s or self._timeout_s + _MARGIN_S):
-                return await loop.run_in_executor(self._threads, self._translated, what)
-        except TimeoutError:
-            raise EngineUnavailable(f"The Docker engine did not answer within {timeout_s or self._timeout_s:g} s.") from None
+    async def work(self, what: Callable[[Api], T], timeout_s: float) -> T:
+        """As `ask`, for builds, pulls and commands: however many there are, questions are answered meanwhile."""
+        return await self._within(self._long, what, timeout_s)
 
     async def check(self) -> None:
         """Raises EngineUnavailable."""
@@ -119,10 +111,22 @@ class Engine:
         return self._translated(what)
 
     def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._is_closed = True
+        for threads in (self._threads, self._long):
+            threads.shutdown(wait=False, cancel_futures=True)
         api, self._api = self._api, None
         if api is not None:
             cast("docker.APIClient", api).close()
+
+    async def _within(self, threads: ThreadPoolExecutor, what: Callable[[Api], T], timeout_s: float) -> T:
+        if self._is_closed:
+            raise EngineUnavailable("Nobody here asks the Docker engine any more.")
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await loop.run_in_executor(threads, self._translated, what)
+        except TimeoutError:
+            raise EngineUnavailable(f"The Docker engine did not answer within {timeout_s:g} s.") from None
 
     def _translated(self, what: Callable[[Api], T]) -> T:
         try:
@@ -136,7 +140,9 @@ class Engine:
     def _connected(self) -> Api:
         if self._api is None:
             _knock(self._environment.get("DOCKER_HOST") or _LOCAL)
-            client = docker.DockerClient.from_env(timeout=int(self._timeout_s), max_pool_size=_THREADS, environment=self._environment)
+            client = docker.DockerClient.from_env(
+                timeout=int(self._timeout_s), max_pool_size=_THREADS + _LONG_THREADS, environment=self._environment
+            )
             self._api = cast("Api", client.api)
         return self._api
 

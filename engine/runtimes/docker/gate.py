@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +16,7 @@ from engine.runtimes.docker.limits import ContainerLimits
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker.serving import created, entered, entry, hardened, removed
 from engine.runtimes.sandbox.egress import Opening, Way
+from engine.runtimes.sandbox.proxy_rules import Asked
 
 __all__ = ["Gate", "opened_gate"]
 
@@ -44,10 +45,12 @@ class Gate:
 
 
 @asynccontextmanager
-async def opened_gate(parts: DockerParts, tool_id: str, hosts: Sequence[str], private_hosts: Sequence[str]) -> AsyncGenerator[Gate]:
-    """Through it these hosts are reached, and no others. Raises EngineFailure, OSError."""
+async def opened_gate(
+    parts: DockerParts, tool_id: str, hosts: Sequence[str], private_hosts: Sequence[str], tell: Callable[[Asked], None]
+) -> AsyncGenerator[Gate]:
+    """Through it these hosts are reached, and no others; `tell` hears of both. Raises EngineFailure, OSError."""
     name = f"tool-agent-gate-{secrets.token_hex(6)}"
-    opening = Opening(hosts=hosts, private_hosts=private_hosts, port=_PORT, python=INSIDE)
+    opening = Opening(hosts=hosts, private_hosts=private_hosts, port=_PORT, tell=tell, python=INSIDE)
     carried = await Carried.put_together(parts.settings.state / "carried")
     async with parts.egress.open(name, opening) as way:
         image = await parts.engine.ask(lambda api: empty_image(parts.engine, api, parts.settings.origin))

@@ -1,9 +1,11 @@
-"""Containers that somebody else made and a source names by id."""
+"""Containers that a source names by id: build containers of its tool, and those that the policy says tools may have."""
 
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
-from engine.runtimes.docker.engine import Document, Engine, Missing
-from engine.runtimes.docker.published import PublishedPorts
+from engine.runtimes.docker.engine import Document, Missing
+from engine.runtimes.docker.labels import Kind, Marks, Origin
+from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.failures import StartFailed
 from toolagent.contracts.calls import ErrorType
 
@@ -23,10 +25,8 @@ class Given:
 
 
 class GivenContainers:
-    """`ports` are those of our own build containers, which have no network."""
-
-    def __init__(self, engine: Engine, ports: PublishedPorts) -> None:
-        self._engine, self._ports = engine, ports
+    def __init__(self, parts: DockerParts) -> None:
+        self._engine, self._ports, self._settings = parts.engine, parts.ports, parts.settings
 
     async def find(self, tool_id: str, container: str, port: int) -> Given:
         """Raises StartFailed, EngineFailure."""
@@ -38,14 +38,26 @@ class GivenContainers:
         except Missing as error:
             message = f"The container {container!r} of the tool {tool_id!r} is gone: make it anew, and name the new one in the source."
             raise StartFailed(ErrorType.DEPENDENCY_ERROR, message, {"container_id": container}) from error
+        name = str(document["Name"]).removeprefix("/")
+        if not self._may_have(tool_id, name, document["Config"].get("Labels") or {}):
+            message = (
+                f"The tool {tool_id!r} may not have the container {container!r}: it is no build container of this tool, "
+                "and the policy of this host names it not in `containers`."
+            )
+            raise StartFailed(ErrorType.SECURITY_ERROR, message, {"container_id": container})
         state: Document = document["State"]
         if state["Status"] not in _UP:
             return Given(str(document["Id"]), "", 0, must_start=True)
-        name = str(document["Name"]).removeprefix("/")
         if (endpoint := self._ports.address_of(name, port) or _endpoint(document["NetworkSettings"], port)) is None:
             message = f"The container {container!r} of the tool {tool_id!r} publishes no port {port} and has no network to reach it by."
             raise StartFailed(ErrorType.UNAVAILABLE, message, {"container_id": container, "port": port})
         return Given(str(document["Id"]), endpoint, int(state["Pid"]), must_start=False)
+
+    def _may_have(self, tool_id: str, name: str, labels: dict[str, str]) -> bool:
+        origin, marks = Origin.read(labels), Marks.read(labels)
+        if origin is not None and marks is not None:
+            return (origin.state, marks.kind, marks.tool) == (self._settings.owner.state, Kind.BUILD, tool_id)
+        return any(fnmatchcase(name, pattern) for pattern in self._settings.policy.containers)
 
 
 def _endpoint(network: Document, port: int) -> str | None:

@@ -12,9 +12,10 @@ _TCP = "/tcp"
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """`ports` are those it exposes."""
+    """`ports` are those it exposes. `name` is one of its names, or its id."""
 
     image_id: str
+    name: str
     command: tuple[str, ...]
     user: str
     folder: str
@@ -31,6 +32,7 @@ class Image:
         command = (*(config.get("Entrypoint") or ()), *(config.get("Cmd") or ()))
         return cls(
             str(document["Id"]),
+            next(iter(document.get("RepoTags") or ()), str(document["Id"])),
             command,
             config.get("User") or "",
             config.get("WorkingDir") or "/",

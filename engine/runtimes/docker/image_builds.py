@@ -4,20 +4,25 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO, Protocol, cast
+from typing import BinaryIO
 
-from docker.utils import build as contexts  # pyright: ignore[reportMissingTypeStubs] - it has none; `_Tar` says what is used
 from pydantic import JsonValue
 
+from engine.runtimes.docker.build_audit import BuildAudit
+from engine.runtimes.docker.build_context import FILE, build_context
+from engine.runtimes.docker.build_request import BuildRequest
 from engine.runtimes.docker.dockerfiles import Dockerfile
 from engine.runtimes.docker.engine import Document, EngineFailure, EngineRefused
 from engine.runtimes.docker.gate import Gate, opened_gate
+from engine.runtimes.docker.index_variables import index_variables
 from engine.runtimes.docker.labels import STATE, TOOL
+from engine.runtimes.docker.limits import ContainerLimits
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.runtime import Progress
+from engine.runtimes.scripts.environments import Index
 from toolagent.contracts.calls import ErrorType
 
 __all__ = ["Build", "ImageBuilds"]
@@ -26,15 +31,6 @@ _TOLD_LINES = 30
 _TOLD_BYTES = 8192
 _END_TRIES = 20
 _END_LOOK_S = 0.5
-_FILE = ".dockerfile.tool-agent"
-"""Beside the folder's own files: what is built is what was checked."""
-
-
-class _Tar(Protocol):
-    def __call__(self, path: str, *, exclude: list[str], dockerfile: tuple[str, str]) -> BinaryIO: ...
-
-
-_tar = cast("_Tar", contexts.tar)  # pyright: ignore[reportUnknownMemberType]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +53,22 @@ class ImageBuilds:
 
     async def run(self, build: Build, progress: Progress) -> None:
         """Raises StartFailed, EngineFailure, OSError."""
+        audited = BuildAudit(self._parts.audit, self._parts.settings.host, build.tool_id)
+        with audited.command(("docker", "build", "--file", build.file)):
+            await self._run(build, audited, progress)
+
+    async def _run(self, build: Build, audited: BuildAudit, progress: Progress) -> None:
         log = _BuildLog(asyncio.get_running_loop(), progress)
         self._running += 1
         try:
             async with AsyncExitStack() as stack:
-                gate = await self._gate(build, stack)
-                context = await asyncio.to_thread(_context, build.folder, build.read.labelled(self._parts.settings.origin.labels))
+                index = await self._parts.known_index() if build.runs else Index()
+                told = {name: value for name, value in index_variables(index).items() if name.isidentifier()}
+                gate = await self._gate(build, index, audited, stack)
+                gate = replace(gate, arguments={**gate.arguments, **told})
+                settings = self._parts.settings
+                text, most = build.read.labelled(settings.origin.labels, told), settings.policy.ceilings.disk_bytes
+                context = await asyncio.to_thread(build_context, build.folder, text, most)
                 stack.callback(context.close)
                 await self._followed(build, gate, context, log)
         except EngineRefused as error:
@@ -82,33 +88,21 @@ class ImageBuilds:
                 with contextlib.suppress(EngineRefused):  # a container is made of it
                     await self._parts.engine.ask(lambda api, image=image: api.remove_image(image["Id"]))
 
-    async def _gate(self, build: Build, stack: AsyncExitStack) -> Gate:
+    async def _gate(self, build: Build, index: Index, audited: BuildAudit, stack: AsyncExitStack) -> Gate:
         if not build.runs:
             return Gate(self._parts.engine)
-        index = await self._parts.known_index()
-        return await stack.enter_async_context(opened_gate(self._parts, build.tool_id, (*index, *build.hosts), index))
+        hosts = (*index.hosts, *build.hosts)
+        return await stack.enter_async_context(opened_gate(self._parts, build.tool_id, hosts, index.hosts, audited.refusals.tell))
 
     async def _followed(self, build: Build, gate: Gate, context: BinaryIO, log: "_BuildLog") -> None:
         settings = self._parts.settings
-        memory = settings.limits.memory_bytes or 0
+        # Installing needs more files, and larger ones, than what is installed.
+        usual, most = settings.policy.defaults, settings.policy.ceilings
+        limits = ContainerLimits.within(usual.model_copy(update={"open_files": None, "file_bytes": None}), most)
+        request = BuildRequest(FILE, build.tag, {TOOL: build.tool_id}, gate.network, gate.arguments, limits)
         work = asyncio.ensure_future(
-            self._parts.engine.ask(
-                lambda api: log.follow(
-                    api.build(
-                        fileobj=context,
-                        custom_context=True,
-                        dockerfile=_FILE,
-                        tag=build.tag,
-                        rm=True,
-                        forcerm=True,
-                        decode=True,
-                        labels={TOOL: build.tool_id},
-                        network_mode=gate.network,
-                        buildargs=dict(gate.arguments),
-                        container_limits={"memory": memory, "memswap": memory},
-                        timeout=int(settings.build_timeout_s) + 1,
-                    )
-                ),
+            self._parts.engine.work(
+                lambda api: log.follow(request.answer(api, context, settings.build_timeout_s + 1)),
                 settings.build_timeout_s + _END_TRIES,
             )
         )
@@ -157,10 +151,3 @@ class _BuildLog:
             failed = failed or str(part.get("error") or "")
         if failed:
             raise EngineRefused(failed)
-
-
-def _context(folder: Path, text: str) -> BinaryIO:
-    """The folder as the engine wants it, without what its `.dockerignore` names."""
-    ignored = folder / ".dockerignore"
-    lines = [line.strip() for line in ignored.read_text(encoding="utf-8").splitlines()] if ignored.is_file() else []
-    return _tar(str(folder), exclude=[line for line in lines if line and not line.startswith("#")], dockerfile=(_FILE, text))

@@ -45,9 +45,10 @@ class Images:
         """The image of this name, pulled when it is not here. Raises StartFailed."""
         try:
             if found := await self._find(name):
-                return found
+                return _public(name, found)
             progress(f"pulling the image {name}")
-            await self._engine.ask(lambda api: _followed(api.pull(_tagged(name), stream=True, decode=True)), self._settings.build_timeout_s)
+            longest = self._settings.build_timeout_s
+            await self._engine.work(lambda api: _followed(api.pull(_tagged(name), stream=True, decode=True)), longest)
             found = await self._find(name)
         except EngineRefused as error:
             raise self._not_there(name, str(error)) from error
@@ -55,7 +56,7 @@ class Images:
             raise failure_of(error, "image", name) from error
         if found is None:
             raise self._not_there(name, "the registry sent another one")
-        return found
+        return _public(name, found)
 
     async def sweep(self, sources_of: Callable[[str], Awaitable[Sequence[DockerSource]]]) -> tuple[str, ...]:
         """Remove what was built here for sources that no tool has any more; its names. Raises EngineFailure."""
@@ -71,9 +72,9 @@ class Images:
         await self._builds.tidy()
         return tuple(sorted(gone))
 
-    async def _find(self, name: str) -> Image | None:
+    async def _find(self, name: str) -> Document | None:
         try:
-            return Image.read(await self._engine.ask(lambda api: api.inspect_image(name)))
+            return await self._engine.ask(lambda api: api.inspect_image(name))
         except Missing:
             return None
 
@@ -88,7 +89,7 @@ class Images:
         try:
             # A folder in the content store never changes; one in the data folder is the engine's cache's to compare.
             if source.content is not None and (found := await self._find(tag)):
-                return found
+                return Image.read(found)
             read = Dockerfile.read(await asyncio.to_thread(_text_of, folder, file, tool_id))
             triggers = [(base, (await self.named(base, progress)).triggers) for base in read.bases]
             runs = [check_triggers(base, said) for base, said in triggers]
@@ -102,7 +103,7 @@ class Images:
             raise failure_of(error, "dockerfile", file) from error
         if found is None:
             raise StartFailed(ErrorType.DEPENDENCY_ERROR, f"The image of {tool_id!r} was built and is gone again.", {"image": tag})
-        return found
+        return Image.read(found)
 
     def _tag(self, tool_id: str, folder: str, file: str) -> str:
         """`folder`: its id in the content store, or its path."""
@@ -131,8 +132,8 @@ class Images:
             folder = await asyncio.to_thread((root / (source.host_dir or f"tools/docker/{tool_id}")).resolve)
         except (OSError, ValueError, RuntimeError) as error:
             raise StartFailed(ErrorType.SECURITY_ERROR, f"{source.host_dir!r} is no folder name: {error}") from error
-        if not folder.is_relative_to(root):
-            message = f"The folder {source.host_dir!r} of the tool {tool_id!r} leads out of the data folder."
+        if root not in folder.parents:
+            message = f"The folder {source.host_dir!r} of the tool {tool_id!r} is no folder within the data folder."
             raise StartFailed(ErrorType.SECURITY_ERROR, message, {"host_dir": source.host_dir})
         return folder
 
@@ -148,6 +149,14 @@ def _followed(answer: Iterable[Document]) -> None:
     errors = [str(part["error"]) for part in answer if part.get("error")]
     if errors:
         raise EngineRefused(errors[0])
+
+
+def _public(name: str, found: Document) -> Image:
+    """Whatever it is called, by its id too: what we made is somebody's already. Raises StartFailed."""
+    if STATE in ((found.get("Config") or {}).get("Labels") or {}) or any(tag.startswith(OWN_IMAGES) for tag in found.get("RepoTags") or ()):
+        message = f"The image {name!r} was made here for a tool. Name what that is made of: a Dockerfile, or the image it begins with."
+        raise StartFailed(ErrorType.SECURITY_ERROR, message, {"image": name})
+    return Image.read(found)
 
 
 def _tagged(name: str) -> str:

@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote
 
 from engine.runtimes.ownership import Owner
 
-__all__ = ["OWN_IMAGES", "PLACE", "STATE", "TOOL", "Kind", "Marks", "Origin", "digest"]
+__all__ = ["IMAGE", "OWN_IMAGES", "PLACE", "STATE", "TOOL", "Kind", "Marks", "Origin", "digest"]
 
 OWN_IMAGES = "tool-agent/"
 """What the names of our images begin with."""
@@ -21,6 +21,8 @@ _PREFIX = "org.tool-agent."
 STATE = f"{_PREFIX}state"
 PLACE = f"{_PREFIX}place"
 TOOL = f"{_PREFIX}tool"
+IMAGE = f"{_PREFIX}image"
+"""The name of the image, which the engine is told by its id."""
 _MACHINE = f"{_PREFIX}machine"
 _MACHINE_ID = Path("/etc/machine-id")
 _NAMES = ("kind", "name", "tool", "version", "host", "owner", "source")

@@ -2,7 +2,7 @@
 
 import contextlib
 
-from engine.runtimes.docker.engine import Api, Document, Engine, EngineRefused, Missing
+from engine.runtimes.docker.engine import Api, Document, Engine, EngineRefused
 from engine.runtimes.docker.labels import PLACE, STATE, Kind, Marks, Origin
 
 __all__ = ["names_of", "sweep_gone"]
@@ -28,7 +28,7 @@ def _containers(engine: Engine, api: Api) -> list[str]:
     networks = {f"container:{one['Id']}" for one in gone}
     gone += [one for one in everything if one.get("HostConfig", {}).get("NetworkMode") in networks]
     for one in gone:
-        with contextlib.suppress(Missing):
+        with contextlib.suppress(EngineRefused):  # it is gone, or another worker is just removing it
             engine.in_this_thread(lambda api, one=one: api.remove_container(one["Id"], v=True, force=True))
     return [str(name).removeprefix("/") for one in gone for name in one.get("Names") or ()]
 

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from engine.runtimes.docker.engine import Document
-from toolagent.contracts.sandbox import SandboxLimits
+from toolagent.contracts.sandbox import SandboxLimits, SandboxPolicy
 
-__all__ = ["ContainerLimits", "bytes_of"]
+__all__ = ["ContainerLimits", "bytes_of", "gpus_within"]
 
 _SIZE = re.compile(r"^(\d+)\s*([kmgt]?)i?b?$", re.IGNORECASE)
 _UNITS: Mapping[str, int] = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -51,6 +51,18 @@ class ContainerLimits:
             gpus=gpus,
         )
 
+    def told(self, others: SandboxLimits) -> SandboxLimits:
+        """These in the sandbox's words, beside those of `others` that no engine knows."""
+        ours = SandboxLimits(
+            memory_bytes=self.memory_bytes,
+            cpus=self.nano_cpus / _NANO,
+            processes=self.processes,
+            disk_bytes=self.scratch_bytes,
+            open_files=self.open_files,
+            file_bytes=self.file_bytes,
+        )
+        return ours.or_else(others)
+
     @property
     def host_config(self) -> Document:
         files = [{"Name": "nofile", "Soft": self.open_files, "Hard": self.open_files}, {"Name": "core", "Soft": 0, "Hard": 0}]
@@ -71,6 +83,13 @@ class ContainerLimits:
     def scratch(self, *folders: str) -> Document:
         """Folders in memory that everybody in the container may write to."""
         return {folder: f"rw,nosuid,nodev,mode=1777,size={self.scratch_bytes}" for folder in folders}
+
+
+def gpus_within(policy: SandboxPolicy, wanted: int) -> int:
+    """As many as are wanted and the policy allows; -1 is all."""
+    # More than any machine has, so that all is the most.
+    wanted, most = (1 << 30 if number < 0 else number for number in (wanted, policy.gpus))
+    return -1 if min(wanted, most) == 1 << 30 else min(wanted, most)
 
 
 def _lesser(one: float | None, other: float | None) -> float | None:

@@ -2,10 +2,11 @@
 
 import contextlib
 import os
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from engine.runtimes.audit import Audit, NoAudit
+from engine.runtimes.docker.book import ContainerBook, NoBook
 from engine.runtimes.docker.engine import Engine
 from engine.runtimes.docker.published import PublishedPorts
 from engine.runtimes.docker.settings import DockerSettings
@@ -13,8 +14,14 @@ from engine.runtimes.ownership import Owner
 from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.sandbox.identity import PAYLOAD
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
+from engine.runtimes.scripts.environments import Index, Indexes
+from toolagent.contracts.sources import ScriptLanguage
 
 __all__ = ["DockerParts"]
+
+
+async def _nowhere(_language: ScriptLanguage) -> Index:
+    return Index()
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +31,22 @@ class DockerParts:
     settings: DockerSettings
     engine: Engine
     egress: Egress
-    index_hosts: Callable[[], Awaitable[tuple[str, ...]]] | None = None
-    """Asks where packages come from, which is what builds may reach. May raise IndexesUnknown."""
+    indexes: Indexes = _nowhere
+    """Asks where the packages of a language come from, which is what builds may reach."""
     ports: PublishedPorts = field(default_factory=PublishedPorts)
+    audit: Audit = field(default_factory=NoAudit)
+    book: ContainerBook = field(default_factory=NoBook)
 
-    async def known_index(self) -> tuple[str, ...]:
-        """Where packages come from; nowhere when that cannot be said."""
-        with contextlib.suppress(IndexesUnknown):
-            return await self.index_hosts() if self.index_hosts is not None else ()
-        return ()
+    async def known_index(self) -> Index:
+        """Where packages come from, of whatever language; nowhere when that cannot be said."""
+        hosts: dict[str, None] = {}
+        variables: dict[str, str] = {}
+        for language in (ScriptLanguage.PYTHON, ScriptLanguage.NODEJS):
+            with contextlib.suppress(IndexesUnknown):
+                index = await self.indexes(language)
+                hosts |= dict.fromkeys(index.hosts)
+                variables |= index.variables
+        return Index(tuple(hosts), variables)
 
     @classmethod
     def by_default(cls, data: Path, state: Path) -> "DockerParts":

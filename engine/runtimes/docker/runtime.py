@@ -12,6 +12,9 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
+from engine.runtimes.call_audit import Audited
+from engine.runtimes.docker.account import account_of
+from engine.runtimes.docker.book import gone
 from engine.runtimes.docker.carried import INSIDE, Carried
 from engine.runtimes.docker.deaths import Deaths, ending_of
 from engine.runtimes.docker.engine import Document, EngineFailure, Missing
@@ -19,9 +22,10 @@ from engine.runtimes.docker.given import GivenContainers
 from engine.runtimes.docker.image import Image
 from engine.runtimes.docker.images import Images, failure_of
 from engine.runtimes.docker.labels import STATE, Kind, Marks, digest
-from engine.runtimes.docker.limits import ContainerLimits, bytes_of
+from engine.runtimes.docker.limits import ContainerLimits, bytes_of, gpus_within
 from engine.runtimes.docker.parts import DockerParts
-from engine.runtimes.docker.serving import TMP, Shape, container_config, created, inspected, removed
+from engine.runtimes.docker.serving import TMP, Shape, container_config, created, info_of, inspected, removed
+from engine.runtimes.docker.unused import UnusedTimer
 from engine.runtimes.docker.volumes import bind, calls_of, volume_mounts
 from engine.runtimes.failures import NotSent, StartFailed
 from engine.runtimes.http_exchange import HttpExchange, Target
@@ -31,8 +35,9 @@ from engine.runtimes.runtime import Progress, Retired, Running, ToolRequest
 from engine.runtimes.sandbox.egress import Opening, Way
 from engine.runtimes.sandbox.watch import Watch
 from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.containers import ContainerInfo
 from toolagent.contracts.manifest import ToolManifest
-from toolagent.contracts.sandbox import SandboxLimits
+from toolagent.contracts.sandbox import SandboxAccount, SandboxLimits
 from toolagent.contracts.sources import DockerSource
 from toolagent.core.sandbox import asked, granted
 
@@ -47,8 +52,6 @@ _NANO = 1_000_000_000
 _PORT = 8000
 """For a server that is told by $PORT."""
 _TOLD_LINES = 40
-_TTL_LOOKS = 4
-_LONGEST_LOOK_S = 30.0
 
 
 @dataclass(slots=True)
@@ -56,11 +59,12 @@ class _Serving:
     """A container that is up. `used` is by the monotonic clock; without a name it was given to us, and is not removed."""
 
     container: str
-    tool_id: str
     running: Running
     name: str
     used: float
     way: AsyncExitStack
+    audited: Audited
+    info: ContainerInfo | None = None
     sees_calls: bool = False
     in_flight: int = 0
     is_retiring: bool = False
@@ -72,13 +76,13 @@ class DockerRuntime:
     """The runtime of DockerSource. To be closed with `close`, which leaves the containers."""
 
     def __init__(self, parts: DockerParts, http: HttpExchange, projects: Projects | None = None) -> None:
-        self._parts = parts
+        self._parts, self._book = parts, parts.book
         self._settings, self._engine, self._egress, self._http = parts.settings, parts.engine, parts.egress, http
         self._images = Images(parts, projects)
-        self._given = GivenContainers(parts.engine, parts.ports)
+        self._given = GivenContainers(parts)
         self._deaths = Deaths(parts.engine)
         self._up: dict[str, _Serving] = {}
-        self._timer: asyncio.Task[None] | None = None
+        self._timer = UnusedTimer(parts.settings.ttl_s, self._up, self._is_unused, self._retire)
 
     async def start(self, tool: ToolManifest, source: DockerSource, progress: Progress) -> Running:
         try:
@@ -91,8 +95,8 @@ class DockerRuntime:
         except OSError as error:
             raise StartFailed(ErrorType.UNAVAILABLE, f"The container of {tool.tool_id!r} cannot be started here: {error}") from error
         self._up[serving.running.endpoint] = serving
-        if self._timer is None:
-            self._timer = asyncio.create_task(self._retire_unused(), name="container ttl")
+        serving.audited.started()
+        self._timer.start()
         return serving.running
 
     async def is_alive(self, running: Running) -> bool:
@@ -111,7 +115,8 @@ class DockerRuntime:
         try:
             is_there = serving.sees_calls and await asyncio.to_thread(request.output_dir.is_dir)
             headers = {"X-Output-Dir": str(request.output_dir) if is_there else TMP}
-            return await self._http.call(Target(running.endpoint, source.http_method, source.endpoint_path, headers), request)
+            with serving.audited.call(request):
+                return await self._http.call(Target(running.endpoint, source.http_method, source.endpoint_path, headers), request)
         finally:
             serving.in_flight -= 1
             serving.used = time.monotonic()
@@ -152,18 +157,17 @@ class DockerRuntime:
     async def sweep(self) -> tuple[str, ...]:
         """Remove the serving containers of this state directory that are not in use here; their names. Raises EngineFailure."""
         used = {serving.container for serving in self._up.values()}
-        gone = [(container, marks) for container, marks, _ in await self._left() if container not in used]
-        for _, marks in gone:
-            await self._removed(marks.name)
-        return tuple(sorted(marks.name for _, marks in gone))
+        left = [(container, marks) for container, marks, _ in await self._left() if container not in used]
+        for container, marks in left:
+            await self._swept(container, marks)
+        return tuple(sorted(marks.name for _, marks in left))
 
     async def sweep_images(self, sources_of: Callable[[str], Awaitable[Sequence[DockerSource]]]) -> tuple[str, ...]:
         """Remove the images that were built for what no version of a tool says any more; their names. Raises EngineFailure."""
         return await self._images.sweep(sources_of)
 
     async def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        self._timer.stop()
         for serving in self._up.values():
             await serving.way.aclose()
         self._deaths.close()
@@ -179,7 +183,8 @@ class DockerRuntime:
         hosts = enforced.hosts
         image = await self._images.of(tool.tool_id, source, hosts, progress)
         shape = self._shape(tool, source, image, hosts)
-        if adopted := await self._adopted(shape, hosts, tool, source, progress):
+        audited = self._audited(tool, shape.command, account_of(tool, self._settings.policy, shape.limits))
+        if adopted := await self._adopted(shape, hosts, audited, source, progress):
             return adopted
         progress(f"starting a container for {tool.tool_id}")
         name = shape.marks.name
@@ -187,7 +192,7 @@ class DockerRuntime:
         mounts = await asyncio.to_thread(self._mounts, tool, source)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._removed, name)
-            way, opened = await self._opened(name, shape.port, hosts)
+            way, opened = await self._opened(name, shape.port, hosts, audited)
             stack.push_async_callback(opened.aclose)
             stack.push_async_callback(self._http.forget, way.endpoint)
             container = await created(self._engine, container_config(replace(shape, mounts=tuple(mounts)), way, carried), name)
@@ -195,7 +200,9 @@ class DockerRuntime:
             stack.callback(self._deaths.forget, container)
             await self._engine.ask(lambda api: api.start(container))
             await self._until_healthy(tool.tool_id, container, way.endpoint, source.health_path)
-            serving = await self._serving(container, shape, tool, name, way.endpoint, opened)
+            serving, info = await self._serving(container, shape, audited, name, way.endpoint, opened)
+            stack.push_async_callback(self._book.note, gone(info))
+            await self._book.note(info)
             stack.pop_all()
         return serving
 
@@ -207,14 +214,17 @@ class DockerRuntime:
             mounts.append(bind(calls, str(calls), writable=True))
         return mounts
 
-    async def _opened(self, name: str, port: int, hosts: tuple[str, ...]) -> tuple[Way, AsyncExitStack]:
+    def _audited(self, tool: ToolManifest, command: tuple[str, ...], account: SandboxAccount | None) -> Audited:
+        return Audited(self._parts.audit, self._settings.host, tool, command, account)
+
+    async def _opened(self, name: str, port: int, hosts: tuple[str, ...], audited: Audited) -> tuple[Way, AsyncExitStack]:
         """The ways into and out of the container of this name, and what closes our end of them. Raises OSError."""
         stack = AsyncExitStack()
-        opening = Opening(hosts=hosts, port=port, lasting=True, python=INSIDE)
+        opening = Opening(hosts=hosts, port=port, tell=audited.refusals.tell, lasting=True, python=INSIDE)
         return await stack.enter_async_context(self._egress.open(name, opening)), stack
 
     async def _adopted(
-        self, shape: Shape, hosts: tuple[str, ...], tool: ToolManifest, source: DockerSource, progress: Progress
+        self, shape: Shape, hosts: tuple[str, ...], audited: Audited, source: DockerSource, progress: Progress
     ) -> _Serving | None:
         """A container that a worker before this one made for the same, and that still answers."""
         used = {serving.container for serving in self._up.values()}
@@ -222,16 +232,18 @@ class DockerRuntime:
             same = (marks.tool, marks.version, marks.source) == (shape.marks.tool, shape.marks.version, shape.marks.source)
             if not same or not is_running or container in used:
                 continue
-            way, opened = await self._opened(marks.name, shape.port, hosts)
+            way, opened = await self._opened(marks.name, shape.port, hosts, audited)
             self._deaths.watch(container)
             health = await self._http.health(way.endpoint, source.health_path, _ASK_S)
             if health is not None and await serves(health, way.endpoint, self._http):
                 progress(f"found the container of {marks.tool} that was left")
-                return await self._serving(container, shape, tool, marks.name, way.endpoint, opened)
+                serving, info = await self._serving(container, shape, audited, marks.name, way.endpoint, opened)
+                await self._book.note(info)  # somebody may have died who was about to remove it
+                return serving
             self._deaths.forget(container)
             await opened.aclose()
             await self._http.forget(way.endpoint)
-            await self._removed(marks.name)
+            await self._swept(container, marks)
         return None
 
     async def _attached(self, tool: ToolManifest, source: DockerSource, container: str, progress: Progress) -> _Serving:
@@ -244,17 +256,21 @@ class DockerRuntime:
             found = await self._given.find(tool.tool_id, container, source.internal_port)
         await self._until_healthy(tool.tool_id, found.container, found.endpoint, source.health_path)
         running = Running(found.endpoint, datetime.now(UTC), found.pid, source.internal_port or None)
-        return _Serving(found.container, tool.tool_id, running, "", time.monotonic(), AsyncExitStack())
+        return _Serving(found.container, running, "", time.monotonic(), AsyncExitStack(), self._audited(tool, (), None))
 
-    async def _serving(self, container: str, shape: Shape, tool: ToolManifest, name: str, endpoint: str, way: AsyncExitStack) -> _Serving:
-        state = (await inspected(self._engine, container))["State"]
+    async def _serving(
+        self, container: str, shape: Shape, audited: Audited, name: str, endpoint: str, way: AsyncExitStack
+    ) -> tuple[_Serving, ContainerInfo]:
+        found = await inspected(self._engine, container)
+        state, info = found["State"], info_of(found, shape.marks)
         started, pid = datetime.fromisoformat(str(state["StartedAt"])[:19]).replace(tzinfo=UTC), int(state["Pid"])
-        calls = calls_of(tool, self._settings)
+        calls = calls_of(audited.tool, self._settings)
         if calls is not None:
             watch = Watch([calls], SandboxLimits(disk_bytes=shape.limits.scratch_bytes), memory=False, kill=lambda: self._fill(container))
             watch.begin(lambda: pid)
             way.push_async_callback(watch.end)
-        return _Serving(container, tool.tool_id, Running(endpoint, started, pid), name, time.monotonic(), way, sees_calls=calls is not None)
+        running = Running(endpoint, started, pid)
+        return _Serving(container, running, name, time.monotonic(), way, audited, info, sees_calls=calls is not None), info
 
     def _fill(self, container: str) -> None:
         """Who is said to have ended is removed."""
@@ -284,7 +300,7 @@ class DockerRuntime:
         ours = SandboxLimits(memory_bytes=bytes_of(self._settings.mem_limit), cpus=self._settings.nano_cpus / _NANO)
         policy = self._settings.policy
         asking = own.or_else(tool.security_context.limits).or_else(ours).or_else(policy.defaults)
-        return ContainerLimits.within(asking, policy.ceilings, source.gpu_count if source.use_gpu else 0)
+        return ContainerLimits.within(asking, policy.ceilings, gpus_within(policy, source.gpu_count if source.use_gpu else 0))
 
     async def _until_healthy(self, tool_id: str, container: str, endpoint: str, path: str) -> None:
         """Raises StartFailed."""
@@ -326,13 +342,19 @@ class DockerRuntime:
             if serving.is_buried:
                 return
             said = await self._log_of(serving.container)
-            await asyncio.to_thread(_write, self._settings.state / "tools" / serving.tool_id / "last_run.log", said)
+            await asyncio.to_thread(_write, self._settings.state / "tools" / serving.audited.tool.tool_id / "last_run.log", said)
             await serving.way.aclose()
             await self._http.forget(serving.running.endpoint)
-            if serving.name:
+            if serving.info is not None:
+                await self._book.note(gone(serving.info))
                 await self._removed(serving.name)
             serving.is_buried = True
         self._deaths.say(serving.container, "is gone")
+
+    async def _swept(self, container: str, marks: Marks) -> None:
+        with contextlib.suppress(Missing):
+            await self._book.note(gone(info_of(await inspected(self._engine, container), marks)))
+        await self._removed(marks.name)
 
     async def _removed(self, name: str) -> None:
         """What is gone is no error. Raises EngineFailure."""
@@ -340,20 +362,17 @@ class DockerRuntime:
             await removed(self._engine, name)
         await asyncio.to_thread(self._egress.forget, name)
 
-    async def _retire_unused(self) -> None:
-        ttl = self._settings.ttl_s
-        while True:
-            await asyncio.sleep(min(ttl / _TTL_LOOKS, _LONGEST_LOOK_S))
-            for serving in [one for one in self._up.values() if self._is_unused(one, ttl)]:
-                # Before anything is awaited: a call that comes now finds it gone, and starts another.
-                serving.is_retiring = True
-                self._deaths.say(serving.container, Retired(f"stopped: it was not called for {ttl:g} s"))
-                with contextlib.suppress(EngineFailure):
-                    await self._stop(serving)
-                self._up.pop(serving.running.endpoint, None)
+    def _is_unused(self, serving: _Serving) -> bool:
+        return not serving.in_flight and not serving.is_retiring and time.monotonic() - serving.used > self._settings.ttl_s
 
-    def _is_unused(self, serving: _Serving, ttl: float) -> bool:
-        return not serving.in_flight and not serving.is_retiring and time.monotonic() - serving.used > ttl
+    async def _retire(self, serving: _Serving) -> None:
+        # Before anything is awaited: a call that comes now finds it gone, and starts another.
+        serving.is_retiring = True
+        self._deaths.say(serving.container, Retired(f"stopped: it was not called for {self._settings.ttl_s:g} s"))
+        try:
+            await self._stop(serving)
+        finally:
+            self._up.pop(serving.running.endpoint, None)
 
 
 def _write(path: Path, text: str) -> None:

@@ -3,16 +3,18 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from engine.runtimes.docker.carried import INSIDE, Carried
 from engine.runtimes.docker.engine import Document, Engine
 from engine.runtimes.docker.image import Image
-from engine.runtimes.docker.labels import Marks
+from engine.runtimes.docker.labels import IMAGE, Marks
 from engine.runtimes.docker.limits import ContainerLimits
 from engine.runtimes.docker.volumes import bind
 from engine.runtimes.sandbox.egress import Way
+from toolagent.contracts.containers import ContainerInfo
 
-__all__ = ["TMP", "Shape", "container_config", "created", "entered", "entry", "hardened", "inspected", "removed"]
+__all__ = ["TMP", "Shape", "container_config", "created", "entered", "entry", "hardened", "info_of", "inspected", "removed"]
 
 TMP = "/tmp"  # noqa: S108 - the container's own
 _LOG = {"Type": "json-file", "Config": {"max-size": "1m", "max-file": "2"}}
@@ -60,10 +62,29 @@ def container_config(shape: Shape, way: Way, carried: Carried) -> Document:
         "Cmd": [],
         "User": shape.user,
         "Env": [f"{name}={value}" for name, value in {**told, "TOOL_AGENT_TOOL_ID": shape.marks.tool}.items()],
-        "Labels": dict(shape.labels),
+        "Labels": {**shape.labels, IMAGE: shape.image.name},
         "Healthcheck": {"Test": ["NONE"]},
         "HostConfig": host,
     }
+
+
+def info_of(found: Document, marks: Marks) -> ContainerInfo:
+    """For the list of containers. `found` is the engine's description of a serving container."""
+    host, config = found["HostConfig"], found["Config"]
+    gpus: list[Document] = host.get("DeviceRequests") or []
+    # What is seen at its own place are the files of calls.
+    folders = {str(one["Source"]): str(one["Destination"]) for one in found["Mounts"] if one["RW"] and one["Source"] != one["Destination"]}
+    return ContainerInfo(
+        container_id=found["Id"],
+        tool_id=marks.tool,
+        image=config["Labels"].get(IMAGE) or config["Image"],
+        volumes=folders,
+        mem_limit=str(host["Memory"]),
+        nano_cpus=host["NanoCpus"],
+        use_gpu=bool(gpus),
+        gpu_count=gpus[0]["Count"] if gpus else -1,
+        created_at=datetime.fromisoformat(str(found["Created"])[:19]).replace(tzinfo=UTC),
+    )
 
 
 def entry(way: Way, carried: Carried) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from engine.runtimes.docker.labels import Origin
 from engine.runtimes.ownership import Owner
 from engine.runtimes.sandbox.identity import Identity
-from toolagent.contracts.sandbox import SandboxLimits, SandboxPolicy
+from toolagent.contracts.sandbox import SandboxPolicy
 
 __all__ = ["DockerSettings"]
 
@@ -44,8 +44,3 @@ class DockerSettings:
     def user(self) -> str:
         """As the engine writes it. The image's own is not asked: the sockets of the container are this user's."""
         return f"{self.identity.uid}:{self.identity.gid}" if self.identity else f"{os.getuid()}:{os.getgid()}"
-
-    @property
-    def limits(self) -> SandboxLimits:
-        """What a container may use that asks for nothing."""
-        return self.policy.defaults

@@ -27,15 +27,17 @@ def calls_of(tool: ToolManifest, settings: DockerSettings) -> Path | None:
     return settings.calls.resolve() / tool.tool_id if speaks and settings.calls is not None else None
 
 
-def volume_mounts(volumes: dict[str, str], tool_id: str, settings: DockerSettings) -> list[Document]:
+def volume_mounts(volumes: dict[str, str], tool_id: str, settings: DockerSettings, *, as_root: bool = False) -> list[Document]:
     """A plain name is a folder of the tool's own in the state directory, made here; others must lie where the policy allows.
+
+    Who is root in the container only reads those: files that it left there could be programs that make others root.
 
     Raises StartFailed.
     """
-    return [_mount(source, target, tool_id, settings) for source, target in volumes.items()]
+    return [_mount(source, target, tool_id, settings, as_root=as_root) for source, target in volumes.items()]
 
 
-def _mount(source: str, target: str, tool_id: str, settings: DockerSettings) -> Document:
+def _mount(source: str, target: str, tool_id: str, settings: DockerSettings, *, as_root: bool) -> Document:
     inside = PurePosixPath(target)
     if not inside.is_absolute() or ".." in inside.parts or inside == PurePosixPath("/") or any(inside.is_relative_to(own) for own in _OURS):
         raise _refused(source, f"{target!r} is no folder of the container that can be mounted")
@@ -48,15 +50,21 @@ def _mount(source: str, target: str, tool_id: str, settings: DockerSettings) -> 
         folder = Path(source).resolve(strict=True)
     except (OSError, ValueError, RuntimeError) as error:
         raise _refused(source, f"the folder is not there ({error})") from error
-    if _is_within(folder, settings.policy.write):
-        return bind(folder, target, writable=True)
-    if _is_within(folder, settings.policy.read):
+    writable, readable = _folders(settings.policy.write), _folders(settings.policy.read)
+    if any(one in folder.parents for one in writable):
+        # The engine looks the path up again at each start of the container.
+        raise _refused(
+            source, "it lies in a folder that tools write to, who could put a link in its place; the policy has to name one outside"
+        )
+    if folder in writable:
+        return bind(folder, target, writable=not as_root)
+    if any(folder.is_relative_to(one) for one in readable):
         return bind(folder, target)
     raise _refused(source, "the policy of this host names it neither in `read` nor in `write`")
 
 
-def _is_within(folder: Path, allowed: tuple[str, ...]) -> bool:
-    return any(folder.is_relative_to(Path(one.removesuffix("/**")).resolve()) for one in allowed if one.startswith("/"))
+def _folders(patterns: tuple[str, ...]) -> list[Path]:
+    return [Path(one.removesuffix("/**") or "/").resolve() for one in patterns if one.startswith("/")]
 
 
 def _refused(source: str, why: str) -> StartFailed:

@@ -223,10 +223,12 @@ class _Run:
                     process.terminate()
 
     async def end(self) -> Ending:
-        self._fds.close(*self.pass_fds, self._fds.block_write, self._fds.info_read)
-        await self._watch.end()
-        counted = self._group.ending()
-        await self._group.remove()
+        try:
+            self._fds.close(*self.pass_fds, self._fds.block_write, self._fds.info_read)
+            await self._watch.end()
+            counted = self._group.ending()
+        finally:
+            await self._group.remove()
         return replace(counted, out_of_memory=counted.out_of_memory or self._watch.out_of_memory, disk_full=self._watch.disk_full)
 
     def _kill(self) -> None:

@@ -92,18 +92,23 @@ class Cgroups:
         return Cgroup(folders, self._is_unified)
 
     async def sweep(self) -> tuple[str, ...]:
-        """Remove the groups of workers of this state directory that are gone; their names."""
+        """Remove the groups of workers of this state directory that are gone, and end what is in them; their names.
+
+        Of other state directories, which may be no more, the groups that nobody is in.
+        """
         gone: set[str] = set()
         for parent in set(self._parents.values()):
             for folder in parent.iterdir():
-                if folder.is_dir() and self._is_orphan(folder.name):
+                owner = Owner.read(folder.name.rpartition(".")[0])
+                if owner is None or owner.is_alive():
+                    continue
+                if owner.state == self._owner.state:
                     await _remove(folder)
                     gone.add(folder.name)
+                else:
+                    with contextlib.suppress(OSError):  # somebody is in it: their own worker ends that
+                        folder.rmdir()
         return tuple(sorted(gone))
-
-    def _is_orphan(self, name: str) -> bool:
-        owner = Owner.read(name.rpartition(".")[0])
-        return owner is not None and owner.state == self._owner.state and not owner.is_alive()
 
     def _settings(self, limits: SandboxLimits) -> dict[str, dict[str, str]]:
         quota = str(int((limits.cpus or 1) * _PERIOD_US))

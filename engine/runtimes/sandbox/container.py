@@ -6,8 +6,10 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+
+import structlog
 
 from engine.runtimes.docker.empty_image import empty_image
 from engine.runtimes.docker.engine import Api, Document, Engine, EngineFailure, Missing
@@ -35,6 +37,8 @@ _FILTERING_INSIDE = Path("/.tool-agent", _FILTERING.name)
 _FILTER_INSIDE = Path("/.tool-agent/filter")
 _PYTHON = str(Path(sys.base_prefix, "bin", f"python{sys.version_info.major}.{sys.version_info.minor}"))
 _ASKED_S = 15.0
+_AGAIN_S = 1.0
+_SLOWEST_AGAIN_S = 60.0
 _MASKED = (
     "/proc/acpi",
     "/proc/asound",
@@ -48,6 +52,7 @@ _MASKED = (
     "/sys",
 )
 """Docker's own list, and all of /sys, which tells about the machine."""
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 _WANTED = {"MemoryLimit": "memory", "PidsLimit": "pids", "CpuCfsQuota": "cpu"}
 
 
@@ -80,6 +85,7 @@ class ContainerLevel:
         self._filter = _written_filter(etc / "filter")
         self._image: str | None = None
         self._lacking: tuple[Difference, ...] = ()
+        self._removing: set[asyncio.Task[None]] = set()
 
     def differences(self) -> tuple[Difference, ...]:
         return self._lacking
@@ -93,13 +99,34 @@ class ContainerLevel:
             container = await created(self._engine, self._config(image, argv, box), box.name)
         except (EngineFailure, OSError) as error:
             raise LevelUnavailable(f"a container could not be made: {error}") from error
-        return _Run(self._engine, container, [self._program, "start", "--attach", "--interactive", box.name], self._environment, box)
+        command = [self._program, "start", "--attach", "--interactive", box.name]
+        return _Run(self._engine, container, command, self._environment, box, self._left)
 
     async def sweep(self) -> tuple[str, ...]:
         try:
             return await self._engine.ask(self._swept)
         except EngineFailure:
             return ()  # without an engine there are no containers either
+
+    def _left(self, name: str) -> None:
+        """A container whose run is over and that could not be removed goes on: so again, until it is gone."""
+        removing = asyncio.create_task(self._removed(name), name=f"remove {name}")
+        self._removing.add(removing)
+        removing.add_done_callback(self._removing.discard)
+
+    async def _removed(self, name: str) -> None:
+        pause = _AGAIN_S
+        while True:
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _SLOWEST_AGAIN_S)
+            try:
+                with contextlib.suppress(Missing):
+                    await self._engine.ask(lambda api: api.remove_container(name, v=True, force=True))
+            except EngineFailure as error:
+                _log.warning("container_not_removed", name=name, reason=str(error))
+            else:
+                _log.info("removed_leftover_container", name=name)
+                return
 
     def _config(self, image: str, argv: Sequence[str], box: Box) -> Document:
         limits = ContainerLimits.within(box.limits, box.limits)
@@ -162,8 +189,16 @@ class _Run:
     pass_fds: Sequence[int] = ()
     ends_with_us = False
 
-    def __init__(self, engine: Engine, container: str, argv: Sequence[str], environment: Mapping[str, str], box: Box) -> None:
-        self._engine, self._container = engine, container
+    def __init__(
+        self,
+        engine: Engine,
+        container: str,
+        argv: Sequence[str],
+        environment: Mapping[str, str],
+        box: Box,
+        left: Callable[[str], None],
+    ) -> None:
+        self._engine, self._container, self._name, self._left = engine, container, box.name, left
         self.argv, self.environment = argv, environment
         self._pid: int | None = None
         watched = [mount.source for mount in box.mounts if mount.writable]
@@ -183,6 +218,8 @@ class _Run:
             with contextlib.suppress(Missing):
                 out_of_memory = await self._engine.ask(self._ended)
         except EngineFailure as error:
+            _log.warning("container_not_removed", name=self._name, reason=str(error))
+            self._left(self._name)
             raise OSError(f"the container {self._container[:12]} could not be removed: {error}") from error
         return Ending(out_of_memory=out_of_memory, disk_full=self._watch.disk_full)
 

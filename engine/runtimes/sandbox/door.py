@@ -5,11 +5,16 @@ import contextlib
 import socket
 from pathlib import Path
 
+import structlog
+
 __all__ = ["Door"]
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 _BACKLOG = 128
 _MOST = 64
 """Handed over and not taken, they count against us: a program that asks on and on gets no more."""
+_AGAIN_S = 1.0
 
 
 class Door:
@@ -31,8 +36,16 @@ class Door:
 
     async def _serve(self) -> None:
         loop = asyncio.get_running_loop()
-        for _ in range(_MOST):
-            asking, _ = await loop.sock_accept(self._listening)
+        handed = 0
+        while handed < _MOST:
+            try:
+                asking, _ = await loop.sock_accept(self._listening)
+            except OSError as error:
+                # All our descriptors may be taken, for a moment.
+                _log.warning("door_not_opened", tool=str(self._tool), reason=str(error))
+                await asyncio.sleep(_AGAIN_S)
+                continue
+            handed += 1
             with asking, contextlib.suppress(OSError):
                 self._hand_over(asking)
         self._listening.close()

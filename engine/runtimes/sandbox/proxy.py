@@ -19,7 +19,6 @@ __all__ = ["Proxy", "ProxyLimits", "Room"]
 _BACKLOG = 1024
 _LINGER_S = 1.0
 _CHUNK = 64 * 1024
-_MAX_REASON = 200
 _BUSY = (
     b"HTTP/1.1 503 Too many connections\r\n"
     b"Proxy-Status: tool-agent; error=connection_limit_reached\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"

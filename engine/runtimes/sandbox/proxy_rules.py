@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 
-from engine.runtimes.addresses import Address, Resolve, carried, is_ours, is_public, resolve
+from engine.runtimes.addresses import Address, Resolve, bounded, carried, is_ours, is_public, resolve
 from toolagent.core.sandbox import host_matches
 
 __all__ = ["Asked", "Asks", "Refused", "Rules"]
@@ -53,7 +53,7 @@ class Rules:
     """`hosts` are the patterns a program was granted; those of `private_hosts` may be at addresses that are not public."""
 
     def __init__(self, hosts: Sequence[str], private_hosts: Sequence[str] = (), resolve: Resolve = resolve) -> None:
-        self._hosts, self._private_hosts, self._resolve = tuple(hosts), tuple(private_hosts), resolve
+        self._hosts, self._private_hosts, self._resolve = tuple(hosts), tuple(private_hosts), bounded(resolve)
 
     def pattern_for(self, host: str, port: int) -> str:
         """The pattern that allows it. Raises Refused."""
@@ -72,6 +72,8 @@ class Rules:
         """All addresses of an allowed host, judged: what is connected to must be one of them. Raises Refused."""
         try:
             found = [ip_address(address) for address in await self._resolve(host, port)]
+        except TimeoutError as error:
+            raise Refused(504, "dns_timeout", f"The host {host} could not be resolved: {error}.") from error
         except (OSError, ValueError, OverflowError) as error:
             raise Refused(502, "dns_error", f"The host {host} could not be resolved: {error}.") from error
         if any(host_matches(pattern, host, port) for pattern in self._private_hosts):

@@ -12,9 +12,12 @@ _OWN = 0o700
 
 
 def remove(folder: Path) -> None:
-    """The folder and all in it. What is not there is no error; what cannot be removed stays."""
+    """The folder and all in it; of a link only the link. What is not there is no error; what cannot be removed stays."""
     numbers = itertools.count()
     with contextlib.suppress(OSError):
+        if folder.is_symlink() or not folder.is_dir():
+            folder.unlink()
+            return
         folder.chmod(_OWN)
         before = -1
         # Folders are moved up before theirs are looked at: a path has an end, a tree has none.

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.runtimes.processes import Launcher, exit_text
+from engine.runtimes.launching import launched
+from engine.runtimes.processes import Launcher, Process, exit_text
 from engine.runtimes.sandbox.box import Box, Level, LevelUnavailable
 from toolagent.contracts.manifest import SecurityContext
 from toolagent.contracts.sandbox import Difference, SandboxAccount, SandboxGrant, SandboxLevel, SandboxPolicy
@@ -75,7 +76,7 @@ async def probe(level: Level, policy: SandboxPolicy, launcher: Launcher, logs: P
     box = Box(run_name("probe"), Path("/"), policy.defaults, environment={"PATH": "/usr/bin:/bin"})
     try:
         async with asyncio.timeout(_PROBE_S):
-            process = await launcher.launch_boxed(await level.prepare(["/usr/bin/true"], box), ["/usr/bin/true"], logs=logs)
+            process = await launched(_launch(level, box, launcher, logs), Process.kill)
             try:
                 code = await process.wait()
             finally:
@@ -86,6 +87,10 @@ async def probe(level: Level, policy: SandboxPolicy, launcher: Launcher, logs: P
         raise LevelUnavailable(f"a first try failed: {error}") from error
     if code != 0:
         raise LevelUnavailable(f"a first try {exit_text(code)}: {process.stderr.tail().strip()[-_TOLD:]}")
+
+
+async def _launch(level: Level, box: Box, launcher: Launcher, logs: Path) -> Process:
+    return await launcher.launch_boxed(await level.prepare(["/usr/bin/true"], box), ["/usr/bin/true"], logs=logs)
 
 
 def _not_used(level: Level, reason: str) -> Difference:

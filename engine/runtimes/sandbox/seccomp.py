@@ -5,11 +5,14 @@ import functools
 import os
 import socket
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import pyseccomp
 
 __all__ = ["filter_fd"]
+
+T = TypeVar("T")
 
 _REFUSED = (
     # namespaces and mounts: the sandbox itself
@@ -25,7 +28,10 @@ _REFUSED = (
 )  # fmt: skip
 _MODES = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1, "mknod": 1, "mknodat": 2}
 _MODES_OF_NEW = {"open": (2, 1), "openat": (3, 2)}
-"""Which argument holds the mode, and which the flags, without one of which there is no mode."""
+"""Which argument holds the mode, and which the flags."""
+_MAKING = (os.O_CREAT, os.O_TMPFILE & ~os.O_DIRECTORY)
+"""Without one of these flags there is no mode. What has no name yet can be given one."""
+_AS_ANOTHER = (stat.S_ISUID, stat.S_ISGID)
 _NAMESPACES = 0x7E020080  # CLONE_NEW{NS,CGROUP,UTS,IPC,USER,PID,NET} and NEWTIME
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 _INTERNET = (socket.AF_INET, socket.AF_INET6)
@@ -97,17 +103,22 @@ def _keep_to(rules: pyseccomp.SyscallFilter, families: Sequence[int]) -> None:
 
 
 def _keep_from_setuid(rules: pyseccomp.SyscallFilter) -> None:
-    """A program that runs as its owner, whoever starts it, would outlive the run."""
+    """A program that runs as its owner or group, whoever starts it, would outlive the run."""
     deny = pyseccomp.ERRNO(errno.EPERM)
-    for name, place in _MODES.items():
-        if pyseccomp.resolve_syscall(pyseccomp.Arch.NATIVE, name) >= 0:
-            rules.add_rule(deny, name, pyseccomp.Arg(place, pyseccomp.MASKED_EQ, stat.S_ISUID, stat.S_ISUID))
-    for name, (place, flags) in _MODES_OF_NEW.items():
-        if pyseccomp.resolve_syscall(pyseccomp.Arch.NATIVE, name) >= 0:
-            is_new = pyseccomp.Arg(flags, pyseccomp.MASKED_EQ, os.O_CREAT, os.O_CREAT)
-            rules.add_rule(deny, name, is_new, pyseccomp.Arg(place, pyseccomp.MASKED_EQ, stat.S_ISUID, stat.S_ISUID))
+    for bit in _AS_ANOTHER:
+        for name, place in _known(_MODES):
+            rules.add_rule(deny, name, pyseccomp.Arg(place, pyseccomp.MASKED_EQ, bit, bit))
+        for name, (place, flags) in _known(_MODES_OF_NEW):
+            for flag in _MAKING:
+                is_new = pyseccomp.Arg(flags, pyseccomp.MASKED_EQ, flag, flag)
+                rules.add_rule(deny, name, is_new, pyseccomp.Arg(place, pyseccomp.MASKED_EQ, bit, bit))
     # Its mode is in memory, where a filter cannot look; C libraries do not use it.
     rules.add_rule(pyseccomp.ERRNO(errno.ENOSYS), "openat2")
+
+
+def _known(calls: Mapping[str, T]) -> Iterator[tuple[str, T]]:
+    """Those that this processor has."""
+    return ((name, places) for name, places in calls.items() if pyseccomp.resolve_syscall(pyseccomp.Arch.NATIVE, name) >= 0)
 
 
 def _keep_to_tcp(rules: pyseccomp.SyscallFilter) -> None:

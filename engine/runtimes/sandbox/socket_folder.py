@@ -2,7 +2,9 @@
 
 import contextlib
 import hashlib
+import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Collection
@@ -16,6 +18,9 @@ __all__ = ["SocketFolder", "SocketFolders"]
 _LONGEST = 107
 _BOX = "box"
 _OWN = 0o700
+_OF = "of.json"
+"""In a folder of the temporary directory: whose it is."""
+_FAR = re.compile(r"tool-agent-[0-9a-f]{16}")
 
 
 class SocketFolder:
@@ -41,7 +46,8 @@ class SocketFolders:
     """
 
     def __init__(self, state: Path, identity: Identity | None) -> None:
-        near, far = state.resolve() / "run", Path(tempfile.gettempdir()) / f"tool-agent-{Owner.state_of(state)}"
+        self._state, self._temporary = state.resolve(), Path(tempfile.gettempdir())
+        near, far = self._state / "run", self._temporary / f"tool-agent-{Owner.state_of(state)}"
         self._root = near if _fits(near) else far
         if not _fits(self._root):
             raise OSError(f"No path for a socket is short enough: neither below {near} nor below {far}.")
@@ -57,6 +63,8 @@ class SocketFolders:
         if not self._root.is_dir() or self._root.is_symlink() or status.st_uid != os.geteuid():
             raise OSError(f"{self._root} is not a folder of ours: remove it.")
         self._root.chmod(_OWN)
+        if self._root.parent == self._temporary:
+            self._sign()
         return self._root
 
     def make(self, name: str) -> SocketFolder:
@@ -74,12 +82,38 @@ class SocketFolders:
             self._identity.own(path)
 
     def sweep(self, keep: Collection[str]) -> tuple[str, ...]:
-        """Remove what is there, but for the runs of these names; the names of the folders that went."""
+        """Remove what is there, but for the runs of these names; the names of the folders that went.
+
+        With it go the folders of state directories that are no more, whose worker is dead.
+        """
+        with contextlib.suppress(PermissionError):  # it may not be ours to list
+            for folder in self._temporary.iterdir():
+                if _FAR.fullmatch(folder.name) and _is_forsaken(folder):
+                    shutil.rmtree(folder, ignore_errors=True)
         kept = {_short(name) for name in keep}
         gone = tuple(sorted(entry.name for entry in self.root.iterdir() if entry.is_dir() and entry.name not in kept))
         for name in gone:
             SocketFolder(self._root / name).remove()
         return gone
+
+    def _sign(self) -> None:
+        """Its name says neither where the state directory is nor who uses it now."""
+        text = json.dumps({"state": str(self._state), "owner": Owner.of_this_process(self._state).mark})
+        mark = self._root / _OF
+        if not mark.is_file() or mark.read_text("utf-8") != text:
+            mark.write_text(text, "utf-8")
+
+
+def _is_forsaken(folder: Path) -> bool:
+    """Not when it is not known whose it is, or another user's."""
+    # Others come and go meanwhile, and what a killed worker wrote may be half a mark.
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        if folder.is_symlink() or folder.lstat().st_uid != os.geteuid():
+            return False
+        said = json.loads((folder / _OF).read_text("utf-8"))
+        owner = Owner.read(said["owner"])
+        return owner is not None and not owner.is_alive() and not Path(said["state"]).exists()
+    return False
 
 
 def _short(name: str) -> str:

@@ -11,10 +11,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import psutil
+import structlog
 
 from toolagent.contracts.sandbox import SandboxLimits
 
 __all__ = ["Watch"]
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 _LOOK_S = 0.5
 _SHARE = 20
@@ -31,6 +34,7 @@ class Watch:
         self._folders, self._limits, self._memory, self._kill = folders, limits, memory, kill
         self._task: asyncio.Task[None] | None = None
         self._pid: int | None = None
+        self._ended = asyncio.Event()
         self.out_of_memory = self.disk_full = False
 
     def begin(self, first: Callable[[], int | None]) -> None:
@@ -39,18 +43,30 @@ class Watch:
             self._task = asyncio.create_task(self._look(first), name="watch")
 
     async def end(self) -> None:
+        """The run has ended: what it did since it was looked at counts too."""
+        self._ended.set()
         if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.wait([self._task])
 
     async def _look(self, first: Callable[[], int | None]) -> None:
-        # What has just begun holds nothing yet, and going through all processes would take longer than many a run.
-        is_over, took_s = await asyncio.to_thread(self._looked, None)
-        while not is_over:
-            await asyncio.sleep(max(_LOOK_S, took_s * _SHARE))
-            is_over, took_s = await asyncio.to_thread(self._looked, first)
-        self._kill()
+        try:
+            # What has just begun holds nothing yet, and going through all processes would take longer than many a run.
+            is_over, took_s = await asyncio.to_thread(self._looked, None)
+            while not is_over and not await self._ends_within(max(_LOOK_S, took_s * _SHARE)):
+                is_over, took_s = await asyncio.to_thread(self._looked, first)
+            if not is_over:
+                await asyncio.to_thread(self._is_over, [])
+        except Exception as error:  # noqa: BLE001 - whatever it was, from now on nobody would see to the limits
+            _log.error("watch_failed", folders=[str(folder) for folder in self._folders], reason=repr(error))
+            is_over = True
+        # Who has ended may have left his number to another process.
+        if is_over and not self._ended.is_set():
+            self._kill()
+
+    async def _ends_within(self, wait_s: float) -> bool:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._ended.wait(), wait_s)
+        return self._ended.is_set()
 
     def _looked(self, first: Callable[[], int | None] | None) -> tuple[bool, float]:
         """Whether it is over, and how many seconds of a processor that took to find out."""

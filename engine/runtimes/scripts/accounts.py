@@ -28,7 +28,7 @@ class ScriptAccounts:
                 call_id=run.call.call_id,
                 host=self._host,
                 caller=masked_caller(run.call.caller),
-                params=masked_params(run.call.schema, dict(run.call.params)),
+                params=masked_params(run.call.schema, dict(run.call.params if run.call.asked is None else run.call.asked)),
                 command=masked_command(run.command),
                 sandbox=run.account,
                 refusals=run.refusals,
@@ -48,7 +48,8 @@ class ScriptAccounts:
                 tool_id=made.tool_id,
                 host=self._host,
                 command=masked_command(tuple(made.commands[-1]) if made.commands else ()),
-                installs=made.packages,
+                sandbox=made.account,
+                installs=tuple(one.encode(errors="replace").decode() for one in made.packages),  # names of files need be no text
                 advisories=made.advisories,
                 refusals=made.refusals,
                 duration_s=made.duration_s,

@@ -14,7 +14,8 @@ import structlog
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ValidationError
 
-from engine.runtimes.folders import remove
+from engine.runtimes.folders import entries
+from engine.runtimes.sandbox.removal import remove
 
 __all__ = ["CacheLimits", "Gone", "held", "is_marked", "mark", "tidy", "touch", "unmark"]
 
@@ -104,7 +105,7 @@ def tidy(folder: Path, limits: CacheLimits) -> tuple[str, ...]:
             if (is_over or idle_s > limits.idle_s) and _remove_whole(one.root):
                 removed.append(one.root.name)
                 total -= one.size
-    except OSError as error:
+    except (OSError, RuntimeError) as error:
         _log.warning("environments_not_tidied", folder=str(folder), reason=str(error))
     return tuple(removed)
 
@@ -137,7 +138,7 @@ def _remove_half(root: Path) -> bool:
             return True
     except Timeout:
         return False
-    except OSError as error:
+    except (OSError, RuntimeError) as error:  # what one of them holds keeps nobody from the others
         _log.warning("environment_not_removed", folder=str(root), reason=str(error))
         return False
 
@@ -181,8 +182,8 @@ def _read(path: Path) -> _Mark | None:
 def _size(folder: Path) -> int:
     """Bytes on disk; what has several names is counted once."""
     found: dict[tuple[int, int], int] = {}
-    for inside, _, files in os.walk(folder):
-        for name in files:
-            about = Path(inside, name).lstat()
+    for entry in entries(folder):
+        if not entry.is_dir(follow_symlinks=False):
+            about = entry.stat(follow_symlinks=False)
             found[about.st_dev, about.st_ino] = about.st_blocks * _BLOCK
     return sum(found.values())

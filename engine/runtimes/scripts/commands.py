@@ -64,8 +64,10 @@ class ScriptCall:
     wall_s: float
     context: SecurityContext
     version: str = ""
+    asked: Mapping[str, JsonValue] | None = None
+    """The parameters of the call, where they are more than what the script is given."""
     schema: JsonSchema = field(default_factory=dict[str, JsonValue])
-    """Of the parameters."""
+    """Of the parameters of the call."""
     entry_point: str | None = None
     files: tuple[Path, ...] = ()
     output_dir: Path | None = None

@@ -17,8 +17,9 @@ INLINE = "script.py"
 """The name under which metadata that stands in a script itself is handed to uv."""
 
 _MAX_FILE_BYTES = 16 * 1_048_576
-# PEP 723's own expression.
-_BLOCK = re.compile(r"(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(^#(| .*)$\s)+)^# ///$")
+_OPENS = "# /// script"
+_ANY_OPENS = re.compile(r"# /// [a-zA-Z0-9-]+")
+_CLOSES = "# ///"
 
 
 class Kind(Enum):
@@ -104,11 +105,27 @@ def _javascript(folder: Path, language: ScriptLanguage) -> tuple[Kind, Iterable[
 
 def _inline_block(script: Script) -> bytes | None:
     """The metadata alone, so that the rest of the script may change without its environment being made anew."""
-    text = _read(script.file).decode(errors="replace").replace("\r\n", "\n")
-    blocks = [found for found in _BLOCK.finditer(text) if found["type"] == "script"]
+    blocks = _blocks(_read(script.file).decode(errors="replace").replace("\r\n", "\n").split("\n"))
     if len(blocks) > 1:
         raise ScriptFailure(ScriptErrorKind.DEPENDENCY, f"{script.path!r} has more than one block of script metadata (PEP 723).")
-    return blocks[0][0].encode() + b"\n" if blocks else None
+    return "\n".join((*blocks[0], "")).encode() if blocks else None
+
+
+def _blocks(lines: list[str]) -> list[list[str]]:
+    """Of script metadata, as PEP 723's own expression finds them; that one takes the square of the time."""
+    # For each line, the last closing one of the comment it is in.
+    closing: list[int] = [-1] * (len(lines) + 1)
+    for at in range(len(lines) - 1, -1, -1):
+        if lines[at] == "#" or lines[at].startswith("# "):
+            closing[at] = closing[at + 1] if closing[at + 1] >= 0 else at if lines[at] == _CLOSES else -1
+    found: list[list[str]] = []
+    at = 0
+    while at < len(lines):
+        opens = _ANY_OPENS.fullmatch(lines[at]) is not None and closing[at] > at + 1
+        if opens and lines[at] == _OPENS:
+            found.append(lines[at : closing[at] + 1])
+        at = closing[at] + 1 if opens else at + 1
+    return found
 
 
 def _is_there(path: Path) -> bool:

@@ -14,20 +14,22 @@ from typing import TypeAlias, cast
 from engine.runtimes.advisories import Judge, Judged, unjudged
 from engine.runtimes.failures import RuntimeFailure
 from engine.runtimes.file_lock import locked
-from engine.runtimes.folders import remove, seal
+from engine.runtimes.folders import seal
 from engine.runtimes.runtime import Progress
 from engine.runtimes.sandbox.box import Box, Mount
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
+from engine.runtimes.sandbox.removal import remove
 from engine.runtimes.sandbox.sandbox import run_name
 from engine.runtimes.scripts.cache import CacheLimits, Gone, held, is_marked, mark, tidy, touch, unmark
 from engine.runtimes.scripts.dependencies import Dependencies, Kind
-from engine.runtimes.scripts.execution import Execution, Executor, Order, at_most
+from engine.runtimes.scripts.execution import Execution, Executor, Order
 from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
 from engine.runtimes.scripts.network import Network, no_network
 from engine.runtimes.scripts.programs import Program, Programs
 from engine.runtimes.scripts.steps import EnvironmentFolder, Step, steps_of
 from engine.runtimes.shared_start import SharedStart
-from toolagent.contracts.sandbox import SandboxLimits
+from toolagent.contracts.manifest import SecurityContext
+from toolagent.contracts.sandbox import SandboxAccount, SandboxLimits
 from toolagent.contracts.sources import ScriptLanguage
 
 __all__ = ["Environment", "Index", "Indexes", "Installed", "Installer", "ScriptEnvironments"]
@@ -72,8 +74,18 @@ class Installed:
     refusals: tuple[str, ...] = ()
     done: bool = True
     """Otherwise it was cancelled, or failed."""
+    account: SandboxAccount | None = None
+    """How the last step of it was kept apart; the hosts are those of the package index."""
     advisories: tuple[str, ...] = ()
     """What is known to be vulnerable of it, where the policy has that looked up."""
+
+
+@dataclass(slots=True)
+class _Watched:
+    """What is seen of the steps of an installation, also of one that fails."""
+
+    refusals: list[str] = field(default_factory=list[str])
+    account: SandboxAccount | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +168,7 @@ class ScriptEnvironments:
                     if one is not None and one.is_made:
                         stack.enter_context(held(one.folder.root))
             except Gone as error:
-                message = "The script's environment was removed before the script was run. Call again: it is made anew."
+                message = "The environment was removed before anything was run in it. Call again: it is made anew."
                 raise ScriptFailure(ScriptErrorKind.UNAVAILABLE, message) from error
             yield
 
@@ -219,14 +231,14 @@ class ScriptEnvironments:
         folder, began = environment.folder, datetime.now(UTC)
         steps = steps_of(dependencies, folder, self.programs)
         failure: ScriptFailure | None = None
-        refusals: list[str] = []
+        watched = _Watched()
         judged = Judged()
         await asyncio.to_thread(_empty, folder, dependencies.files)
         try:
             for step in steps:
-                await self._take(step, folder, tool_id, dependencies, refusals)
+                await self._take(step, folder, tool_id, dependencies, watched)
             if environment.modules is None:
-                judged = await self._judge(await asyncio.to_thread(_packages, environment))
+                judged = await self._judge(tool_id, await asyncio.to_thread(_packages, environment))
                 if judged.refusal is not None:
                     raise self._failed(tool_id, dependencies, judged.refusal)
             await asyncio.to_thread(_finish, environment)
@@ -243,13 +255,18 @@ class ScriptEnvironments:
                 await asyncio.to_thread(remove, folder.root)
             took = (datetime.now(UTC) - began).total_seconds()
             commands = tuple(step.argv for step in steps)
-            self._note(Installed(tool_id, began, commands, packages, took, failure, tuple(refusals), done, judged.notes))
+            refusals = tuple(watched.refusals)
+            self._note(Installed(tool_id, began, commands, packages, took, failure, refusals, done, watched.account, judged.notes))
 
-    async def _take(self, step: Step, folder: EnvironmentFolder, tool_id: str, dependencies: Dependencies, refusals: list[str]) -> None:
-        limits = at_most(_LIMITS, self._executor.sandbox.policy.ceilings)
+    async def _take(self, step: Step, folder: EnvironmentFolder, tool_id: str, dependencies: Dependencies, watched: "_Watched") -> None:
+        account = self._executor.sandbox.grant(SecurityContext(limits=_LIMITS)).account
+        limits = account.enforced.limits
         mounts = [mount for program in step.programs for mount in program.mounts]
         own = [Mount(path, path, writable=True) for path in (folder.root, folder.project)]
         index = await self._index_for(step, tool_id, dependencies)
+        watched.account = account.model_copy(
+            update={name: getattr(account, name).model_copy(update={"hosts": index.hosts}) for name in ("requested", "enforced")}
+        )
         variables = {**index.variables, "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", **folder.environment}
         box = Box(run_name(tool_id), folder.project, limits, (*mounts, *own), variables)
         network = self._installer.network if step.needs_index else no_network
@@ -259,8 +276,8 @@ class ScriptEnvironments:
             try:
                 done = await self._executor.run(order)
             finally:
-                refusals += opened.refusals()
-        if done.code != 0 or done.cut:
+                watched.refusals += opened.refusals()
+        if done.code != 0 or done.cut or done.ending.disk_full:
             done = _without(index.passwords, done)
             why = f"{_why(done)} {_WITHOUT_BUILDS}" if index.passwords else _why(done)
             raise self._failed(tool_id, dependencies, why, step, done)
@@ -342,17 +359,26 @@ def _packages(environment: Environment) -> tuple[str, ...]:
     if environment.modules is None:
         found = [name.removesuffix(".dist-info") for name in _names(environment) if name.endswith(".dist-info")]
         return tuple(name.replace("-", "==", 1) for name in found)
-    return tuple(_npm_package(environment.modules / name) for name in _names(environment) if not name.startswith("."))
+    names = [name for name in _names(environment) if not name.startswith(".")]
+    return tuple(package for name in names for package in _npm_packages(environment.modules, name))
 
 
-def _npm_package(folder: Path) -> str:
-    """Its own word is taken for its version; a link is not followed."""
+def _npm_packages(modules: Path, name: str) -> list[str]:
+    """One; those of a scope (`@name/…`) are a level below."""
+    folder = modules / name
+    if not name.startswith("@") or folder.is_symlink() or not folder.is_dir():
+        return [_npm_package(folder, name)]
+    return [_npm_package(inside, f"{name}/{inside.name}") for inside in sorted(folder.iterdir())]
+
+
+def _npm_package(folder: Path, name: str) -> str:
+    """Its own word is taken for its version; a link is not followed, and a pipe not waited for."""
     if folder.is_symlink():
-        return folder.name
+        return name
     try:
-        with os.fdopen(os.open(folder / "package.json", os.O_RDONLY | os.O_NOFOLLOW)) as file:
+        with os.fdopen(os.open(folder / "package.json", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)) as file:
             about: object = json.loads(file.read(_MANIFEST_BYTES))
     except (OSError, ValueError, RecursionError):
-        return folder.name
+        return name
     version = cast("dict[str, object]", about).get("version") if isinstance(about, dict) else None
-    return f"{folder.name}=={version}" if isinstance(version, str) else folder.name
+    return f"{name}=={version}" if isinstance(version, str) else name

@@ -1,21 +1,20 @@
 """One program in the sandbox: input on stdin, what it writes kept up to a limit, ended when it takes too long or too much."""
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from engine.runtimes.launching import launched
 from engine.runtimes.output import Capture
 from engine.runtimes.processes import Launcher, Process
 from engine.runtimes.sandbox.box import Box, Ending, LevelUnavailable
 from engine.runtimes.sandbox.sandbox import Sandbox
 from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
-from toolagent.contracts.sandbox import SandboxLimits
 
-__all__ = ["Cause", "Execution", "Executor", "Order", "at_most"]
+__all__ = ["Cause", "Execution", "Executor", "Order"]
 
 Cause = Literal["time", "stdout", "stderr"]
 """Why we ended it."""
@@ -67,7 +66,7 @@ class Executor:
         streams = Capture(limit), Capture(min(limit, _STDERR_BYTES) if order.told is None else limit, order.told)
         began = time.monotonic()
         try:
-            process = await self._launched(order, streams)
+            process = await launched(self._launch(order, streams), Process.kill)
             try:
                 cut = await _over(process, streams, order.wall_s)
             finally:
@@ -80,30 +79,12 @@ class Executor:
             raise _unavailable(stderr.decode(errors="replace").strip())
         return Execution(code, stdout, stderr, process.ending, time.monotonic() - began, cut)
 
-    async def _launched(self, order: Order, streams: tuple[Capture, Capture]) -> Process:
-        """Cancelling waits until it is launched, and ends it: half a launch cannot be cleaned up after."""
-        launching = asyncio.create_task(self._launch(order, streams))
-        try:
-            return await asyncio.shield(launching)
-        except asyncio.CancelledError:
-            with contextlib.suppress(ScriptFailure):
-                await (await launching).kill()
-            raise
-
     async def _launch(self, order: Order, streams: tuple[Capture, Capture]) -> Process:
         try:
             prepared = await self.sandbox.level.prepare(order.argv, order.box)
             return await self._launcher.launch_boxed(prepared, order.argv, logs=order.logs, stdin=order.stdin, streams=streams)
         except (LevelUnavailable, OSError) as error:
             raise _unavailable(str(error)) from error
-
-
-def at_most(limits: SandboxLimits, ceilings: SandboxLimits) -> SandboxLimits:
-    """Of each the smaller one."""
-    pairs = {name: (getattr(limits, name), getattr(ceilings, name)) for name in SandboxLimits.model_fields}
-    return limits.model_copy(
-        update={name: min(one, other) for name, (one, other) in pairs.items() if one is not None and other is not None}
-    )
 
 
 async def _over(process: Process, streams: tuple[Capture, Capture], wall_s: float) -> Cause | None:

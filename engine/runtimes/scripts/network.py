@@ -7,9 +7,10 @@ from typing import TypeAlias
 
 from engine.runtimes.sandbox.box import Box
 from engine.runtimes.sandbox.egress import Egress, Opening
+from engine.runtimes.sandbox.proxy_rules import Asks
 from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
 
-__all__ = ["Network", "Opened", "no_network", "through"]
+__all__ = ["Network", "Opened", "no_network", "refusals_of", "through"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,12 @@ Network: TypeAlias = Callable[[Box, Sequence[str], Sequence[str]], AbstractAsync
 @asynccontextmanager
 async def no_network(box: Box, argv: Sequence[str], _hosts: Sequence[str]) -> AsyncGenerator[Opened]:
     yield Opened(box, argv)
+
+
+def refusals_of(asks: Asks) -> tuple[str, ...]:
+    """As `host:port: reason`; the last says how many more were asked for than were kept."""
+    refused = tuple(f"{one.host}:{one.port}: {one.reason}" for one in asks.kept if not one.allowed)
+    return (*refused, f"{asks.left_out} more connections were asked for, and are not listed") if asks.left_out else refused
 
 
 def through(egress: Egress, *, trusted: bool = False, is_apart: bool = True) -> Network:
@@ -50,7 +57,7 @@ def through(egress: Egress, *, trusted: bool = False, is_apart: bool = True) -> 
             yield Opened(
                 reaching,
                 way.argv(argv),
-                lambda: tuple(f"{one.host}:{one.port}: {one.reason}" for one in way.asks.kept if not one.allowed),
+                lambda: refusals_of(way.asks),
             )
         finally:
             await opening.__aexit__(None, None, None)

@@ -63,13 +63,18 @@ def _parts(path: str) -> tuple[str, ...]:
 
 def _refused(path: str, why: str) -> ScriptFailure:
     message = f"The script path {_shown(path)} {why}. Give a path below the script root, such as 'examples/echo.py'."
-    return ScriptFailure(ScriptErrorKind.SECURITY, message, {"script_path": _shown(path)})
+    return ScriptFailure(ScriptErrorKind.SECURITY, message, {"script_path": _plain(path)})
 
 
 def _missing(path: str, why: str) -> ScriptFailure:
-    return ScriptFailure(ScriptErrorKind.NOT_FOUND, f"The script {_shown(path)} cannot be run: {why}", {"script_path": _shown(path)})
+    return ScriptFailure(ScriptErrorKind.NOT_FOUND, f"The script {_shown(path)} cannot be run: {why}", {"script_path": _plain(path)})
 
 
 def _shown(path: str) -> str:
     """As ASCII, so that what is odd about it is seen."""
     return ascii(path[:_SHOWN])
+
+
+def _plain(path: str) -> str:
+    """The same without its quotes, for programs."""
+    return _shown(path)[1:-1]

@@ -3,7 +3,6 @@
 import importlib.util
 import shutil
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,11 +57,11 @@ class Programs:
             _program(bun or _on_path("bun", path)),
         )
 
-    def insist(self, language: str, program: Program | None, settings: Mapping[str, str] | None = None) -> Program:
+    def insist(self, language: str, program: Program | None) -> Program:
         """Raises ScriptFailure (`UnavailableError`) when it is not there."""
         if program is not None and program.file.is_file():
             return program
-        remedy = (settings or _REMEDIES).get(language, "Install it.")
+        remedy = _REMEDIES.get(language, "Install it.")
         raise ScriptFailure(ScriptErrorKind.UNAVAILABLE, f"{language} is not on this host. {remedy}", {"program": language})
 
 

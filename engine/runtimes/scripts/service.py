@@ -100,6 +100,10 @@ class ScriptService:
             self._note(run)
         return run.reply
 
+    def usual_wall_s(self, call: ScriptCall) -> float | None:
+        """Seconds that a script may take of which its caller does not say it: the tool's own limit, else the policy's default."""
+        return self._executor.sandbox.grant(call.context).enforced.limits.wall_s
+
     def refuse(self, call: ScriptCall, failure: ScriptFailure) -> None:
         """Account for a call that came to no execution."""
         self._note(ScriptRun(call, datetime.now(UTC), failure=failure))
@@ -138,7 +142,7 @@ class ScriptService:
         return now == prepared.dependencies and self._environments.is_whole(prepared.environment)
 
     def _wall_s(self, call: ScriptCall, grant: Grant) -> float:
-        """What the tool says, or its time-out; the policy's word on tools that say nothing is not meant for those that have one."""
+        """What the tool says, or its time-out: the policy's default is for calls that have neither."""
         asked, ceiling = call.context.limits.wall_s, self._executor.sandbox.policy.ceilings.wall_s
         return min((call.wall_s, *(bound for bound in (asked and grant.enforced.limits.wall_s, ceiling) if bound is not None)))
 

@@ -4,8 +4,8 @@ import signal
 from dataclasses import dataclass
 
 from pydantic import JsonValue
-from pydantic_core import from_json
 
+from engine.runtimes.json_answers import read_json
 from engine.runtimes.processes import exit_text
 from engine.runtimes.scripts.execution import Execution
 from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
@@ -35,7 +35,7 @@ def verdict(done: Execution, limits: SandboxLimits, wall_s: float) -> ScriptRepl
     failure = _limit(done, limits, wall_s) or _end(done)
     if failure is None:
         try:
-            output: JsonValue = from_json(done.stdout, allow_inf_nan=False)
+            output = read_json(done.stdout)
         except ValueError as error:
             failure = _no_json(done, error)
         else:

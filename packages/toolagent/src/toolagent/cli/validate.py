@@ -1,7 +1,6 @@
 """`toolagent validate`: what is wrong with files of tools, without a service."""
 
-import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -13,15 +12,16 @@ from toolagent.cli.failures import ExitCode, reported
 from toolagent.cli.options import AsJson
 from toolagent.cli.parameters import ParameterError
 from toolagent.cli.render import show_json, show_note, show_plain
-from toolagent.cli.tool_rules import ToolRules
-from toolagent.contracts.tool_files import ExternalScript, ToolFile
+from toolagent.contracts.tool_files import ExternalScript
 from toolagent.core.commented_json import Place
-from toolagent.core.dependencies import Node, in_cycles
+from toolagent.core.dependencies import Node
+from toolagent.core.tool_file_rules import circles, doubles
 from toolagent.core.tool_files import SUFFIX, FileFault, ReadToolFile, read_tool_file
+from toolagent.validation.tool_folders import NoScriptError, NotReadError, files_below, find_script, real, text_of
+from toolagent.validation.tool_rules import ToolRules, matches
 
 __all__ = ["validate"]
 
-_LEFT_OUT = frozenset({".venv", "__pycache__", ".git", "node_modules", ".pytest_cache", ".ruff_cache", ".mypy_cache"})
 _RULES = ToolRules()
 
 
@@ -75,16 +75,11 @@ def _files(target: Path) -> list[Path]:
         if not target.exists():
             raise ParameterError(f"There is nothing at {str(target)!r}.")
         return [target]
-    found = sorted(_below(target))
+    # Of several names of one file the first counts.
+    found = {real(path): path for path in sorted(files_below(target), reverse=True)}
     if not found:
         raise ParameterError(f"There is no *{SUFFIX} in {str(target)!r}.")
-    return found
-
-
-def _below(folder: Path) -> Iterator[Path]:
-    for place, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if name not in _LEFT_OUT]
-        yield from (Path(place, name) for name in names if name.endswith(SUFFIX) and not name.startswith("."))
+    return sorted(found.values())
 
 
 def _shared(target: Path, files: Sequence[Path], known: Iterable[Path]) -> frozenset[Path]:
@@ -96,50 +91,30 @@ def _shared(target: Path, files: Sequence[Path], known: Iterable[Path]) -> froze
 
 def _checked(path: Path, script_root: Path, shared: Collection[Path]) -> _Checked:
     try:
-        read = read_tool_file(path.read_bytes().decode("utf-8-sig"), _RULES)
-    except UnicodeDecodeError as error:
-        return _Checked(path, ReadToolFile(None, {}, ()), [FileFault("$", f"Not UTF-8 text (byte {error.start}).", Place(1, 1))])
-    except OSError as error:
-        return _Checked(path, ReadToolFile(None, {}, ()), [FileFault("$", f"It cannot be read: {error.strerror}.", Place(1, 1))])
+        read = read_tool_file(text_of(path), _RULES)
+    except NotReadError as error:
+        return _Checked(path, ReadToolFile(None, {}, ()), [FileFault("$", str(error), Place(1, 1))])
     faults = [*read.faults]
     if not path.name.endswith(SUFFIX):
         faults.append(FileFault("$", f"A service loads only files whose names end in {SUFFIX}.", Place(1, 1)))
-    if read.file is not None and (fault := _script_fault(read, read.file, (path.parent, script_root), shared)) is not None:
-        faults.append(fault)
+    if read.file is not None and isinstance(handler := read.file.handler, ExternalScript) and handler.content is None:
+        try:
+            find_script(handler, path.parent, script_root, shared)
+        except NoScriptError as error:
+            faults.append(read.fault(("handler", "scriptPath"), str(error)))
     return _Checked(path, read, faults)
-
-
-def _script_fault(read: ReadToolFile, file: ToolFile, bases: Sequence[Path], shared: Collection[Path]) -> FileFault | None:
-    handler = file.handler
-    if not isinstance(handler, ExternalScript) or handler.content is not None:
-        return None
-    found = next((base for base in bases if (base / handler.script_path).is_file()), None)
-    if found is None:
-        reason = f"There is no file {handler.script_path!r} {' nor '.join(f'in {str(base)!r}' for base in bases)}."
-    elif not (real := (found / handler.script_path).resolve()).is_relative_to(found.resolve()):
-        reason = f"{handler.script_path!r} leads out of {str(found)!r} by a link."
-    elif real.parent in shared:
-        reason = f"{real.name!r} lies among other tools, and everything beside a script is given to it: give it a folder."
-    else:
-        return None
-    return read.fault(("handler", "scriptPath"), reason)
 
 
 def _compare(checked: Sequence[_Checked]) -> None:
     """What is wrong with files only beside others."""
-    nodes: dict[Node, _Checked] = {}
-    for one in checked:
-        if (file := one.read.file) is None:
-            continue
-        twin = next((other for node, other in nodes.items() if (node.tool_id, node.version) == (file.tool_id, file.version)), None)
-        if twin is not None:
-            reason = f"{twin.path} has version {file.version} of {file.tool_id!r} already."
-            one.faults.append(one.read.fault(("version",), reason))
-        else:
-            nodes[Node(file.tool_id, file.version, file.dependencies)] = one
-    for node, way in in_cycles(nodes, _RULES.matches).items():
-        reason = f"The tools depend on each other in a circle: {' → '.join(way)}."
-        nodes[node].faults.append(nodes[node].read.fault(("dependencies",), reason))
+    by_name = {str(one.path): one for one in checked if not one.faults}
+    files = {name: file for name, one in by_name.items() if (file := one.read.file) is not None}
+    nodes = {name: Node(file.tool_id, file.version, file.dependencies) for name, file in files.items()}
+    twins = doubles(nodes, {})
+    rounds = circles({name: node for name, node in nodes.items() if name not in twins}, (), matches)
+    for field, reasons in (("version", twins), ("dependencies", rounds)):
+        for name, reason in reasons.items():
+            by_name[name].faults.append(by_name[name].read.fault((field,), reason))
 
 
 def _as_json(path: Path, fault: FileFault) -> dict[str, JsonValue]:

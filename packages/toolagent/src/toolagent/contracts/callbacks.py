@@ -1,16 +1,27 @@
 """Telling somebody by HTTP that a call or a batch has ended (seed 004 §6.5)."""
 
+import re
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import Field, JsonValue, StringConstraints
+from pydantic import AfterValidator, Field, JsonValue, WithJsonSchema
 
 from toolagent.contracts.contract import Contract
 
 __all__ = ["Callback", "CallbackEnd", "CallbackNote", "CallbackState", "CallbackUrl", "CallbackView"]
 
-CallbackUrl = Annotated[str, StringConstraints(pattern=r"^https?://[^\s\x00-\x1f\x7f]+$", max_length=2048)]
+_LONGEST = 2048
+_ADDRESS = r"^https?://[^\s\x00-\x1f\x7f]+$"
+
+
+def _web_address(url: str) -> str:
+    if len(url) > _LONGEST or re.fullmatch(_ADDRESS, url) is None:
+        raise ValueError(f"It must begin with http:// or https://, and have no blanks and at most {_LONGEST} characters.")
+    return url
+
+
+CallbackUrl = Annotated[str, AfterValidator(_web_address), WithJsonSchema({"type": "string", "pattern": _ADDRESS, "maxLength": _LONGEST})]
 
 
 class Callback(Contract):

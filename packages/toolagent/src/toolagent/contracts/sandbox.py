@@ -93,9 +93,13 @@ class SandboxPolicy(Contract):
     read: Annotated[tuple[str, ...], Field(description="Folders outside a tool's own that tools may ask to read.")] = ()
     write: Annotated[tuple[str, ...], Field(description="Folders outside a tool's own that tools may ask to write.")] = ()
     environment: Annotated[tuple[EnvironmentName, ...], Field(description="Names of our environment that tools may ask for.")] = ("TZ",)
+    containers: Annotated[
+        tuple[str, ...], Field(description="Names of containers that others made and that docker tools may be; `*` stands for any text.")
+    ] = ()
+    gpus: Annotated[int, Field(ge=-1, description="How many GPUs a container may have at most; -1: all of them.")] = -1
     vulnerable_dependencies: Annotated[
         Literal["warn", "refuse", "ignore"],
-        Field(description="What to do about dependencies that are known to be vulnerable. Looking takes seconds of each installation."),
+        Field(description="What to do about Python packages that are known to be vulnerable: `warn` looks after the installation."),
     ] = "ignore"
     defaults: Annotated[SandboxLimits, Field(description="For what a tool does not say.")] = SandboxLimits(
         memory_bytes=1024 * _MIB, cpus=1, processes=128, open_files=1024, file_bytes=256 * _MIB, disk_bytes=512 * _MIB,

@@ -25,6 +25,8 @@ FORM = (
     " or <ACTION><ID><NAME>VALUE</NAME></ID></ACTION>."
 )
 
+_EXECUTION = {"success", "outputData", "logs"}
+
 _TYPES = {
     ErrorType.TOOL_NOT_FOUND: "ToolNotFoundError",
     ErrorType.VALIDATION_ERROR: "ParameterValidationError",
@@ -85,7 +87,9 @@ def block_of(text: str) -> Block:
     if _PROLOG.match(before):
         if "<!DOCTYPE" in before or "<!ENTITY" in before:
             raise ActionRefused(NO_DTD)
-        before = _DECLARATION.sub("", before, count=1)
+        # Not searched for: what is all blanks takes the square of its length to search.
+        declared = _DECLARATION.match(before)
+        before = before[declared.end() :] if declared else before
     if begin is None:
         return Block("", before.strip())
     end = _end_of(text, begin.start())
@@ -114,7 +118,7 @@ def observation_of(result: ToolResult) -> Observation:
         return refused(tool_id, kind, _message(result.error, result.validation_errors), _details(result.error))
     if (own := _own_failure(result.result)) is not None:
         return refused(tool_id, *own)
-    output = json.dumps(result.result, ensure_ascii=False)
+    output = json.dumps(_own_output(result.result), ensure_ascii=False)
     return Observation(tool_id=tool_id, status="success", content=f"Tool {tool_id} executed successfully. Output: {output}")
 
 
@@ -186,6 +190,13 @@ def _details(error: ToolError) -> str:
         return json.dumps(details, ensure_ascii=False) if details is not None else ""
     said = details.get("details", details.get("stderr"))
     return said if isinstance(said, str) else json.dumps(details, ensure_ascii=False) if details else ""
+
+
+def _own_output(output: JsonValue) -> JsonValue:
+    """What a script answered, of an output that is a ScriptExecutionResult; any other as it is (seed 004 §3.4)."""
+    if isinstance(output, dict) and output.get("success") is True and output.keys() <= _EXECUTION:
+        return output.get("outputData", output)
+    return output
 
 
 def _own_failure(output: JsonValue) -> tuple[str, str, str] | None:

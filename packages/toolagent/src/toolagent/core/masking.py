@@ -41,17 +41,14 @@ def masked_caller(caller: Caller) -> Caller:
 
 
 def masked_command(command: tuple[str, ...]) -> tuple[str, ...]:
-    """`--api-key VALUE` and `--api-key=VALUE` without the value."""
+    """`--api-key VALUE` and `--api-key=VALUE` without the value, whatever it looks like."""
     shown: list[str] = []
     is_secret = False
     for word in command:
-        if is_secret and not word.startswith("-"):
-            shown.append(MASK)
-            is_secret = False
-            continue
         name, equals, _ = word.partition("=")
         names_secret = len(name) <= LONGEST and _sounds_secret(name)
-        shown.append(f"{name}={MASK}" if equals and names_secret else shortened(word))
+        # A secret may begin as an option does, so what follows is hidden in any case.
+        shown.append(MASK if is_secret else f"{name}={MASK}" if equals and names_secret else shortened(word))
         is_secret = names_secret and not equals and word.startswith("-")
     return tuple(shown[:MOST])
 

@@ -1,10 +1,11 @@
 """What follows from a JSON Schema besides validation: defaults, file paths, secrets."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Literal
+from functools import lru_cache
+from typing import Annotated, Literal
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue, TypeAdapter, ValidationError
+from pydantic_core import SchemaError
 
 from toolagent.contracts.manifest import JsonSchema
 
@@ -63,6 +64,8 @@ def with_defaults(schema: JsonSchema, params: dict[str, JsonValue]) -> dict[str,
 
 def values_of_format(schema: JsonSchema, value: JsonValue, name: str) -> Iterator[tuple[str, str]]:
     """Every string in the value whose schema has that `format`, with its JSON path."""
+    if not mentions_format(schema, name):
+        return  # a value of megabytes takes seconds to walk
     found: dict[tuple[str, str], None] = {}
 
     def note(path: str, text: str, schema: JsonSchema) -> str:
@@ -148,11 +151,20 @@ def _properties(schema: JsonSchema, name: str) -> Iterator[JsonSchema]:
 
 
 def _matches(pattern: str, name: str) -> bool:
-    """A pattern that Python reads otherwise than JSON Schema counts as matching: what may be a secret is taken for one."""
+    """A pattern that cannot be read here counts as matching: what may be a secret is taken for one."""
     try:
-        return re.search(pattern, name) is not None
-    except re.error:
+        _reader(pattern).validate_python(name)
+    except ValidationError:
+        return False
+    except SchemaError:
         return True
+    return True
+
+
+@lru_cache(maxsize=1024)
+def _reader(pattern: str) -> TypeAdapter[str]:
+    """In time that grows with the name and no faster: the pattern may be a stranger's, and `re` can take for ever. Raises SchemaError."""
+    return TypeAdapter(Annotated[str, Field(pattern=pattern)])
 
 
 def _of_item(schemas: list[JsonSchema], index: int) -> list[JsonSchema]:

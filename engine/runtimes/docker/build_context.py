@@ -1,0 +1,57 @@
+"""What of a folder the engine gets to build an image from."""
+
+import stat
+from pathlib import Path
+from typing import BinaryIO, Protocol, cast
+
+from docker.utils import build as contexts  # pyright: ignore[reportMissingTypeStubs] - it has none; `_Tar` says what is used
+
+from engine.runtimes.failures import StartFailed
+from toolagent.contracts.calls import ErrorType
+
+__all__ = ["FILE", "build_context"]
+
+FILE = ".dockerfile.tool-agent"
+"""The Dockerfile, beside the folder's own files: what is built is what was checked."""
+_IGNORED = ".dockerignore"
+_MOST_IGNORED = 64 * 1024
+
+
+class _Tar(Protocol):
+    def __call__(self, path: str, *, exclude: list[str], dockerfile: tuple[str, str]) -> BinaryIO: ...
+
+
+class _Paths(Protocol):
+    def __call__(self, root: str, patterns: list[str], dockerfile: str) -> set[str]: ...
+
+
+_tar = cast("_Tar", contexts.tar)  # pyright: ignore[reportUnknownMemberType]
+_paths = cast("_Paths", contexts.exclude_paths)  # pyright: ignore[reportUnknownMemberType]
+
+
+def build_context(folder: Path, text: str, most: int | None) -> BinaryIO:
+    """The folder as the engine wants it, without what its `.dockerignore` names. `most` bytes. Raises StartFailed, OSError."""
+    patterns = _ignored(folder)
+    size = sum(_size(folder / path) for path in _paths(str(folder), [*patterns], FILE))
+    if most is not None and size > most:
+        message = f"The folder has {size} bytes, and {most} may be built from: name in its {_IGNORED} what the image does not need."
+        raise StartFailed(ErrorType.DEPENDENCY_ERROR, message, {"bytes": size, "most": most})
+    return _tar(str(folder), exclude=patterns, dockerfile=(FILE, text))
+
+
+def _ignored(folder: Path) -> list[str]:
+    file = folder / _IGNORED
+    if not file.is_file():
+        return []
+    with file.open("rb") as opened:
+        said = opened.read(_MOST_IGNORED + 1)
+    if len(said) > _MOST_IGNORED:
+        message = f"The file {_IGNORED} has more than {_MOST_IGNORED} bytes: say the same with fewer patterns."
+        raise StartFailed(ErrorType.DEPENDENCY_ERROR, message, {"file": _IGNORED})
+    lines = [line.strip() for line in said.decode(errors="replace").splitlines()]
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def _size(path: Path) -> int:
+    status = path.lstat()
+    return status.st_size if stat.S_ISREG(status.st_mode) else 0

@@ -1,0 +1,49 @@
+"""What the audit says of a serving container."""
+
+from dataclasses import replace
+
+from engine.runtimes.docker.engine import Engine
+from engine.runtimes.docker.parts import DockerParts
+from engine.runtimes.docker.runtime import DockerRuntime
+from engine.runtimes.docker.settings import DockerSettings
+from engine.runtimes.http_exchange import HttpExchange
+from engine.runtimes.sandbox.egress import Egress
+from tests.docker.conftest import TOOL, Notes, request_of, silent
+from tests.docker.subject import versatile
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.sandbox import SandboxLevel, SandboxPolicy
+
+
+async def test_each_start_and_call_leaves_a_line_with_what_the_proxy_refused(
+    settings: DockerSettings, engine: Engine, http: HttpExchange, notes: Notes
+) -> None:
+    asked = {"networkAccess": {"allowHosts": ["allowed.invalid"]}, "fileAccess": {"allowRead": ["/srv/data"]}}
+    tool = ToolManifest.model_validate({**TOOL.model_dump(), "securityContext": asked})
+    given = replace(settings, policy=SandboxPolicy(hosts=("*",), read=("/srv",)))
+    parts = DockerParts(given, engine, Egress(given.state, identity=given.identity), audit=notes)
+    runtime = DockerRuntime(parts, http)
+    try:
+        running = await runtime.start(tool, versatile(), silent)
+        await runtime.call(
+            running, versatile(), request_of(mode="fetch", url="http://elsewhere.invalid/", times=1, api_key="nobody may see")
+        )
+        await runtime.stop(running)
+    finally:
+        await runtime.close()
+    built, started, called = notes.entries
+    assert (built.action, built.outcome, started.action, started.outcome, called.action, called.outcome, called.call_id) == (
+        "build",
+        "success",
+        "start",
+        "success",
+        "call",
+        "success",
+        "call-12345678",
+    )
+    assert [text.partition(": ")[0] for text in called.refusals] == ["elsewhere.invalid:80"]
+    assert called.params["api_key"] == "***"
+    assert called.sandbox is not None
+    assert (called.sandbox.level, called.sandbox.enforced.hosts) == (SandboxLevel.DOCKER, ("allowed.invalid",))
+    assert called.sandbox.enforced.read == ()
+    assert [(one.item, one.requested) for one in called.sandbox.differences] == [("read", ["/srv/data"])]
+    assert called.sandbox.enforced.limits.memory_bytes == 1 << 30

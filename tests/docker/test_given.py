@@ -1,0 +1,64 @@
+"""Containers that sources name by id: a tool has those that were made for it, and no others."""
+
+from dataclasses import replace
+
+import pytest
+
+from engine.runtimes.docker.building import BuildContainers
+from engine.runtimes.docker.engine import Document, Engine
+from engine.runtimes.docker.given import GivenContainers
+from engine.runtimes.docker.parts import DockerParts
+from engine.runtimes.docker.runtime import DockerRuntime
+from engine.runtimes.docker.settings import DockerSettings
+from engine.runtimes.docker.wishes import Wishes
+from engine.runtimes.failures import StartFailed
+from engine.runtimes.sandbox.egress import Egress
+from tests.docker.conftest import TOOL, containers_of, silent
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.sources import DockerSource
+
+
+async def made_by_somebody(engine: Engine, settings: DockerSettings) -> str:
+    config: Document = {
+        "Image": "agent-sandbox:latest",
+        "Cmd": ["sleep", "300"],
+        "Labels": {"org.tool-agent.state": settings.owner.state},  # for it to be removed after the test
+    }
+    return str((await engine.ask(lambda api: api.create_container_from_config(config, f"postgres-{settings.owner.state}")))["Id"])
+
+
+async def test_a_container_of_somebody_else_is_refused_and_not_started(
+    runtime: DockerRuntime, engine: Engine, settings: DockerSettings
+) -> None:
+    made = await made_by_somebody(engine, settings)
+    for name in (made, made[:12], f"postgres-{settings.owner.state}"):
+        with pytest.raises(StartFailed) as failure:
+            await runtime.start(TOOL, DockerSource(container_id=name, internal_port=5432), silent)
+        assert (failure.value.error_type, failure.value.details) == (ErrorType.SECURITY_ERROR, {"container_id": name})
+    assert [one["State"] for one in await containers_of(engine, settings)] == ["created"]
+
+
+async def test_the_policy_names_those_that_a_tool_may_have(engine: Engine, settings: DockerSettings) -> None:
+    made = await made_by_somebody(engine, settings)
+    for pattern, allowed in (("postgres-*", True), ("postgres", False), (made, False)):
+        policy = settings.policy.model_copy(update={"containers": (pattern,)})
+        given = GivenContainers(DockerParts(replace(settings, policy=policy), engine, Egress(settings.state)))
+        if allowed:
+            assert (await given.find("tool", made, 5432)).must_start
+        else:
+            with pytest.raises(StartFailed):
+                await given.find("tool", made, 5432)
+
+
+async def test_a_tool_has_its_own_build_container_and_no_other_tool_has_it(engine: Engine, settings: DockerSettings) -> None:
+    policy = settings.policy.model_copy(update={"containers": ("*",)})
+    parts = DockerParts(replace(settings, policy=policy), engine, Egress(settings.state, identity=settings.identity))
+    containers = BuildContainers(parts)
+    made = await containers.create(Wishes("flask_api", ports=(8000,)), silent)
+    given = GivenContainers(parts)
+    assert (await given.find("flask_api", made.container_id, 8000)).endpoint == f"http://127.0.0.1:{made.port_mapping['8000']}"
+    with pytest.raises(StartFailed) as failure:
+        await given.find("another", made.container_id, 8000)
+    assert failure.value.error_type is ErrorType.SECURITY_ERROR
+    await containers.destroy(made.container_id)
+    await containers.close()

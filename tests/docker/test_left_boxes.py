@@ -1,0 +1,45 @@
+"""A run in a container that could not be removed when it was over: it goes as soon as the engine answers again."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from engine.runtimes.docker.engine import Api, Engine, EngineUnavailable
+from engine.runtimes.docker.settings import DockerSettings
+from engine.runtimes.sandbox.box import Box
+from engine.runtimes.sandbox.container import ContainerLevel
+from engine.runtimes.sandbox.identity import PAYLOAD
+from tests.docker.conftest import containers_of
+from toolagent.contracts.sandbox import SandboxPolicy
+
+T = TypeVar("T")
+
+
+class Leaving(Engine):
+    """One that may be away for a while."""
+
+    is_away = False
+
+    async def ask(self, what: Callable[[Api], T], timeout_s: float | None = None) -> T:
+        if self.is_away:
+            raise EngineUnavailable("gone fishing")
+        return await super().ask(what, timeout_s)
+
+
+async def test_what_could_not_be_removed_is_removed_later(engine: Engine, settings: DockerSettings, tmp_path: Path) -> None:
+    leaving = Leaving()
+    level = ContainerLevel(tmp_path / "etc", leaving, settings.owner, PAYLOAD if os.geteuid() == 0 else None)
+    run = await level.prepare(["/usr/bin/true"], Box("left", Path("/"), SandboxPolicy().defaults))
+    leaving.is_away = True
+    with pytest.raises(OSError, match="could not be removed"):
+        await run.end()
+    assert len(await containers_of(engine, settings)) == 1
+    leaving.is_away = False
+    async with asyncio.timeout(30):
+        while await containers_of(engine, settings):  # noqa: ASYNC110 - it happens elsewhere
+            await asyncio.sleep(0.05)
+    leaving.close()

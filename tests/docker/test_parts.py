@@ -1,0 +1,69 @@
+"""What builds are told of where packages come from."""
+
+from pathlib import Path
+
+import pytest
+
+from engine.runtimes.audit import NoAudit
+from engine.runtimes.docker.book import NoBook
+from engine.runtimes.docker.engine import Engine
+from engine.runtimes.docker.index_variables import index_variables
+from engine.runtimes.docker.parts import DockerParts
+from engine.runtimes.docker.settings import DockerSettings
+from engine.runtimes.sandbox.egress import Egress
+from engine.runtimes.sandbox.package_indexes import IndexesUnknown
+from engine.runtimes.scripts.environments import Index
+from toolagent.contracts.sandbox import SandboxPolicy
+from toolagent.contracts.sources import ScriptLanguage
+from workers.containers import docker_parts
+from workers.settings import Settings
+from workers.state import StateDirectory
+
+
+def test_pip_is_told_what_uv_is_told() -> None:
+    index = Index((), {"UV_DEFAULT_INDEX": "own=https://own.invalid/a?b=c", "UV_INDEX": "x=https://x.invalid/ https://y.invalid/"})
+    assert index_variables(index) == {
+        **index.variables,
+        "PIP_INDEX_URL": "https://own.invalid/a?b=c",
+        "PIP_EXTRA_INDEX_URL": "https://x.invalid/ https://y.invalid/",
+    }
+
+
+def test_nobody_is_told_a_password() -> None:
+    variables = {"UV_INDEX_URL": "https://me:secret@own.invalid/", "npm_config_registry": "https://npm.invalid/"}
+    assert index_variables(Index((), variables)) == {"npm_config_registry": "https://npm.invalid/"}
+
+
+async def test_one_language_whose_index_is_unknown_does_not_hide_the_other(settings: DockerSettings, engine: Engine) -> None:
+    async def indexes(language: ScriptLanguage) -> Index:
+        if language is ScriptLanguage.PYTHON:
+            raise IndexesUnknown("uv is nowhere")
+        return Index(("npm.invalid",), {"npm_config_registry": "https://npm.invalid/"})
+
+    parts = DockerParts(settings, engine, Egress(settings.state), indexes)
+    assert await parts.known_index() == Index(("npm.invalid",), {"npm_config_registry": "https://npm.invalid/"})
+
+
+async def test_a_host_asks_both_languages_as_scripts_do(
+    settings: DockerSettings, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".npmrc").write_text("registry=http://npm.invalid:81/\n")
+    (tmp_path / ".config/uv").mkdir(parents=True)
+    (tmp_path / ".config/uv/uv.toml").write_text('[[index]]\nurl = "https://file.invalid/simple"\n')
+    for name in ("UV_INDEX", "UV_INDEX_URL", "UV_CONFIG_FILE", "npm_config_registry", "NPM_CONFIG_REGISTRY", "NPM_CONFIG_USERCONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {
+        "HOME": str(tmp_path),
+        "XDG_CONFIG_HOME": str(tmp_path / ".config"),
+        "UV_DEFAULT_INDEX": "https://own.invalid/simple",
+        "UV_EXTRA_INDEX_URL": "https://extra.invalid/simple",
+        "UV_INDEX_STRATEGY": "unsafe-best-match",
+    }.items():
+        monkeypatch.setenv(name, value)
+    state = StateDirectory(settings.state, "here")
+    parts = docker_parts(Settings(), state, settings.owner, SandboxPolicy(), engine, Egress(settings.state), NoAudit(), NoBook())
+    index = await parts.known_index()
+    assert {"own.invalid", "extra.invalid", "npm.invalid:81"} <= set(index.hosts)
+    assert index.variables["UV_EXTRA_INDEX_URL"] == "https://extra.invalid/simple"
+    assert index.variables["UV_INDEX_STRATEGY"] == "unsafe-best-match"
+    assert index.variables["npm_config_registry"] == "http://npm.invalid:81/"

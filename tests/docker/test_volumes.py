@@ -1,0 +1,88 @@
+"""Folders of the machine in containers: no link that a tool put there leads out of them."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from engine.runtimes.docker.building import BuildContainers
+from engine.runtimes.docker.engine import Engine
+from engine.runtimes.docker.parts import DockerParts
+from engine.runtimes.docker.settings import DockerSettings
+from engine.runtimes.docker.volumes import bind, volume_mounts
+from engine.runtimes.docker.wishes import Wishes
+from engine.runtimes.failures import StartFailed
+from engine.runtimes.sandbox.egress import Egress
+from tests.docker.conftest import containers_of, silent
+from toolagent.contracts.calls import ErrorType
+
+Allow = Callable[..., DockerSettings]
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Path:
+    (tmp_path / "shared" / "inner" / "deep").mkdir(parents=True)
+    return tmp_path / "shared"
+
+
+@pytest.fixture
+def allow(settings: DockerSettings) -> Allow:
+    def allow(read: tuple[Path, ...] = (), write: tuple[Path, ...] = ()) -> DockerSettings:
+        update = {"read": tuple(f"{one}/**" for one in read), "write": tuple(map(str, write))}
+        return replace(settings, policy=settings.policy.model_copy(update=update))
+
+    return allow
+
+
+def refused(volume: Path, settings: DockerSettings) -> None:
+    with pytest.raises(StartFailed) as failure:
+        volume_mounts({str(volume): "/b"}, "tool", settings)
+    assert (failure.value.error_type, failure.value.details) == (ErrorType.SECURITY_ERROR, {"volume": str(volume)})
+
+
+def test_a_folder_of_the_policy_is_mounted_and_who_is_root_only_reads_it(shared: Path, allow: Allow) -> None:
+    given = allow(write=(shared,))
+    assert volume_mounts({str(shared): "/a"}, "tool", given) == [bind(shared, "/a", writable=True)]
+    assert volume_mounts({str(shared): "/a"}, "tool", given, as_root=True) == [bind(shared, "/a")]
+
+
+def test_what_lies_in_a_folder_that_tools_write_to_is_refused_as_they_could_replace_it(shared: Path, allow: Allow) -> None:
+    refused(shared / "inner", allow(write=(shared,)))
+    refused(shared / "inner", allow(read=(shared / "inner",), write=(shared,)))
+    refused(shared / "inner" / "deep", allow(write=(shared, shared / "inner" / "deep")))
+
+
+def test_a_folder_that_nobody_writes_to_may_be_looked_into_at_any_depth(shared: Path, allow: Allow) -> None:
+    deep = shared / "inner" / "deep"
+    assert volume_mounts({str(deep): "/a"}, "tool", allow(read=(shared,))) == [bind(deep, "/a")]
+
+
+def test_a_link_to_a_folder_is_judged_by_where_it_leads(shared: Path, allow: Allow, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("/etc")
+    refused(tmp_path / "link", allow(write=(shared,)))
+
+
+async def test_root_in_a_build_container_leaves_nothing_in_a_folder_of_the_machine(shared: Path, allow: Allow, engine: Engine) -> None:
+    given = allow(write=(shared,))
+    containers = BuildContainers(DockerParts(given, engine, Egress(given.state, identity=given.identity)))
+    made = await containers.create(Wishes("flask_api", volumes={str(shared): "/a"}), silent)
+    assert (await containers.run(made.container_id, ["cp", "/bin/sh", "/a/sh"], 20)).exit_code == 1
+    assert {one.name for one in await asyncio.to_thread(lambda: list(shared.iterdir()))} == {"inner"}
+    await containers.destroy(made.container_id)
+    await containers.close()
+
+
+async def test_a_container_whose_folder_the_policy_no_longer_names_is_not_started_again(
+    shared: Path, allow: Allow, engine: Engine, settings: DockerSettings
+) -> None:
+    given = allow(write=(shared,))
+    before = BuildContainers(DockerParts(given, engine, Egress(given.state, identity=given.identity)))
+    made = await before.create(Wishes("flask_api", volumes={str(shared): "/a"}), silent)
+    await before.close()
+    await engine.ask(lambda api: api.stop(made.container_id, timeout=1))
+    after = BuildContainers(DockerParts(settings, engine, Egress(given.state, identity=given.identity)))
+    assert await after.find() == ()
+    assert [one["State"] for one in await containers_of(engine, settings)] == ["exited"]
+    await after.close()

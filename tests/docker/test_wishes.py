@@ -1,0 +1,50 @@
+"""What a build container was wished to be like: known to the next worker, and not told to everybody who may ask the engine."""
+
+import json
+
+from engine.runtimes.docker.building import BuildContainers
+from engine.runtimes.docker.engine import Engine
+from engine.runtimes.docker.parts import DockerParts
+from engine.runtimes.docker.settings import DockerSettings
+from engine.runtimes.docker.wishes import Wishes
+from engine.runtimes.sandbox.egress import Egress
+from tests.docker.conftest import containers_of, silent
+
+SECRET = "hunter2-hunter2"  # noqa: S105 - it is nobody's
+WISHES = Wishes("flask_api", environment={"TOKEN": SECRET}, mem_limit="128m", volumes={"data": "/data"})
+
+
+async def test_secrets_are_in_no_label_and_the_next_worker_knows_them(engine: Engine, settings: DockerSettings) -> None:
+    parts = DockerParts(settings, engine, Egress(settings.state, identity=settings.identity))
+    before = BuildContainers(parts)
+    made = await before.create(WISHES, silent)
+    (one,) = await containers_of(engine, settings)
+    assert SECRET not in json.dumps(one["Labels"])
+    (kept,) = (settings.state / "containers").iterdir()
+    assert (SECRET in kept.read_text(), oct(kept.stat().st_mode)) == (True, "0o100600")
+    await before.close()
+
+    (settings.state / "containers" / "of-one-that-is-gone.json").write_text("{}")
+    after = BuildContainers(parts)
+    (found,) = await after.find()
+    assert found.model_copy(update={"created_at": made.created_at}) == made
+    assert [file.name for file in (settings.state / "containers").iterdir()] == [kept.name]
+    again = await after.rebuild(made.container_id, (8000,))
+    assert (await after.run(again.container_id, ["sh", "-c", "echo $TOKEN"], 20)).stdout == f"{SECRET}\n"
+    await after.destroy(again.container_id)
+    assert list((settings.state / "containers").iterdir()) == []
+    await after.close()
+
+
+async def test_wishes_that_somebody_changed_are_not_believed(engine: Engine, settings: DockerSettings) -> None:
+    parts = DockerParts(settings, engine, Egress(settings.state, identity=settings.identity))
+    before = BuildContainers(parts)
+    await before.create(WISHES, silent)
+    (kept,) = (settings.state / "containers").iterdir()
+    kept.write_text(kept.read_text().replace("flask_api", "others"))
+    await before.close()
+    after = BuildContainers(parts)
+    (found,) = await after.find()
+    assert (found.tool_id, dict(found.volumes)) == ("flask_api", {})
+    await after.destroy(found.container_id)
+    await after.close()

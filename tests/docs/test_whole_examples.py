@@ -1,0 +1,75 @@
+"""The examples that a reader copies whole work: a file of a tool with its script, a docker tool, a policy."""
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+
+from tests.docs.pages import DOCS, blocks
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.sources import DockerSource
+from toolagent.core.expectations import unexpected
+from toolagent.core.tool_files import read_tool_file
+from toolagent.validation.schemas import issues_of
+from toolagent.validation.tool_rules import ToolRules
+from workers.sandbox import policy_of
+from workers.settings import Settings
+
+
+def block_of(page: str, language: str, part: str = "") -> str:
+    (found,) = [block.text for block in blocks(DOCS / page) if block.language == language and part in block.text]
+    return found
+
+
+def test_the_file_of_a_tool_is_valid_and_its_script_does_what_its_example_says() -> None:
+    read = read_tool_file(block_of("formats.md", "jsonc"), ToolRules())
+    assert read.faults == ()
+    assert read.file is not None
+    (example,) = read.file.examples
+    script = [sys.executable, "-c", block_of("formats.md", "py")]
+    done = subprocess.run(script, input=json.dumps(example.input), check=True, capture_output=True, text=True)
+    output = json.loads(done.stdout)
+    assert [*unexpected(example.expected_output, output)] == []
+    assert issues_of(read.file.output, output) == ()
+
+
+def test_the_docker_tool_has_manifest_source_and_a_program_that_answers() -> None:
+    tool = ToolManifest.model_validate_json(block_of("tools.md", "json", '"input_schema"'), extra="forbid")
+    (source,) = json.loads(block_of("tools.md", "json", '"docker"'))[tool.tool_id]
+    source = DockerSource.model_validate(source, extra="forbid")
+    assert (source.dockerfile, block_of("tools.md", "dockerfile").split()[0]) == ("Dockerfile", "FROM")
+    text = block_of("tools.md", "py")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    assert "EXPOSE 8080" in block_of("tools.md", "dockerfile")
+    assert "8080" in text
+    program = subprocess.Popen([sys.executable, "-c", text.replace("8080", str(port))], stderr=subprocess.DEVNULL)
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as http:
+            assert answered(http).status_code == 200
+            assert http.post(source.endpoint_path, json={"name": "Ada"}).json() == {"text": "Hello Ada"}
+    finally:
+        program.kill()
+        program.wait()
+
+
+def answered(http: httpx.Client) -> httpx.Response:
+    """The answer of a server that may not listen yet."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            return http.get("/health")
+        except httpx.ConnectError:
+            assert time.monotonic() < deadline
+
+
+def test_the_policy_is_one_and_keeps_what_it_does_not_name(tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(block_of("security.md", "yaml"), "utf-8")
+    policy = policy_of(Settings(sandbox_policy=file))
+    assert (policy.defaults.wall_s, policy.ceilings.processes, policy.defaults.processes) == (30, 256, 128)

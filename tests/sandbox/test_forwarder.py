@@ -1,0 +1,122 @@
+"""When the forwarder of a sandbox has nothing to do it sleeps: `step` comes back with nothing only then."""
+
+import socket
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from engine.runtimes.sandbox import inside
+from engine.runtimes.sandbox.inside import Forwarder
+
+_IDLE_S = 0.05
+_STEPS = 100_000
+_BUFFERS = 64 * 1024 * 1024
+"""More than the kernel keeps on the way."""
+
+
+class Ways:
+    """A forwarder, what it leads to, and who connects; nothing of it waits."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        door = socket.socket(socket.AF_UNIX)
+        door.bind(str(path))
+        door.listen(128)
+        self.served = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self.served.setblocking(False)
+        self.forwarder = Forwarder()
+        self.forwarder.listen(door, self.served.getsockname()[:2])
+        self._open: list[socket.socket] = [self.served]
+
+    def client(self) -> socket.socket:
+        client = socket.socket(socket.AF_UNIX)
+        self._open.append(client)
+        client.connect(str(self._path))
+        client.setblocking(False)
+        return client
+
+    def accepted(self) -> socket.socket:
+        self.settle()
+        one, _ = self.served.accept()
+        self._open.append(one)
+        one.setblocking(False)
+        return one
+
+    def settle(self) -> None:
+        for _ in range(_STEPS):
+            if not self.forwarder.step(_IDLE_S):
+                return
+        pytest.fail("It is never idle.")
+
+    def close(self) -> None:
+        for one in self._open:
+            one.close()
+        self.settle()
+        self.forwarder.finish()
+
+
+@pytest.fixture
+def ways(tmp_path: Path) -> Generator[Ways]:
+    made = Ways(tmp_path / "door.sock")
+    yield made
+    made.close()
+
+
+def flood(ways: Ways, one: socket.socket) -> int:
+    """Send until nobody takes any more; how many bytes that were."""
+    total, piece = 0, b"x" * 65536
+    while total <= _BUFFERS:
+        before = total
+        try:
+            while total <= _BUFFERS:
+                total += one.send(piece)
+        except BlockingIOError:
+            ways.settle()
+        if total == before:
+            return total
+    pytest.fail("It takes without end what nobody reads.")
+
+
+def test_who_does_not_read_is_waited_for_without_effort_or_memory(ways: Ways) -> None:
+    client = ways.client()
+    total = flood(ways, ways.accepted())
+    while total:
+        try:
+            total -= len(client.recv(1 << 20))
+        except BlockingIOError:
+            ways.settle()
+
+
+def test_it_sleeps_while_connections_are_kept_open_and_when_one_side_has_left(ways: Ways) -> None:
+    quiet, full, gone = (ways.client() for _ in range(3))
+    servers = [ways.accepted() for _ in range(3)]
+    quiet.shutdown(socket.SHUT_WR)
+    flood(ways, full)
+    flood(ways, gone)
+    # It takes no more, and then the client is gone: nobody may be told yet, and nothing can be done.
+    gone.close()
+    ways.settle()
+    assert servers[0].recv(1) == b""
+    servers[0].send(b"answer")
+    ways.settle()
+    assert quiet.recv(100) == b"answer"
+
+
+def test_with_few_files_it_takes_few_connections_and_sleeps_while_the_others_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def few(_: int) -> tuple[int, int]:
+        return 40, 40
+
+    monkeypatch.setattr(inside.resource, "getrlimit", few)
+    ways = Ways(tmp_path / "door.sock")
+    clients = [ways.client() for _ in range(30)]
+    servers = [ways.accepted() for _ in range(12)]
+    with pytest.raises(BlockingIOError):
+        ways.accepted()
+    for number in range(30):
+        clients[number].close()
+        servers[number].close()
+        if number < 18:
+            servers.append(ways.accepted())
+    assert len(servers) == 30
+    ways.close()

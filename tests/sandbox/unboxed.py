@@ -1,0 +1,47 @@
+"""A program as anybody starts one, without a sandbox: what an attempt comes to when nothing of ours is in its way."""
+
+import asyncio
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.sandbox.abuse import Seen
+
+__all__ = ["Trial", "unboxed"]
+
+_ENDLESS = '\nVERDICT ["out", "it goes on and on"]\n'
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What is to be run for an attempt. `own` it may read, `data` it may write."""
+
+    name: str
+    argv: Sequence[str]
+    data: Path
+    own: tuple[Path, ...]
+    wall_s: float
+    has_way: bool
+
+
+async def unboxed(trial: Trial) -> Seen:
+    """It inherits what there is, and nobody cleans up after it."""
+    return await asyncio.to_thread(_ran, trial)
+
+
+def _ran(trial: Trial) -> Seen:
+    began = time.monotonic()
+    files = [trial.data.with_name(f"{trial.name}.{stream}") for stream in ("out", "err")]
+    with files[0].open("wb") as out, files[1].open("wb") as err:
+        process = subprocess.Popen(trial.argv, cwd=trial.data, stdin=subprocess.DEVNULL, stdout=out, stderr=err, close_fds=False)
+        try:
+            process.wait(trial.wall_s)
+            is_endless = False
+        except subprocess.TimeoutExpired:
+            is_endless = True
+            process.kill()
+            process.wait()
+    said, errors = (file.read_text(errors="replace") for file in files)
+    return Seen(process.returncode, said + (_ENDLESS if is_endless else ""), errors, None, time.monotonic() - began)

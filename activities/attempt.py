@@ -97,7 +97,10 @@ class Attempt:
     async def unknown(self) -> Finished:
         record = await self._calls.get(self._plan.call_id)
         self._sent_at = record.sent_at if record else None
-        message = "An earlier attempt sent the request and its worker died. The tool may have acted; it is not asked twice."
+        message = (
+            "An earlier attempt sent the request, and its end is not known: its worker died, or failed (its log says how). "
+            "The tool may have acted; it is not asked twice."
+        )
         error = ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details={"sent": True, "outcome": "unknown"})
         # How long it ran nobody knows; the clock it was sent by may be another machine's.
         return self.refused(error).model_copy(update={"execution_time": 0.0})

@@ -65,10 +65,11 @@ async def _task(doors: Doors, task_id: str) -> TaskView:
         raise _unknown(task_id)
     try:
         view = await doors.client.task(task_id)
-        if view is not None and view.ended_at is None:
-            settled = await _settled(doors, task_id)
-            return settled.model_copy(update={"callback": view.callback}) if settled else view
-        return view or await _recorded(doors, task_id)
+        if view is None:
+            return await _recorded(doors, task_id)
+        # The record decides, also before the workflow has ended: so a call that has ended looks the same from then on.
+        settled = await _settled(doors, task_id)
+        return settled.model_copy(update={"callback": view.callback}) if settled else view
     except AnswerPendingError:
         record = await doors.calls.get(task_id)
         if record is None or record.result is None:

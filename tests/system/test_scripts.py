@@ -63,7 +63,7 @@ def test_each_run_leaves_a_line_in_the_audit(service: ServiceProcess) -> None:
     result_of(service, PYTHON, scriptPath="examples/echo.py", inputData={"message": "x", "api_key": "s3cret"})
     written = (service.state / "audit/audit.jsonl").read_text("utf-8")
     last = json.loads(written.splitlines()[-1])
-    assert (last["tool_id"], last["action"], last["params"]["message"]) == (PYTHON, "call", "x")
+    assert (last["tool_id"], last["action"], last["params"]["inputData"]["message"]) == (PYTHON, "call", "x")
     assert last["sandbox"]["level"] in ("bubblewrap", "docker")
     assert "s3cret" not in written
 

@@ -54,9 +54,10 @@ async def _task(doors: Doors, task_id: str) -> TaskView:
         raise _unknown(task_id)
     try:
         view = await doors.client.task(task_id)
-        if view is not None and view.ended_at is None:
-            return await _settled(doors, task_id) or view
-        return view or await _recorded(doors, task_id)
+        if view is None:
+            return await _recorded(doors, task_id)
+        # The record decides, also before the workflow has ended: so a call that has ended looks the same from then on.
+        return await _settled(doors, task_id) or view
     except AnswerPendingError:
         record = await doors.calls.get(task_id)
         if record is None or record.result is None:

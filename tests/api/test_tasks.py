@@ -121,3 +121,13 @@ async def test_another_call_under_a_settled_calls_workflow_id_is_left_alone(hous
     running = await house.client.task("my-call")
     assert running is not None
     assert running.status is TaskState.RUNNING
+
+
+async def test_a_settled_call_looks_the_same_before_and_after_its_workflow_ends(house: House) -> None:
+    keep_going(house)
+    await house.client.start(ToolCall(tool_id="echo"), "call-12345678")
+    await house.calls.settle(RECORD, SUCCESS, (STARTED,))
+    before = await task(house)
+    house.client.finish("call-12345678", SUCCESS)
+    assert await task(house) == before
+    assert before.started_at == AT

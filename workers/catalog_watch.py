@@ -1,7 +1,6 @@
 """Importing the catalog at start, and again whenever its files or its tools' projects change."""
 
 import asyncio
-import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
@@ -87,6 +86,8 @@ class _Watch:
                 whole = await self._follow(whole)
             except OSError as error:
                 _log.warning("catalog_not_watched", folder=str(self._data_dir), reason=str(error), looked_again_after_s=_RETRY_S)
+                # What was imported meanwhile is not in it.
+                whole = None
                 await asyncio.sleep(_RETRY_S)
 
     async def _follow(self, whole: object) -> object:
@@ -156,10 +157,16 @@ def _whole(data_dir: Path, state_dir: Path) -> tuple[object, ...]:
     """What the catalog files and all files of the tools' projects look like from outside."""
     top, left_out = data_dir.absolute(), state_dir.absolute()
     found: list[object] = [_stamp(top)]
-    for place, folders, names in os.walk(top):
-        folders[:] = sorted(name for name in folders if name not in _LEFT_OUT and Path(place, name) != left_out)
-        if Path(place) != top:
-            found.extend((place, name, _place_of(Path(place, name))) for name in sorted(names))
+    # However deep it is, which `os.walk` minds until Python 3.12.
+    waiting = [top]
+    while waiting:
+        folder = waiting.pop()
+        with suppress(OSError):  # gone meanwhile, or not for us to read
+            for path in sorted(folder.iterdir()):
+                if path.name not in _LEFT_OUT and path.is_dir() and not path.is_symlink() and path != left_out:
+                    waiting.append(path)
+                elif folder != top:
+                    found.append((str(path), _place_of(path)))
     return tuple(found)
 
 

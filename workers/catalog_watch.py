@@ -1,7 +1,6 @@
 """Importing the catalog at start, and again whenever its files or its tools' projects change."""
 
 import asyncio
-import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
@@ -142,10 +141,16 @@ class _Watch:
     def _look(self) -> tuple[object, ...]:
         """What all files that matter look like from outside."""
         found: list[object] = []
-        for place, folders, names in os.walk(self._folder):
-            folders[:] = sorted(name for name in folders if name not in _LEFT_OUT and Path(place, name) != self._state_dir)
-            paths = (Path(place, name) for name in sorted(names))
-            found.extend((str(path), _place_of(path)) for path in paths if self._matters(Change.modified, str(path)))
+        # However deep it is, which `os.walk` minds until Python 3.12.
+        waiting = [self._folder]
+        while waiting:
+            folder = waiting.pop()
+            with suppress(OSError):  # gone meanwhile, or not for us to read
+                for path in sorted(folder.iterdir()):
+                    if path.is_dir() and not path.is_symlink():
+                        waiting.extend((path,) if path.name not in _LEFT_OUT and path != self._state_dir else ())
+                    elif self._matters(Change.modified, str(path)):
+                        found.append((str(path), _place_of(path)))
         return tuple(found)
 
     def _matters(self, _change: Change, path: str) -> bool:

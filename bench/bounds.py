@@ -55,6 +55,7 @@ _BOUNDS = (
     ),
     Bound("sandboxed launch: more than a plain process", _AT_MOST, 12, _single("launch.ours"), over=_single("launch.bare"), unit="ms"),
     Bound("warm script call: more than by hand", _AT_MOST, 60, _single("script.ours"), over=_single("script.bare"), unit="ms"),
+    Bound("warm script call, with side effects: the same", _AT_MOST, 60, _single("script.acting"), over=_single("script.bare"), unit="ms"),
     Bound("command in a container over the bare engine's", _AT_MOST, 2, _single("command.ours"), _single("command.bare")),
     Bound("serving container: p50 over bare workflow + activity + HTTP", _AT_MOST, 1.5, _p50("ours.container"), _p50("bare.http")),
     Bound("p50 with many tools and records over few and none", _AT_MOST, 1.2, _p50("scale.both"), _p50("scale.few")),

@@ -6,8 +6,9 @@ import shutil
 import statistics
 import subprocess
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import docker
@@ -15,7 +16,7 @@ from docker.errors import DockerException
 
 from bench.processes import bare_environment
 from bench.results import Single
-from bench.service import SCRIPT, SCRIPT_FILE, OurService
+from bench.service import SCRIPT, SCRIPT_ACTING, SCRIPT_FILE, OurService
 from engine.runtimes.docker.building import BuildContainers, Wishes
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.failures import StartFailed
@@ -34,6 +35,7 @@ __all__ = ["EngineMissingError", "measure_commands", "measure_launches", "measur
 _ARGV = ("/usr/bin/true",)
 _PARAMS = {"message": "hello"}
 _COMMAND_S = 60.0
+_LABELS = {"ours": "through us", "acting": "through us, with side effects", "bare": "bare"}
 
 Once = Callable[[], Awaitable[object]]
 
@@ -43,25 +45,29 @@ class EngineMissingError(Exception):
 
 
 def measure_launches(folder: Path, times: int) -> list[Single]:
-    """From asking for a program that does nothing until it, and all of its sandbox, is gone: `launch.boxed` beside `launch.plain`."""
+    """From asking for a program that does nothing until it, and all of its sandbox, is gone: `launch.ours` beside `launch.bare`."""
     return asyncio.run(_launches(folder, times))
 
 
 def measure_scripts(service: OurService, times: int) -> list[Single]:
-    """A warm call of a script through `POST /run_tool`, beside the script run by hand in the environment made for it."""
+    """A warm call of a script through `POST /run_tool`, beside the script run by hand in the environment made for it.
+
+    `script.ours` has no side effects and a short time-out, so it goes the fast way; `script.acting` may act, so it goes by a queue.
+    """
     before = set(_pythons(service))
     service.call(SCRIPT, **_PARAMS)
     # Made by that call: nothing else made one meanwhile.
     (python,) = set(_pythons(service)) - before
     given, command = json.dumps(_PARAMS), [str(python), str(SCRIPT_FILE)]
 
-    async def ours() -> None:
-        await asyncio.to_thread(service.call, SCRIPT, **_PARAMS)
+    async def called(tool_id: str) -> None:
+        await asyncio.to_thread(service.call, tool_id, **_PARAMS)
 
     async def by_hand() -> None:
         await asyncio.to_thread(subprocess.run, command, input=given.encode(), env=bare_environment(), capture_output=True, check=True)
 
-    return asyncio.run(_in_turns("script", "script, warm", ours, by_hand, times))
+    ways = {"ours": partial(called, SCRIPT), "acting": partial(called, SCRIPT_ACTING), "bare": by_hand}
+    return asyncio.run(_in_turns("script", "script, warm", ways, times))
 
 
 def measure_commands(folder: Path, times: int) -> list[Single]:
@@ -86,7 +92,7 @@ async def _launches(folder: Path, times: int) -> list[Single]:
         async def plain() -> None:
             await (await asyncio.create_subprocess_exec(*_ARGV, stdin=asyncio.subprocess.DEVNULL)).wait()
 
-        return await _in_turns("launch", "launch and end of a program", boxed, plain, times)
+        return await _in_turns("launch", "launch and end of a program", {"ours": boxed, "bare": plain}, times)
 
 
 @asynccontextmanager
@@ -114,7 +120,7 @@ async def _commands(folder: Path, times: int) -> list[Single]:
             await asyncio.to_thread(container.exec_run, list(_ARGV))
 
         try:
-            return await _in_turns("command", "command in a container", ours, engine, times)
+            return await _in_turns("command", "command in a container", {"ours": ours, "bare": engine}, times)
         finally:
             await builds.destroy(made.container_id)
     except StartFailed as error:
@@ -125,16 +131,14 @@ async def _commands(folder: Path, times: int) -> list[Single]:
         bare.close()
 
 
-async def _in_turns(name: str, label: str, ours: Once, bare: Once, times: int) -> list[Single]:
+async def _in_turns(name: str, label: str, ways: Mapping[str, Once], times: int) -> list[Single]:
     """Medians in milliseconds; the first of each does not count."""
-    took: dict[str, list[float]] = {"ours": [], "bare": []}
+    took: dict[str, list[float]] = {way: [] for way in ways}
     for _ in range(times + 1):
-        for way, once in (("ours", ours), ("bare", bare)):
+        for way, once in ways.items():
             begin = time.perf_counter()
             await once()
             took[way].append((time.perf_counter() - begin) * 1000)
-    ways = {"ours": "through us", "bare": "bare"}
     return [
-        Single(name=f"{name}.{way}", label=f"{label}, {how}", value=statistics.median(took[way][1:]), unit="ms")
-        for way, how in ways.items()
+        Single(name=f"{name}.{way}", label=f"{label}, {_LABELS[way]}", value=statistics.median(took[way][1:]), unit="ms") for way in ways
     ]

@@ -21,6 +21,7 @@ __all__ = [
     "HTTP_FREE",
     "ROOT",
     "SCRIPT",
+    "SCRIPT_ACTING",
     "SCRIPT_FILE",
     "SHIPPED",
     "OurService",
@@ -35,6 +36,7 @@ HTTP_FREE = "bench_free"
 SHIPPED = "text_summarizer_api"
 CONTAINER = "bench_container"
 SCRIPT = "bench_script"
+SCRIPT_ACTING = "bench_script_acting"
 SCRIPT_FILE = ROOT / "data/scripts/examples/echo.py"
 _ADDRESS = re.compile(r"^(API|Temporal UI|Temporal) +(\S+)", re.MULTILINE)
 _START_S = 600.0
@@ -46,15 +48,14 @@ _TOOLS: dict[str, tuple[str, dict[str, JsonValue]]] = {
     AGAIN: ("/note", {"side_effect_scope": "local_state", "idempotent": True, "timeout_s": 30}),
     HTTP_FREE: ("/say", {"side_effect_scope": "none", "timeout_s": 2}),
 }
+_ECHO: dict[str, JsonValue] = {"type": "script", "script_path": "examples/echo.py", "language": "python"}
 _OTHER_TOOLS: dict[str, tuple[dict[str, JsonValue], dict[str, JsonValue]]] = {
     CONTAINER: (
         {"type": "docker", "host_dir": "bench_tool", "dockerfile": "Dockerfile", "endpoint_path": "/say"},
         {"backend_runtime": "docker", "side_effect_scope": "none", "timeout_s": 30},
     ),
-    SCRIPT: (
-        {"type": "script", "script_path": "examples/echo.py", "language": "python"},
-        {"backend_runtime": "local", "side_effect_scope": "none", "timeout_s": 30},
-    ),
+    SCRIPT: (_ECHO, {"backend_runtime": "local", "side_effect_scope": "none", "timeout_s": 2}),
+    SCRIPT_ACTING: (_ECHO, {"backend_runtime": "local", "side_effect_scope": "local_state", "timeout_s": 30}),
 }
 
 

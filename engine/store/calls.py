@@ -23,6 +23,11 @@ from toolagent.contracts.records import CallRecord, Event
 __all__ = ["CallTable"]
 
 
+# Of every call: composing them takes longer than asking them.
+_RECORD = select(calls).where(calls.c.call_id == bindparam("call"))
+_SETTLED = select(calls.c.call_id, calls.c.settled_at).where(calls.c.call_id.in_(bindparam("calls", expanding=True)))
+
+
 class CallTable:
     """Every write is keyed by the call id and may be repeated."""
 
@@ -32,7 +37,7 @@ class CallTable:
 
     async def get(self, call_id: str) -> CallRecord | None:
         async with self._database.read() as connection:
-            row = (await connection.execute(select(calls).where(calls.c.call_id == call_id))).mappings().one_or_none()
+            row = (await connection.execute(_RECORD, {"call": call_id})).mappings().one_or_none()
         return _record(row) if row is not None else None
 
     async def mark_sent(self, record: CallRecord) -> bool:
@@ -84,8 +89,8 @@ async def _settle(connection: AsyncConnection, unordered: Sequence[_Ending]) -> 
     # Two hosts that settle the same calls take their rows in one order, and so never wait for each other.
     endings = sorted(unordered, key=lambda ending: ending.call_id)
     await connection.execute(_end(connection.dialect.name, tuple(endings[0].call)), [ending.call for ending in endings])
-    query = select(calls.c.call_id, calls.c.settled_at).where(calls.c.call_id.in_([ending.call_id for ending in endings]))
-    standing = {call_id: settled_at for call_id, settled_at in (await connection.execute(query)).all()}
+    settled = (await connection.execute(_SETTLED, {"calls": [ending.call_id for ending in endings]})).all()
+    standing = {call_id: settled_at for call_id, settled_at in settled}
     for ending in endings:
         ending.stands = standing.get(ending.call_id) == ending.call["settled_at"]
     await insert_new(connection, events, [event for ending in endings for event in ending.events])

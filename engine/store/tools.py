@@ -5,7 +5,7 @@ from datetime import datetime
 from functools import lru_cache
 
 from pydantic import JsonValue, TypeAdapter
-from sqlalchemy import Row, Select, and_, delete, select, update
+from sqlalchemy import Row, Select, and_, bindparam, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.catalog_files import CATALOG
@@ -36,10 +36,9 @@ class ToolTable:
 
     async def get(self, tool_id: str, version: str | None = None) -> ToolEntry | None:
         """One version, the active one if none is named."""
-        wanted = tools.c.active_version if version is None else version
-        query = _entries().where(tools.c.tool_id == tool_id, tool_versions.c.version == wanted)
+        query = _ACTIVE if version is None else _VERSION
         async with self._database.read() as connection:
-            entries = _collect((await connection.execute(query)).all())
+            entries = _collect((await connection.execute(query, {"tool": tool_id, "version": version})).all())
         return entries[0] if entries else None
 
     async def list_active_versions(self, category: str | None = None) -> tuple[ToolEntry, ...]:
@@ -194,6 +193,11 @@ def _entries() -> Select[str, str, str, str | None]:
         .where(tools.c.removed_at.is_(None))
         .order_by(tools.c.tool_id, tool_versions.c.version, sources.c.position)
     )
+
+
+# Of every call, several times: composing it takes longer than asking it.
+_ACTIVE = _entries().where(tools.c.tool_id == bindparam("tool"), tool_versions.c.version == tools.c.active_version)
+_VERSION = _entries().where(tools.c.tool_id == bindparam("tool"), tool_versions.c.version == bindparam("version"))
 
 
 def _collect(rows: Iterable[Row[str, str, str, str | None]]) -> tuple[ToolEntry, ...]:

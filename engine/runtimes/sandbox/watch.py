@@ -6,6 +6,7 @@ import functools
 import math
 import os
 import stat
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -75,11 +76,11 @@ class Watch:
         began = time.thread_time()
         return self._is_over(_tree(self._pid) if self._pid is not None else []), time.thread_time() - began
 
-    def _is_over(self, processes: Sequence[psutil.Process]) -> bool:
+    def _is_over(self, pids: Sequence[int]) -> bool:
         disk, memory = self._limits.disk_bytes, self._limits.memory_bytes
-        on_disk, in_memory = _nameless(processes)
+        on_disk, in_memory = _nameless(pids)
         self.disk_full = disk is not None and bool(self._folders) and sum(map(_size, self._folders)) + on_disk > disk
-        self.out_of_memory = self._memory and memory is not None and _resident(processes) + in_memory > memory
+        self.out_of_memory = self._memory and memory is not None and _resident(pids) + in_memory > memory
         return self.disk_full or self.out_of_memory
 
 
@@ -104,12 +105,12 @@ def _size(folder: Path) -> float:
     return math.inf if hidden else total
 
 
-def _nameless(processes: Sequence[psutil.Process]) -> tuple[int, int]:
+def _nameless(pids: Sequence[int]) -> tuple[int, int]:
     """Bytes of files that have no name and are open: on disk because they were deleted, in memory because they never had one."""
     found: dict[tuple[int, int], int] = {}
-    for process in processes:
+    for pid in pids:
         # Who has gone has nothing open.
-        with contextlib.suppress(OSError), os.scandir(f"/proc/{process.pid}/fd") as entries:
+        with contextlib.suppress(OSError), os.scandir(f"/proc/{pid}/fd") as entries:
             for entry in entries:
                 with contextlib.suppress(OSError):
                     status = entry.stat()
@@ -129,16 +130,30 @@ def _memory_device() -> int:
         os.close(fd)
 
 
-def _tree(pid: int) -> list[psutil.Process]:
-    with contextlib.suppress(psutil.NoSuchProcess):
-        first = psutil.Process(pid)
-        return [first, *first.children(recursive=True)]
-    return []
+def _tree(pid: int) -> list[int]:
+    """It, and all that come from it."""
+    if not _tells_children():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
+        return []
+    found = [pid]
+    for one in found:  # which grows meanwhile
+        with contextlib.suppress(OSError), os.scandir(f"/proc/{one}/task") as threads:
+            for thread in threads:
+                with contextlib.suppress(OSError):
+                    found += map(int, Path(thread.path, "children").read_bytes().split())
+    return found
 
 
-def _resident(processes: Sequence[psutil.Process]) -> int:
+@functools.cache
+def _tells_children() -> bool:
+    """Whether the kernel tells whose children are whose. Else all processes of the machine have to be looked through."""
+    return Path(f"/proc/self/task/{threading.get_native_id()}/children").exists()
+
+
+def _resident(pids: Sequence[int]) -> int:
     total = 0
-    for process in processes[1:]:
+    for pid in pids[1:]:
         with contextlib.suppress(psutil.Error):
-            total += process.memory_info().rss
+            total += psutil.Process(pid).memory_info().rss
     return total

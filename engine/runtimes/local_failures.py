@@ -20,9 +20,10 @@ def unlocked(tool_id: str) -> StartFailed:
 
 
 def came_to(process: Process) -> str:
-    """Which of its limits it came to, as a half sentence."""
+    """Which of its limits it came to, or that it never ran, as a half sentence."""
     ending = process.ending
     said = {
+        "its sandbox could not be set up": not ending.was_set_up,
         "out of memory": ending.out_of_memory,
         "its disk was full": ending.disk_full,
         "it could start no more processes": ending.processes_refused,

@@ -8,7 +8,7 @@ import shlex
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine.runtimes.child import Child
@@ -104,7 +104,9 @@ class Process:
         guardian.release(self.pid)
         if self._prepared is not None:
             with contextlib.suppress(OSError):  # what cannot be removed now is found by the sweep of the next start
-                self.ending = await self._prepared.end()
+                ending = await self._prepared.end()
+                # A sandbox that a signal ended had no time to say how far it had come.
+                self.ending = ending if code >= 0 else replace(ending, was_set_up=True)
         await asyncio.gather(self.stdout.finish(_DRAIN_S), self.stderr.finish(_DRAIN_S))
         self._write_account(code)
         return code

@@ -116,6 +116,22 @@ async def test_taking_all_memory_is_told(launch: Launch) -> None:
     assert ran.code == 137
 
 
+async def test_a_container_that_could_not_be_started_is_not_taken_for_a_program_that_failed(
+    level: ContainerLevel, settings: DockerSettings, tmp_path: Path, launch: Launch
+) -> None:
+    given = tmp_path / "given"
+    given.mkdir()
+    box = Box(run_name("try"), Path("/"), LIMITS, (Mount(given, Path("/given")),))
+    prepared = await level.prepare(["/usr/bin/true"], box)
+    given.rmdir()
+    with Guardian(settings.owner) as guardian:
+        launcher = Launcher(settings.owner, guardian, {}, shutil.which("setpriv"))
+        process = await launcher.launch_boxed(prepared, ["/usr/bin/true"], logs=tmp_path / "logs")
+        assert await process.wait() == 1
+    assert not process.ending.was_set_up
+    assert (await launch("raise SystemExit(1)")).ending.was_set_up
+
+
 async def test_forking_without_end_is_stopped(launch: Launch) -> None:
     text = "import os\ntry:\n  while True:\n    pid = os.fork()\n    if not pid: import time; time.sleep(60)\nexcept OSError as e: print(e)"
     ran = await launch(text, limits=replace_limits(processes=20))

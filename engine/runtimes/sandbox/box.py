@@ -46,11 +46,16 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """Which of its limits a run came to, as far as that is seen from outside."""
+    """Which of its limits a run came to, as far as that is seen from outside.
+
+    `was_set_up`: False where the sandbox ended by itself before the program was executed, which then did nothing. What a program writes
+    or how it ends does not change it.
+    """
 
     out_of_memory: bool = False
     disk_full: bool = False
     processes_refused: bool = False
+    was_set_up: bool = True
 
 
 class Prepared(Protocol):

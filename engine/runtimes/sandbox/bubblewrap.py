@@ -46,13 +46,16 @@ _INSTEAD = {
 }
 _ENTER = """
 while [ "$1" != -- ]; do
-    { echo 0 >"$1"; } 2>/dev/null || { echo "bwrap: not started, as it could not be put under its limits" >&2; exit 1; }
+    { echo 0 >"$1"; } 2>/dev/null || { echo "not started, as it could not be put under its limits" >&2; exit 1; }
     shift
 done
 shift
 exec "$@"
 """
 """Moves itself into the control groups that are named before `--`, and becomes what is named after it."""
+
+_STATUS_BYTES = 4096
+"""More than all that bubblewrap tells of a run."""
 
 _OWN_PROCESSES = 2
 """The bubblewrap outside and the first process inside count too."""
@@ -143,18 +146,18 @@ class _Descriptors:
     """What bubblewrap reads and writes besides the streams of the payload."""
 
     def __init__(self, *, is_pinned: bool) -> None:
-        self.info_read, self.info_write = os.pipe()
+        self.status_read, self.status_write = os.pipe()
         self.block_read, self.block_write = _gate()
         self.filter: int | None = None
         with contextlib.suppress(OSError):  # said once, in `differences`
             self.filter = filter_fd(is_pinned=is_pinned)
-        os.set_blocking(self.info_read, False)
+        os.set_blocking(self.status_read, False)
         self._machines: list[int] = []
-        self._open = {self.info_read, self.block_write, *self.handed_over}
+        self._open = {self.status_read, self.block_write, *self.handed_over}
 
     @property
     def handed_over(self) -> tuple[int, ...]:
-        return (self.info_write, self.block_read, *([self.filter] if self.filter is not None else []), *self._machines)
+        return (self.status_write, self.block_read, *([self.filter] if self.filter is not None else []), *self._machines)
 
     def of(self, path: Path) -> int:
         """A descriptor of what belongs to the machine. Raises OSError."""
@@ -163,7 +166,7 @@ class _Descriptors:
         return fd
 
     def arguments(self) -> list[str]:
-        given = ["--info-fd", str(self.info_write), "--block-fd", str(self.block_read)]
+        given = ["--json-status-fd", str(self.status_write), "--block-fd", str(self.block_read)]
         return given if self.filter is None else [*given, "--seccomp", str(self.filter)]
 
     def close(self, *fds: int) -> None:
@@ -194,6 +197,7 @@ class _Run:
         self._watch = Watch(watched, limits, memory="memory" not in group.folders, kill=self._kill)
         self.pass_fds: Sequence[int] = fds.handed_over
         self._child: int | None = None
+        self._ended_by_us = False
 
     async def begin(self, pid: int) -> None:
         self._fds.close(*self.pass_fds)
@@ -205,6 +209,10 @@ class _Run:
         if child is None:
             return  # it has ended, and says on stderr why
         self._child = child
+        with contextlib.suppress(ProcessLookupError, BrokenPipeError):  # it has ended meanwhile, which is the same
+            await self._let_go(child)
+
+    async def _let_go(self, child: int) -> None:
         if not self._group.doors:
             await asyncio.to_thread(self._group.add, child)  # which takes its time, while bubblewrap goes on
         for which, bound in self._bounds:
@@ -213,9 +221,10 @@ class _Run:
             os.sched_setaffinity(child, self._processors)
         self._watch.begin(lambda: child)
         os.write(self._fds.block_write, b"\n")
-        self._fds.close(self._fds.block_write, self._fds.info_read)
+        self._fds.close(self._fds.block_write)
 
     def terminate(self) -> None:
+        self._ended_by_us = True
         # Not bubblewrap itself: it would end at once, and take the payload with it unasked.
         with contextlib.suppress(psutil.NoSuchProcess):
             for process in psutil.Process(self._child).children(recursive=True) if self._child else ():
@@ -224,14 +233,23 @@ class _Run:
 
     async def end(self) -> Ending:
         try:
-            self._fds.close(*self.pass_fds, self._fds.block_write, self._fds.info_read)
+            self._fds.close(*self.pass_fds, self._fds.block_write)
+            was_executed = self._was_executed()
+            self._fds.close()
             await self._watch.end()
             counted = self._group.ending()
         finally:
             await self._group.remove()
-        return replace(counted, out_of_memory=counted.out_of_memory or self._watch.out_of_memory, disk_full=self._watch.disk_full)
+        return replace(
+            counted,
+            out_of_memory=counted.out_of_memory or self._watch.out_of_memory,
+            disk_full=self._watch.disk_full,
+            # What a limit or we ended while it was set up did not fail by itself.
+            was_set_up=was_executed or self._ended_by_us or counted.out_of_memory,
+        )
 
     def _kill(self) -> None:
+        self._ended_by_us = True
         if self._child is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._child, signal.SIGKILL)
@@ -239,11 +257,18 @@ class _Run:
     async def _child_pid(self) -> int | None:
         """The payload's pid as the host sees it; None when bubblewrap ended before it had one."""
         text = b""
-        while chunk := await _read(self._fds.info_read):
+        while chunk := await _read(self._fds.status_read):
             text += chunk
             with contextlib.suppress(ValueError):
                 return int(json.loads(text)["child-pid"])
         return None
+
+    def _was_executed(self) -> bool:
+        """bubblewrap, which has ended, tells the payload's exit code if it executed one; the payload has no way to tell or to hide it."""
+        try:
+            return b'"exit-code"' in os.read(self._fds.status_read, _STATUS_BYTES)
+        except BlockingIOError:
+            return False
 
 
 def _gate() -> tuple[int, int]:

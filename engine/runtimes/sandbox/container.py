@@ -7,6 +7,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import structlog
@@ -36,6 +37,8 @@ _FILTERING = Path(confine.__file__)
 _FILTERING_INSIDE = Path("/.tool-agent", _FILTERING.name)
 _FILTER_INSIDE = Path("/.tool-agent/filter")
 _PYTHON = str(Path(sys.base_prefix, "bin", f"python{sys.version_info.major}.{sys.version_info.minor}"))
+_NEVER = "0001-"
+"""So begins the time at which a container started that did not."""
 _ASKED_S = 15.0
 _AGAIN_S = 1.0
 _SLOWEST_AGAIN_S = 60.0
@@ -213,15 +216,15 @@ class _Run:
 
     async def end(self) -> Ending:
         await self._watch.end()
-        out_of_memory = False
+        ending = Ending()
         try:
             with contextlib.suppress(Missing):
-                out_of_memory = await self._engine.ask(self._ended)
+                ending = await self._engine.ask(self._ended)
         except EngineFailure as error:
             _log.warning("container_not_removed", name=self._name, reason=str(error))
             self._left(self._name)
             raise OSError(f"the container {self._container[:12]} could not be removed: {error}") from error
-        return Ending(out_of_memory=out_of_memory, disk_full=self._watch.disk_full)
+        return replace(ending, disk_full=self._watch.disk_full)
 
     def _first(self) -> int | None:
         try:
@@ -229,9 +232,10 @@ class _Run:
         except EngineFailure:
             return None
 
-    def _ended(self, api: Api) -> bool:
+    def _ended(self, api: Api) -> Ending:
         try:
-            return bool(api.inspect_container(self._container)["State"].get("OOMKilled"))
+            state: Document = api.inspect_container(self._container)["State"]
+            return Ending(out_of_memory=bool(state.get("OOMKilled")), was_set_up=not str(state.get("StartedAt")).startswith(_NEVER))
         finally:
             api.remove_container(self._container, v=True, force=True)
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from engine.runtimes.launching import launched
 from engine.runtimes.output import Capture
-from engine.runtimes.processes import Launcher, Process
+from engine.runtimes.processes import Launcher, Process, exit_text
 from engine.runtimes.sandbox.box import Box, Ending, LevelUnavailable
 from engine.runtimes.sandbox.sandbox import Sandbox
 from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
@@ -75,8 +75,8 @@ class Executor:
             for stream in streams:
                 await stream.finish(0)
         stdout, stderr = (stream.kept for stream in streams)
-        if code == 1 and not stdout and stderr.startswith(b"bwrap: "):
-            raise _unavailable(stderr.decode(errors="replace").strip())
+        if not process.ending.was_set_up:
+            raise _unavailable(stderr.decode(errors="replace").strip() or f"it {exit_text(code)}")
         return Execution(code, stdout, stderr, process.ending, time.monotonic() - began, cut)
 
     async def _launch(self, order: Order, streams: tuple[Capture, Capture]) -> Process:

@@ -1,0 +1,1 @@
+"""What a model sees, and the providers of models."""

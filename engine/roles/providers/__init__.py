@@ -1,0 +1,1 @@
+"""Models by the protocol they speak."""

@@ -1,0 +1,177 @@
+"""How a tool is made: stages, what was found, what was built, and the evidence that it works."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue
+
+from toolagent.contracts.calls import Caller
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.contract import Contract
+from toolagent.contracts.manifest import ToolGroup
+from toolagent.contracts.task_specs import Example, TaskSpec
+from toolagent.contracts.tasks import TaskState
+
+__all__ = [
+    "Candidate",
+    "CheckResult",
+    "Evidence",
+    "Finding",
+    "FindingKind",
+    "Inspection",
+    "MakeRequest",
+    "MakeTask",
+    "Stage",
+    "StageView",
+    "TaskNote",
+    "TaskNoteKind",
+]
+
+
+class Stage(StrEnum):
+    """The way of a tool, in order."""
+
+    INSPECT = "inspect"
+    PLAN = "plan"
+    BUILD = "build"
+    VERIFY = "verify"
+    REGISTER = "register"
+    ANNOUNCE = "announce"
+
+
+class StageView(Contract):
+    stage: Stage
+    state: Literal["running", "done", "failed", "cancelled"]
+    started_at: datetime
+    ended_at: datetime | None = None
+    cost_usd: float = 0.0
+
+
+class MakeRequest(Contract):
+    """A task as it is started. What is withheld of the examples is decided from the task's id, never sent along."""
+
+    task_id: str
+    spec: TaskSpec
+    caller: Caller = Caller()
+
+
+class FindingKind(StrEnum):
+    """What a repository was recognised as, without a model."""
+
+    TOOL_FILE = "tool_file"
+    OPENAPI = "openapi"
+    ASGI = "asgi"
+    DOCKERFILE = "dockerfile"
+    CONSOLE_SCRIPT = "console_script"
+    MCP_SERVER = "mcp_server"
+
+
+class Finding(Contract):
+    """One thing that was recognised. `path` is in the repository; `details` are the recogniser's own (module, port, …)."""
+
+    kind: FindingKind
+    path: str
+    summary: str
+    details: dict[str, JsonValue] = {}
+
+
+class Inspection(Contract):
+    """What a repository holds. `content` names its files in the content store; `commit` is what was cloned."""
+
+    content: str | None = None
+    commit: str = ""
+    findings: tuple[Finding, ...] = ()
+    files: Annotated[int, Field(description="How many files it has.")] = 0
+    size: Annotated[int, Field(description="Bytes of all its files.")] = 0
+    readme: Annotated[str, Field(description="The beginning of what its README says.")] = ""
+
+
+class Candidate(Contract):
+    """What a build gave: tools that are not registered yet, and the group they form when they are several."""
+
+    entries: tuple[ToolEntry, ...]
+    group: ToolGroup | None = None
+    written_by_us: Annotated[bool, Field(description="Then it has to answer on /health.")] = False
+
+
+class CheckResult(Contract):
+    """One question of the gate and its answer; `details` say what was seen, in words an agent can act on."""
+
+    check: str
+    passed: bool
+    details: str = ""
+    seconds: float = 0.0
+
+
+class Evidence(Contract):
+    """Why a version may be called, kept with it."""
+
+    task_id: str
+    at: datetime
+    source: Annotated[str | None, Field(description="The hash of its files.")] = None
+    lock: Annotated[str | None, Field(description="The hash of the lock its environment was rebuilt from.")] = None
+    model: str | None = None
+    prompts: tuple[str, ...] = ()
+    behaviour: Annotated[
+        Literal["verified", "unverified"], Field(description="Verified: examples passed that its maker had never seen.")
+    ] = "unverified"
+    checks: tuple[CheckResult, ...] = ()
+    rounds: int = 1
+    cost_usd: float = 0.0
+    seconds: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        return bool(self.checks) and all(check.passed for check in self.checks)
+
+
+class TaskNoteKind(StrEnum):
+    """What a line of a task's log is about; the capital ones are of the coding log (seed 001, appendix)."""
+
+    START = "start"
+    STAGE = "stage"
+    TEXT = "TEXT"
+    TOOL_USE = "TOOL_USE"
+    TOOL_RESULT = "TOOL_RESULT"
+    DONE = "DONE"
+    GUIDANCE = "guidance"
+    PROGRESS = "progress"
+    TOOL_REQUEST = "tool_request"
+    TOOL_READY = "tool_ready"
+    TOOL_ERROR = "tool_error"
+    HEALTH_ALERT = "health_alert"
+
+
+class TaskNote(Contract):
+    """One thing that happened in a task. `position` counts from 1 without gaps; `text` is a line of the coding log."""
+
+    task_id: str
+    position: int
+    at: datetime
+    kind: TaskNoteKind
+    text: str
+    payload: JsonValue = None
+
+
+class MakeTask(Contract):
+    """A task as it is remembered. `reason` says why it failed, in words a person can act on."""
+
+    task_id: str
+    status: TaskState
+    spec: TaskSpec
+    description: str = ""
+    tool_id: str
+    tool_ids: Annotated[tuple[str, ...], Field(description="The tools it registered.")] = ()
+    stage: Stage | None = None
+    stages: tuple[StageView, ...] = ()
+    progress: str = ""
+    reason: str = ""
+    cost_usd: float = 0.0
+    tokens: int = 0
+    created_at: datetime
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    evidence: Evidence | None = None
+    examples: tuple[Example, ...] = ()
+    caller: Caller = Caller()

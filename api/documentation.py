@@ -30,7 +30,8 @@ are problem documents (`application/problem+json`, RFC 9457); `type` names the p
 TAGS = [
     {"name": "calls", "description": "Calling tools."},
     {"name": "tools", "description": "Finding, starting and stopping tools."},
-    {"name": "tasks", "description": "Following and cancelling calls."},
+    {"name": "making", "description": "Having tools made, repaired and taken back."},
+    {"name": "tasks", "description": "Following and cancelling calls, batches, and tasks that make or repair tools."},
     {"name": "files", "description": "Files for tools whose parameters have `format: file-path`."},
     {"name": "service", "description": "The service itself."},
 ]
@@ -70,6 +71,9 @@ _PROBLEM_MESSAGES: Mapping[ProblemKind, str] = {
     ProblemKind.BODY_TOO_LARGE: "A file may have at most 67108864 bytes (TOOL_AGENT_MAX_FILE_BYTES).",
     ProblemKind.UNSUPPORTED_MEDIA_TYPE: "The Content-Type must be application/json; it is 'text/plain'.",
     ProblemKind.TASK_NOT_FOUND: "There is no task 'call-00000000'.",
+    ProblemKind.TASK_ENDED: "Task 'create_a1b2c3d4' has ended (completed) and hears nothing any more; make a new one.",
+    ProblemKind.IDEMPOTENCY_CONFLICT: "This key was used for another request. Choose a new one.",
+    ProblemKind.NO_EARLIER_VERSION: "No version of 'word_counter' that can be called was active before 1.0.0.",
     ProblemKind.FILE_NOT_FOUND: "There is no file 'file_00000000000000000000000000000000'.",
     ProblemKind.RANGE_NOT_SATISFIABLE: "The range 'bytes=99-' is beyond the end of the file, which has 10 bytes.",
 }

@@ -4,6 +4,7 @@ Refusal                  what the front door itself refuses
 HTTPException            what FastAPI and Starlette refuse: no such route, wrong method, a body that cannot be read
 RequestValidationError   a body or header of the wrong form
 ControlFailedError       a tool could not be started or stopped
+MakingUnreachableError   Temporal cannot be asked about a task that makes or repairs a tool
 ToolAgentError           a call without an ordinary end; answered with its ToolResult
 FileTooLargeError, StoreUnavailableError (the database, or where files are kept)
 Exception                ours to repair; the caller learns nothing of it
@@ -23,7 +24,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from api.problems import Kind, ProblemKind, problem_response
-from toolagent.client.failures import ControlFailedError, ToolAgentError
+from toolagent.client.failures import ControlFailedError, MakingUnreachableError, ToolAgentError
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 from toolagent.contracts.http import ProblemField
 from toolagent.core.failures import ContentUnavailableError, FileTooLargeError, StoreFullError, StoreUnavailableError
@@ -56,6 +57,9 @@ STATUS: Mapping[Kind, HTTPStatus] = {
     ProblemKind.ROUTE_NOT_FOUND: HTTPStatus.NOT_FOUND,
     ProblemKind.METHOD_NOT_ALLOWED: HTTPStatus.METHOD_NOT_ALLOWED,
     ProblemKind.TASK_NOT_FOUND: HTTPStatus.NOT_FOUND,
+    ProblemKind.TASK_ENDED: HTTPStatus.CONFLICT,
+    ProblemKind.IDEMPOTENCY_CONFLICT: HTTPStatus.CONFLICT,
+    ProblemKind.NO_EARLIER_VERSION: HTTPStatus.CONFLICT,
     ProblemKind.FILE_NOT_FOUND: HTTPStatus.NOT_FOUND,
     ProblemKind.RANGE_NOT_SATISFIABLE: HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE,
     ProblemKind.INTERNAL_ERROR: HTTPStatus.INTERNAL_SERVER_ERROR,
@@ -136,6 +140,7 @@ def handle_errors(app: FastAPI) -> None:
     _handle(app, RequestValidationError, _invalid_request)
     _handle(app, ToolAgentError, lambda error: result_response(error.result))
     _handle(app, ControlFailedError, lambda error: _control_problem(error.error))
+    _handle(app, MakingUnreachableError, lambda error: refusal_response(Refusal(ErrorType.UNAVAILABLE, str(error), headers=_RETRY)))
     _handle(app, FileTooLargeError, lambda error: refusal_response(Refusal(ProblemKind.BODY_TOO_LARGE, str(error))))
     _handle(app, StoreUnavailableError, _store_problem)
     # Nobody reads this answer; but it is no failure of ours, to be logged as one.

@@ -3,22 +3,24 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Literal, Protocol
 
 from pydantic import JsonValue
 
 from engine.registry.registry import ToolRegistry
 from toolagent.client.handles import BatchHandle, CallHandle
+from toolagent.contracts.agent import Guidance
 from toolagent.contracts.audit import AuditPage
 from toolagent.contracts.batches import BatchEnd, ToolBatch
 from toolagent.contracts.callbacks import CallbackView
 from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.hosts import Host
+from toolagent.contracts.making import Evidence, MakeRequest, MakeTask, TaskNote, TaskNoteKind
 from toolagent.contracts.manifest import ToolGroup
 from toolagent.contracts.records import CallRecord, CatalogFault, Event, StoredFile
 from toolagent.contracts.routes import ToolControl, ToolRoute
-from toolagent.contracts.tasks import TaskView
+from toolagent.contracts.tasks import TaskState, TaskView
 
 __all__ = ["Calls", "Check", "Doors", "LackingError", "Limits", "NotReadyError"]
 
@@ -34,9 +36,19 @@ class LackingError(NotReadyError):
     """A part is not there that only some tools need; everything else is ready."""
 
 
+class Making(Protocol):
+    """`toolagent.client.making.Making` is one."""
+
+    async def start(self, request: MakeRequest) -> None: ...
+    async def cancel(self, task_id: str) -> bool: ...
+    async def guide(self, task_id: str, guidance: Guidance) -> bool: ...
+
+
 class Calls(Protocol):
     """`ToolAgentClient` is one; its docstrings say what is promised and raised."""
 
+    @property
+    def making(self) -> Making: ...
     async def run(self, call: ToolCall, call_id: str | None = None) -> ToolResult: ...
     async def start(self, call: ToolCall, call_id: str | None = None) -> CallHandle: ...
     async def task(self, call_id: str, workflow_id: str | None = None) -> TaskView | None: ...
@@ -54,6 +66,27 @@ class AuditTrail(Protocol):
 
 class CallRecords(Protocol):
     async def get(self, call_id: str) -> CallRecord | None: ...
+
+
+class Tasks(Protocol):
+    """Of tasks that make or repair tools."""
+
+    async def create(self, task: MakeTask) -> MakeTask: ...
+    async def get(self, task_id: str) -> MakeTask | None: ...
+    async def page(
+        self, *, status: TaskState | None, spec_type: str | None, tool_id: str | None, limit: int, before: str | None
+    ) -> tuple[MakeTask, ...]: ...
+    async def settle(self, task_id: str, status: Literal[TaskState.CANCELLED], reason: str = "") -> MakeTask: ...
+
+
+class TaskNotes(Protocol):
+    async def add(self, task_id: str, key: str, kind: TaskNoteKind, text: str, payload: JsonValue = None) -> TaskNote: ...
+    async def after(self, task_id: str, position: int = 0, *, limit: int = 500) -> tuple[TaskNote, ...]: ...
+    async def tail(self, task_id: str, count: int) -> tuple[TaskNote, ...]: ...
+
+
+class VersionEvidence(Protocol):
+    async def of_tool(self, tool_id: str) -> dict[str, Evidence]: ...
 
 
 class Events(Protocol):
@@ -115,6 +148,9 @@ class Doors:
     faults: Faults
     calls: CallRecords
     events: Events
+    tasks: Tasks
+    notes: TaskNotes
+    evidence: VersionEvidence
     files: Files
     hosts: Hosts
     placements: HostChoice

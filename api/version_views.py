@@ -5,17 +5,21 @@ from pydantic import JsonValue
 from api.errors import Refusal
 from api.found_tools import found_tool
 from api.ports import Doors
+from api.problems import ProblemKind
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.versions import ToolVersions
 
-__all__ = ["activate", "deactivate", "versions_of"]
+__all__ = ["activate", "deactivate", "rolled_back", "versions_of"]
 
 _MAX_VERSION = 64
 
 
 async def versions_of(doors: Doors, tool_id: str) -> ToolVersions:
-    """Raises Refusal for a tool that is not there."""
-    return await found_tool(doors, tool_id, doors.registry.versions)
+    """With the evidence of those that have some. Raises Refusal for a tool that is not there."""
+    found = await found_tool(doors, tool_id, doors.registry.versions)
+    evidence = await doors.evidence.of_tool(tool_id)
+    versions = tuple(one.model_copy(update={"evidence": evidence.get(one.version)}) for one in found.versions)
+    return found.model_copy(update={"versions": versions})
 
 
 async def activate(doors: Doors, tool_id: str, version: str) -> ToolVersions:
@@ -29,6 +33,17 @@ async def deactivate(doors: Doors, tool_id: str, version: str) -> ToolVersions:
     """Raises Refusal for a tool or version that is not there."""
     await _insist_on(doors, tool_id, version)
     await doors.registry.deactivate(tool_id, version)
+    return await versions_of(doors, tool_id)
+
+
+async def rolled_back(doors: Doors, tool_id: str, from_version: str | None = None) -> ToolVersions:
+    """Raises Refusal for a tool that is not there, or that has no version to return to."""
+    found = await versions_of(doors, tool_id)
+    if await doors.registry.roll_back(tool_id, from_version) is None:
+        message = f"No version of {tool_id!r} that can be called was active before {found.active_version}."
+        remedy = "Activate another one with POST /tools/{id}/versions/{version}/activate, or have the tool repaired."
+        details: JsonValue = {"versions": [one.version for one in found.versions]}
+        raise Refusal(ProblemKind.NO_EARLIER_VERSION, f"{message} {remedy}", details=details)
     return await versions_of(doors, tool_id)
 
 

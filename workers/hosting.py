@@ -22,6 +22,7 @@ from workers.catalog_watch import imported_catalog
 from workers.containers import engine_check, found_containers
 from workers.failures import CannotRun
 from workers.host_lease import HostLease, held_host
+from workers.making import making_of, swept_tasks
 from workers.parts import Store, activities_of, builtins_of, catalog_of
 from workers.projects import projects_of, sweep_projects
 from workers.runtimes import running_runtimes
@@ -85,7 +86,8 @@ async def running_host(
         projects = projects_of(store, state)
         book = PatientBook(ContainerTable(store.database))
         running = running_runtimes(settings, state, guardian, owner, builtin, projects, store.audit, book)
-        runtimes = await stack.enter_async_context(running)
+        runs = await stack.enter_async_context(running)
+        runtimes = runs.runtimes
         supervisor = Supervisor(runtimes, store.routes, state.host, cancel_grace_s=settings.stop_grace_s)
         stack.push_async_callback(supervisor.close)
         catalog = catalog_of(store, settings, state, builtin)
@@ -99,9 +101,11 @@ async def running_host(
         faults = await stack.enter_async_context(watched)
         await sweep_projects(projects, store)
         await stack.enter_async_context(found_containers(runtimes, supervisor, store))
+        await swept_tasks(settings, state)
+        making = making_of(store, settings, state, runs)
         activities = activities_of(store, supervisor, frozenset(runtimes), settings, state)
         workers = await stack.enter_async_context(
-            running_workers(client, state.host, settings.bucket_limits, activities, settings.shutdown_grace_s)
+            running_workers(client, state.host, settings.bucket_limits, activities, making, settings.shutdown_grace_s)
         )
         yield RunningHost(workers, lease, faults, {"docker": engine_check(runtimes)})
 

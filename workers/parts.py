@@ -30,11 +30,17 @@ from engine.runtimes.supervisor import Supervisor
 from engine.store.calls import CallTable
 from engine.store.database import Database
 from engine.store.events import EventTable
+from engine.store.evidence import EvidenceTable
 from engine.store.faults import FaultTable
 from engine.store.files import FileStore
 from engine.store.groups import GroupTable
 from engine.store.hosts import HostTable
+from engine.store.messages import MessageTable
+from engine.store.model_turns import ModelTurnTable
 from engine.store.routes import RouteTable
+from engine.store.task_notes import TaskNoteTable
+from engine.store.tasks import TaskTable
+from engine.store.tool_outcomes import ToolOutcomeTable
 from engine.store.tools import ToolTable
 from toolagent.client.temporal import ToolAgentClient
 from workers.catalog_watch import ImportCatalog
@@ -62,6 +68,12 @@ class Store:
         self.events = EventTable(database)
         self.content = content_of(database, settings, state)
         self.files = FileStore(database, self.content, state.content, settings.max_file_bytes)
+        self.tasks = TaskTable(database)
+        self.notes = TaskNoteTable(database)
+        self.messages = MessageTable(database, self.files)
+        self.outcomes = ToolOutcomeTable(database, self.files)
+        self.turns = ModelTurnTable(database, self.messages)
+        self.evidence = EvidenceTable(database)
         self.placements = Placements(state.host or None, frozenset(settings.bucket_limits), self.hosts, self.routes)
         self.registry = ToolRegistry(self.tools, self.routes)
         self.settled = SettledCalls()
@@ -139,6 +151,9 @@ def doors_of(store: Store, client: ToolAgentClient, settings: Settings, state: S
         faults=store.faults,
         calls=store.calls,
         events=store.events,
+        tasks=store.tasks,
+        notes=store.notes,
+        evidence=store.evidence,
         files=store.files,
         hosts=store.hosts,
         placements=store.placements,

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 
 from engine.runtimes import make_runtimes
 from engine.runtimes.audit import Audit
@@ -18,6 +19,7 @@ from engine.runtimes.processes import Launcher
 from engine.runtimes.projects import Projects
 from engine.runtimes.runtime import AnyRuntime
 from engine.runtimes.sandbox.egress import Egress
+from engine.runtimes.scripts.network import Network, through
 from toolagent.contracts.sandbox import SandboxPolicy
 from workers.containers import closed_containers, docker_parts, lasting_names
 from workers.failures import CannotRun
@@ -27,7 +29,17 @@ from workers.secrets import SecretSource
 from workers.settings import Settings, environment
 from workers.state import StateDirectory
 
-__all__ = ["running_runtimes"]
+__all__ = ["HostRuntimes", "running_runtimes"]
+
+
+@dataclass(frozen=True, slots=True)
+class HostRuntimes:
+    """The runtimes, what they are made of, and the way out of the sandbox to the hosts that a box names."""
+
+    runtimes: Mapping[str, AnyRuntime]
+    parts: RuntimeParts
+    network: Network
+
 
 _ENGINE_VARIABLES = ("DOCKER_HOST", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY")
 """Where the Docker engine is, if not here."""
@@ -43,8 +55,8 @@ async def running_runtimes(
     projects: Projects,
     audit: Audit,
     book: ContainerBook,
-) -> AsyncGenerator[Mapping[str, AnyRuntime]]:
-    """By the tag of the source they run. Raises CannotRun when the secrets are not private, or the policy cannot be used."""
+) -> AsyncGenerator[HostRuntimes]:
+    """What runs tools here, by the tag of their source. Raises CannotRun when the secrets are not private, or the policy cannot be used."""
     secrets = SecretSource(environment(), state.root / "secrets")
     secrets.check()
     launcher = Launcher(owner, guardian, _chosen("PATH"), shutil.which("setpriv"))
@@ -70,9 +82,10 @@ async def running_runtimes(
         http = HttpExchange(max_result_bytes=settings.max_result_bytes)
         stack.push_async_callback(http.aclose)
         sandboxing = Sandboxing(sandbox, egress, scripts.environments, environment(), audit)
-        runtimes = make_runtimes(RuntimeParts(local, launcher, sandboxing, http, secrets.resolve, builtin, projects, scripts, docker))
+        parts = RuntimeParts(local, launcher, sandboxing, http, secrets.resolve, builtin, projects, scripts, docker)
+        runtimes = make_runtimes(parts)
         stack.push_async_callback(closed_containers, runtimes)
-        yield runtimes
+        yield HostRuntimes(runtimes, parts, through(egress, is_apart=isinstance(sandbox, str) or sandbox.level.has_own_network))
 
 
 def _egress(state: StateDirectory, policy: SandboxPolicy) -> Egress:

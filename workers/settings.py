@@ -149,6 +149,23 @@ class Settings(BaseSettings):
     docker_nano_cpus: Annotated[int, Field(ge=1, description="CPU of a container, in billionths of a core.")] = 1_000_000_000
     docker_ttl_seconds: Annotated[int, Field(ge=1, description="Seconds after which an unused container is removed.")] = 1800
 
+    # Making tools
+    model: Annotated[str | None, Field(description="Name of the model that writes tools; unset: only what needs none is made.")] = None
+    model_provider: Annotated[str, Field(description="Protocol that it speaks.")] = "anthropic"
+    model_base_url: Annotated[str | None, Field(description="Where it is; unset: at its vendor. Any that speaks the protocol.")] = None
+    model_api_key: Annotated[SecretStr | None, Field(description="Key for it.")] = None
+    max_coding_tasks: Annotated[int, Field(ge=1, description="Tasks that make tools at once, on all hosts; later ones wait.")] = 2
+    coding_rounds: Annotated[int, Field(ge=1, description="How often what a model wrote is judged before a task is given up.")] = 3
+    coding_turns: Annotated[int, Field(ge=1, description="Turns of the model that a task may take.")] = 100
+    coding_wall_s: Annotated[Seconds, Field(description="Seconds that a task's agent may take.")] = 3_600.0
+    coding_tokens: Annotated[int, Field(ge=1, description="Tokens that a task may take, read and written, cached or not.")] = 10_000_000
+    coding_limit_usd: Annotated[float | None, Field(ge=0, description="What a task may cost; unset: no limit in money.")] = None
+    repo_schemes: Annotated[
+        tuple[str, ...],
+        NoDecode,
+        Field(description="Schemes of addresses that are cloned; comma-separated; `file` too."),
+    ] = ("https", "ssh")
+
     # Keeping tools (seed 001 §9)
     cold_tool_idle_timeout_s: Annotated[int, Field(ge=1, description="Seconds after which an idle cold tool is stopped.")] = 300
     hot_tool_max_containers: Annotated[int, Field(ge=0, description="Containers that are kept warm.")] = 5
@@ -160,7 +177,7 @@ class Settings(BaseSettings):
     single_tx_limit_usd: Annotated[float, Field(ge=0, description="What one call may cost.")] = 20.0
     require_approval_above_usd: Annotated[float, Field(ge=0, description="From which price a person is asked.")] = 10.0
 
-    @field_validator("allowed_hosts", "http_request_allow", "callback_allow", "tool_dirs", "sandbox_levels", mode="before")
+    @field_validator("allowed_hosts", "repo_schemes", "http_request_allow", "callback_allow", "tool_dirs", "sandbox_levels", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value

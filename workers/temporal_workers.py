@@ -14,19 +14,23 @@ from activities.admit import Admit
 from activities.call_tool import CallTool
 from activities.control_tool import ControlTool as ControlToolActivity
 from activities.deliver_callback import DeliverCallback as DeliverCallbackActivity
+from activities.follow_task import FollowTask
 from activities.look_at_call import LookAtCall
+from activities.make_tool import MakeTool
 from activities.settle import Settle
 from api.ports import NotReadyError
 from toolagent.client import names
 from toolagent.client.temporal import ToolAgentClient
+from workflows.coding_agent import CodingAgent
 from workflows.control_tool import ControlTool
+from workflows.create_tool import CreateTool
 from workflows.deliver_callback import DeliverCallback
 from workflows.invoke_tool import InvokeTool
 from workflows.run_tools import RunTools
 
-__all__ = ["WORKFLOWS", "Activities", "WorkerPool", "running_workers"]
+__all__ = ["WORKFLOWS", "Activities", "MakingActivities", "WorkerPool", "running_workers"]
 
-WORKFLOWS = (InvokeTool, ControlTool, RunTools, DeliverCallback)
+WORKFLOWS = (InvokeTool, ControlTool, RunTools, DeliverCallback, CreateTool, CodingAgent)
 
 _HEARTBEAT_THROTTLE = timedelta(seconds=1)
 """A cancellation reaches an activity with the answer to a heartbeat."""
@@ -34,6 +38,8 @@ _HEARTBEAT_THROTTLE = timedelta(seconds=1)
 _CONTROL_SLOTS = 8
 _LOOK_SLOTS = 16
 _CALLBACK_SLOTS = 16
+_SLOT_ASKERS = 4
+_MAKING_SLOTS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +51,14 @@ class Activities:
     settle: Settle
     control: ControlToolActivity
     callbacks: DeliverCallbackActivity
+
+
+@dataclass(frozen=True, slots=True)
+class MakingActivities:
+    """What this host can do for tasks that make tools."""
+
+    follow: FollowTask
+    make: MakeTool
 
 
 class WorkerPool:
@@ -69,10 +83,13 @@ class WorkerPool:
 
 @asynccontextmanager
 async def running_workers(
-    client: Client, host: str, buckets: Mapping[str, int], activities: Activities, grace_s: float
+    client: Client, host: str, buckets: Mapping[str, int], activities: Activities, making: MakingActivities, grace_s: float
 ) -> AsyncGenerator[WorkerPool]:
     """Serve all queues of this host until the block ends; running calls then get `grace_s` seconds."""
     call = [activities.call.call_tool]
+    notes = [making.follow.enter_stage, making.follow.end_task]
+    make = making.make
+    steps = [make.inspect_task, make.build_candidate, make.verify_candidate, make.register_candidate, make.clear_task]
     look = LookAtCall(ToolAgentClient(client)).look_at_call
     with ThreadPoolExecutor(2, thread_name_prefix="workflow") as executor:
         workers = [
@@ -80,7 +97,7 @@ async def running_workers(
                 client,
                 task_queue=names.TASK_QUEUE,
                 workflows=WORKFLOWS,
-                activities=[activities.admit.admit, activities.admit.place, activities.settle.settle, look, *call],
+                activities=[activities.admit.admit, activities.admit.place, activities.settle.settle, look, *call, *notes],
                 workflow_task_executor=executor,
                 no_remote_activities=True,  # calls that wait, wait where the slots are counted
                 graceful_shutdown_timeout=timedelta(seconds=grace_s),
@@ -94,6 +111,8 @@ async def running_workers(
                 grace_s,
             ),
             _activity_worker(client, names.control_queue(host), [activities.control.control_tool], _CONTROL_SLOTS, grace_s),
+            _activity_worker(client, names.MAKING_QUEUE, [making.follow.await_slot], _SLOT_ASKERS, grace_s),
+            _activity_worker(client, names.making_queue(host), steps, _MAKING_SLOTS, grace_s),
             *(_activity_worker(client, bucket, call, slots, grace_s) for bucket, slots in buckets.items()),
             *(_activity_worker(client, f"{host}/{bucket}", call, slots, grace_s) for bucket, slots in buckets.items()),
         ]

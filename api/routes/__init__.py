@@ -1,6 +1,6 @@
 """What the front door serves; a new resource is a module here and a line below."""
 
-from api.routes import agent, audit, batches, calls, catalog, files, health, hosts, schemas, search, tasks, tools, versions
+from api.routes import agent, audit, batches, calls, catalog, files, health, hosts, making, schemas, search, tasks, tools, versions
 
 __all__ = ["ROUTERS"]
 
@@ -11,6 +11,7 @@ ROUTERS = (
     search.router,
     tools.router,
     versions.router,
+    making.router,
     catalog.router,
     schemas.router,
     tasks.router,

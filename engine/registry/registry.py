@@ -60,6 +60,13 @@ class ToolRegistry:
         """Calls without a version get this one from now on; False when there is no such version. Calls that run go on with theirs."""
         return await self._tools.activate(tool_id, version)
 
+    async def roll_back(self, tool_id: str, leaving: str | None = None) -> str | None:
+        """Take the active version out of use and return to the one that was active before it; None when there is none to return to.
+
+        `leaving` is the version that is to be left: nothing happens when it is not the active one. Returns the active version.
+        """
+        return await self._tools.roll_back(tool_id, leaving)
+
     async def deactivate(self, tool_id: str, version: str) -> bool:
         """The version cannot be called until it is activated; False when there is no such version."""
         return await self._tools.deactivate(tool_id, version)

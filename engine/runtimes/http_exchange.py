@@ -4,7 +4,7 @@ import asyncio
 import json
 import ssl
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx
@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from engine.runtimes.failures import CallFailed, NotSent
 from engine.runtimes.http_reply import Received, meaning_of, read
-from engine.runtimes.request_parts import request_parts
+from engine.runtimes.request_parts import Places, request_parts
 from engine.runtimes.runtime import ToolRequest
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import HttpMethod
@@ -23,11 +23,12 @@ _UNIX = "unix:"
 # Servers drop idle connections (uvicorn after 5 s): a request on the edge of that would fail with an unknown outcome.
 _KEEPALIVE_S = 2.0
 _MAX_HEALTH_BYTES = 64 * 1024
+_OWN_HEADERS = ("Host", "Connection", "Content-Length", "Transfer-Encoding", "Upgrade", "Expect", "TE", "Trailer", "X-Output-Dir")
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where and how to send. `path` may hold `{name}`; `secrets` are masked in what comes back.
+    """Where and how to send. `path` may hold `{name}`; `places` says where other parameters go; `secrets` are masked in what comes back.
 
     `through_gateways`: others may stand between us and the tool, and answer in its place.
     """
@@ -38,6 +39,7 @@ class Target:
     headers: Mapping[str, str]
     secrets: Sequence[str] = ()
     through_gateways: bool = False
+    places: Places = field(default_factory=Places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +107,13 @@ class HttpExchange:
         return Health(received.status, _active(received.body))
 
     def _build(self, target: Target, request: ToolRequest) -> httpx.Request:
-        parts = request_parts(target.method, target.path, request.params)
+        parts = request_parts(target.method, target.path, request.params, target.places)
         headers = {"Accept": "application/json", "Accept-Encoding": "identity", "Idempotency-Key": request.call_id, **target.headers}
         if parts.body is not None:
             headers["Content-Type"] = "application/json"
+        # No parameter speaks in our place.
+        ours = {name.lower() for name in (*headers, *_OWN_HEADERS)}
+        headers |= {name: value for name, value in parts.headers if name.lower() not in ours}
         try:
             return self._client(target.endpoint).build_request(
                 target.method,

@@ -19,6 +19,7 @@ from engine.runtimes.ports import free_port
 from engine.runtimes.processes import Launcher, Process, exit_text
 from engine.runtimes.projects import Projects
 from engine.runtimes.readiness import Exited, NotOurs, Ready, Unhealthy, await_ready
+from engine.runtimes.request_parts import Places
 from engine.runtimes.runtime import Progress, Running, ToolRequest
 from engine.runtimes.sandbox.box import Box, LevelUnavailable, Mount
 from engine.runtimes.sandbox.egress import Egress, Opening, Way
@@ -47,7 +48,10 @@ _LOCKED = (Kind.REQUIREMENTS_LOCK, Kind.UV_LOCK, Kind.INLINE_LOCK)
 
 @dataclass(frozen=True, slots=True)
 class LocalSettings:
-    """`data` is the folder projects are under, `state` the state directory, `calls` where the files of calls are. Times are in seconds."""
+    """`data` is the folder projects are under, `state` the state directory, `calls` where the files of calls are. Times are in seconds.
+
+    `observed`: of tools that may reach no host it is known, too, which they ask for.
+    """
 
     data: Path
     state: Path
@@ -55,6 +59,7 @@ class LocalSettings:
     host: str = ""
     start_timeout_s: float = 30.0
     stop_grace_s: float = 5.0
+    observed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +132,7 @@ class LocalRuntime:
     async def call(self, running: Running, source: LocalSource, request: ToolRequest) -> JsonValue:
         is_there = await asyncio.to_thread(request.output_dir.is_dir)
         headers = {"X-Output-Dir": str(request.output_dir) if is_there else _TMP}
-        target = Target(running.endpoint, source.http_method, source.endpoint_path, headers)
+        target = Target(running.endpoint, source.http_method, source.endpoint_path, headers, places=Places.of(source))
         server = self._server(running)
         if server is None:
             return await self._http.call(target, request)
@@ -223,7 +228,8 @@ class LocalRuntime:
         grant, name = sandbox.grant(tool.security_context), run_name(tool.tool_id)
         logs = self._settings.state.resolve() / "tools" / tool.tool_id
         refusals = Refusals()
-        opening = Opening(grant.enforced.hosts, port=port, tell=refusals.tell, is_apart=sandbox.level.has_own_network)
+        is_apart, observed = sandbox.level.has_own_network, self._settings.observed
+        opening = Opening(grant.enforced.hosts, port=port, tell=refusals.tell, is_apart=is_apart, observed=observed)
         async with contextlib.AsyncExitStack() as stack:
             try:
                 stack.enter_context(self._sandboxing.environments.using(environment))

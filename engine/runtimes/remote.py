@@ -9,6 +9,7 @@ from pydantic import JsonValue
 
 from engine.runtimes.failures import NotSent
 from engine.runtimes.http_exchange import HttpExchange, Target
+from engine.runtimes.request_parts import Places
 from engine.runtimes.runtime import Progress, Running, ToolRequest
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
@@ -49,6 +50,7 @@ class RemoteRuntime:
             {source.auth_header: f"{source.auth_scheme} {key}".strip()} if key else {},
             (key, *keys) if key else keys,
             through_gateways=True,
+            places=Places.of(source),
         )
         return await self._http.call(target, request)
 

@@ -1,42 +1,77 @@
-"""Where each parameter of a call goes in an HTTP request: into the path, the query or the body."""
+"""Where each parameter of a call goes in an HTTP request: into the path, the query, a header or the body."""
 
 import json
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Self
 from urllib.parse import quote
 
 from pydantic import JsonValue
 
 from engine.runtimes.failures import NotSent
 from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.sources import HttpMethod
+from toolagent.contracts.sources import HttpMethod, HttpSource
 
-__all__ = ["RequestParts", "request_parts"]
+__all__ = ["Places", "RequestParts", "request_parts"]
 
 _NAME = re.compile(r"\{([^{}]+)\}")
+_HEADER_TEXT = re.compile(r"[\x20-\x7e]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where parameters go that the method alone does not place; see HttpSource."""
+
+    query: frozenset[str] = frozenset()
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    body: str | None = None
+
+    @classmethod
+    def of(cls, source: HttpSource) -> Self:
+        return cls(frozenset(source.query_parameters), source.header_parameters, source.body_parameter)
 
 
 @dataclass(frozen=True, slots=True)
 class RequestParts:
-    """`path` is quoted. `body` is JSON, None where the method has none."""
+    """`path` is quoted. `body` is JSON, None where the method has none, or the parameter that is the body was not given."""
 
     path: str
     query: tuple[tuple[str, str], ...] = ()
     body: bytes | None = None
+    headers: tuple[tuple[str, str], ...] = ()
 
 
-def request_parts(method: HttpMethod, path: str, params: dict[str, JsonValue]) -> RequestParts:
-    """Fill `{name}` in the path; GET and DELETE send the rest as query, the others as a JSON body.
+def request_parts(method: HttpMethod, path: str, params: dict[str, JsonValue], places: Places | None = None) -> RequestParts:
+    """Fill `{name}` in the path, and what has a place of its own; GET and DELETE send the rest as query, the others as a JSON body.
 
     In a query a list is a repeated key, an object its JSON text, a boolean `true` or `false`, and null is left out.
     Raises NotSent (`validation_error`) for a parameter that is missing in the path or cannot be written.
     """
-    used = set(_NAME.findall(path))
+    places = places or Places()
+    used = {*_NAME.findall(path), *places.headers}
     filled = _NAME.sub(lambda found: _segment(found.group(1), params), path)
+    headers = tuple((header, _header(name, params[name])) for name, header in places.headers.items() if params.get(name) is not None)
     rest = {name: value for name, value in params.items() if name not in used}
     if method in ("GET", "DELETE"):
-        return RequestParts(filled, tuple((name, text) for name, value in rest.items() for text in _query_texts(value)))
-    return RequestParts(filled, body=_json(rest).encode())
+        return RequestParts(filled, _query(rest), headers=headers)
+    query = _query({name: value for name, value in rest.items() if name in places.query})
+    rest = {name: value for name, value in rest.items() if name not in places.query}
+    if places.body is None:
+        return RequestParts(filled, query, _json(rest).encode(), headers)
+    body = _json(params[places.body]).encode() if places.body in params else None
+    return RequestParts(filled, query, body, headers)
+
+
+def _query(params: Mapping[str, JsonValue]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, text) for name, value in params.items() for text in _query_texts(value))
+
+
+def _header(name: str, value: JsonValue) -> str:
+    text = _text(value)
+    if not _HEADER_TEXT.fullmatch(text):
+        raise _invalid(name, "may have visible ASCII characters only: it is sent in a header")
+    return text
 
 
 def _segment(name: str, params: dict[str, JsonValue]) -> str:

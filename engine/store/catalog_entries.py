@@ -15,7 +15,7 @@ from engine.store.database import Database
 from engine.store.tables import catalog_files, events, sources, tool_versions, tools
 from engine.store.tools import erase_tools
 from engine.store.upserts import insert_new, upsert_all
-from engine.store.version_rows import NewVersion, tool_event, write_versions
+from engine.store.version_rows import NewVersion, mark_activated, tool_event, write_versions
 from toolagent.contracts.manifest import ToolManifest, ToolStatus
 from toolagent.contracts.records import EventType
 
@@ -196,6 +196,9 @@ async def _write(connection: AsyncConnection, pairs: Sequence[tuple[CatalogEntry
             said.append(tool_event(manifest.tool_id, kind, {"version": manifest.version, "origin": origin}))
     await upsert_all(connection, tools, rows)
     await write_versions(connection, [_with_kept_status(entry, known) for entry, known in changed])
+    before = {entry.version.entry.manifest.tool_id: known.active_version for entry, known in changed if known and not known.removed}
+    chosen = [(str(row["tool_id"]), str(row["active_version"])) for row in rows]
+    await mark_activated(connection, *(one for one in chosen if before.get(one[0]) != one[1]))
     await insert_new(connection, events, said)
 
 

@@ -28,6 +28,11 @@ class GroupTable:
             rows = (await connection.execute(select(groups.c.document, groups.c.raw).order_by(groups.c.group_id))).all()
         return tuple((ToolGroup.model_validate_json(document), raw) for document, raw in rows)
 
+    async def put(self, group: ToolGroup) -> None:
+        """Write one, whatever was there."""
+        async with self._database.write(alone=CATALOG) as connection:
+            await upsert_all(connection, groups, [{"group_id": group.group_id, "document": group.model_dump_json(), "raw": None}])
+
     async def replace(self, new: Iterable[ToolGroup]) -> None:
         """Make these the groups there are."""
         rows = [{"group_id": group.group_id, "document": group.model_dump_json(), "raw": None} for group in new]

@@ -10,13 +10,19 @@ __all__ = [
     "containers",
     "content_removals",
     "events",
+    "evidence",
     "faults",
     "file_references",
     "files",
     "groups",
     "hosts",
+    "messages",
+    "model_turns",
     "routes",
     "sources",
+    "task_notes",
+    "tasks",
+    "tool_outcomes",
     "tool_versions",
     "tools",
 ]
@@ -51,6 +57,8 @@ tool_versions = Table(
     # `raw` here and below: the entry as its file has it, with the keys that we do not know.
     Column("raw", Text),
     Column("created_at", _TIME, nullable=False),
+    # When it last became the active one; a version that never was has none.
+    Column("activated_at", _TIME),
 )
 
 sources = Table(
@@ -158,7 +166,7 @@ file_references = Table(
     "file_references",
     METADATA,
     Column("file_id", String(40), primary_key=True),
-    # `call:<call id>` or `version:<tool id>@<version>`.
+    # `call:<call id>`, `version:<tool id>@<version>` or `task:<task id>`.
     Column("holder", String(256), primary_key=True),
     Index("ix_file_references_holder", "holder"),
 )
@@ -201,4 +209,104 @@ faults = Table(
     Column("file", Text, nullable=False),
     Column("field", Text, nullable=False),
     Column("reason", Text, nullable=False),
+)
+
+tasks = Table(
+    "tasks",
+    METADATA,
+    Column("task_id", String(32), primary_key=True),
+    Column("type", String(32), nullable=False),
+    Column("tool_id", _TOOL_ID, nullable=False),
+    Column("status", String(16), nullable=False),
+    Column("spec", Text, nullable=False),
+    Column("description", Text, nullable=False),
+    Column("examples", Text, nullable=False),
+    Column("caller", Text, nullable=False),
+    Column("request_key", String(64), nullable=False),
+    Column("tool_ids", Text, nullable=False),
+    Column("stage", String(16)),
+    Column("stages", Text, nullable=False),
+    Column("progress", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("evidence", Text),
+    # Of the ledger, by the transaction that writes there.
+    Column("cost_usd", Float, nullable=False),
+    Column("tokens", BigInteger, nullable=False),
+    Column("created_at", _TIME, nullable=False),
+    # By the clock of the database: who waits for a slot and does not ask any more is nobody's turn.
+    Column("asked_at", _TIME),
+    Column("slot_at", _TIME),
+    Column("started_at", _TIME),
+    Column("ended_at", _TIME),
+    Column("workflow_id", Text, nullable=False),
+    Column("run_id", String(64), nullable=False),
+    Index("ix_tasks_created_at", "created_at"),
+    Index("ix_tasks_ended_at", "ended_at"),
+    Index("ix_tasks_tool_id", "tool_id"),
+)
+
+task_notes = Table(
+    "task_notes",
+    METADATA,
+    Column("task_id", String(32), primary_key=True),
+    Column("position", Integer, primary_key=True),
+    # Says what happened, so that saying it twice notes it once.
+    Column("key", String(200), nullable=False),
+    Column("at", _TIME, nullable=False),
+    Column("kind", String(32), nullable=False),
+    Column("text", Text, nullable=False),
+    Column("payload", Text),
+    Index("ix_task_notes_task_id_key", "task_id", "key", unique=True),
+)
+
+messages = Table(
+    "messages",
+    METADATA,
+    Column("task_id", String(32), primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("key", String(200), nullable=False),
+    Column("role", String(16), nullable=False),
+    # Its JSON, or the file that has it.
+    Column("content", Text),
+    Column("file_id", String(40)),
+    Index("ix_messages_task_id_key", "task_id", "key", unique=True),
+)
+
+tool_outcomes = Table(
+    "tool_outcomes",
+    METADATA,
+    Column("task_id", String(32), primary_key=True),
+    # Which use of a tool it came of.
+    Column("key", String(200), primary_key=True),
+    Column("content", Text),
+    Column("file_id", String(40)),
+)
+
+model_turns = Table(
+    "model_turns",
+    METADATA,
+    Column("task_id", String(32), primary_key=True),
+    # Which turn of which run.
+    Column("key", String(200), primary_key=True),
+    # Of its message.
+    Column("position", Integer, nullable=False),
+    Column("model", String(200), nullable=False),
+    Column("stop_reason", String(64), nullable=False),
+    Column("input_tokens", BigInteger, nullable=False),
+    Column("output_tokens", BigInteger, nullable=False),
+    Column("cache_read_tokens", BigInteger, nullable=False),
+    Column("cache_write_tokens", BigInteger, nullable=False),
+    # Unknown where the price of the model is.
+    Column("cost_usd", Float),
+    Column("started_at", _TIME, nullable=False),
+    Column("ended_at", _TIME, nullable=False),
+)
+
+evidence = Table(
+    "evidence",
+    METADATA,
+    Column("tool_id", _TOOL_ID, primary_key=True),
+    Column("version", String(64), primary_key=True),
+    Column("task_id", String(32), nullable=False),
+    Column("document", Text, nullable=False),
 )

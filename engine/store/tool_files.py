@@ -10,10 +10,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from engine.store.catalog_files import CATALOG
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
+from engine.store.evidence import forget_evidence
 from engine.store.file_references import holder_of_version, release_files
 from engine.store.tables import catalog_files, sources, tool_versions, tools
 from engine.store.tools import erase_tools
-from engine.store.version_rows import say
+from engine.store.version_rows import mark_activated, say
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.records import EventType
 
@@ -59,6 +60,7 @@ async def forget_version(connection: AsyncConnection, tool_id: str, version: str
         await erase_tools(connection, (tool_id,))
         return
     await release_files(connection, holder_of_version(tool_id, version))
+    await forget_evidence(connection, tool_id, version=version)
     await connection.execute(delete(sources).where(sources.c.tool_id == tool_id, sources.c.version == version))
     went = await connection.execute(delete(tool_versions).where(of_tool, tool_versions.c.version == version))
     if went.rowcount:
@@ -73,8 +75,9 @@ async def _activate_another(connection: AsyncConnection, tool_id: str, gone: str
         return
     query = select(tool_versions.c.version, tool_versions.c.manifest).where(tool_versions.c.tool_id == tool_id)
     there = {version: manifest for version, manifest in (await connection.execute(query.order_by(tool_versions.c.version))).all()}
-    version = head if head in there else max(there)
+    version = head if head is not None and head in there else max(there)
     category = ToolManifest.model_validate_json(there[version]).category
     values = {"active_version": version, "category": category, "updated_at": timestamp(now())}
     await connection.execute(update(tools).where(tools.c.tool_id == tool_id).values(**values))
+    await mark_activated(connection, (tool_id, version))
     await say(connection, tool_id, EventType.TOOL_UPDATED, {"version": version, "active_version": version, "before": gone})

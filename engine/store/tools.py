@@ -11,10 +11,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from engine.store.catalog_files import CATALOG
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
+from engine.store.evidence import forget_evidence
 from engine.store.file_references import holder_of_version, release_files
 from engine.store.tables import events, sources, tool_versions, tools
 from engine.store.upserts import insert_new, upsert
-from engine.store.version_rows import NewVersion, say, tool_event, write_versions
+from engine.store.version_rows import NewVersion, mark_activated, say, tool_event, write_versions
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest, ToolStatus
 from toolagent.contracts.records import EventType
@@ -72,6 +73,7 @@ class ToolTable:
             known = (await connection.execute(_known(manifest.tool_id))).scalar_one_or_none() is not None
             await upsert(connection, tools, row)
             await write_versions(connection, (NewVersion(entry),))
+            await mark_activated(connection, (manifest.tool_id, manifest.version))
             kind = EventType.TOOL_UPDATED if known else EventType.TOOL_ADDED
             await say(connection, manifest.tool_id, kind, {"version": manifest.version, "origin": origin})
 
@@ -115,8 +117,40 @@ class ToolTable:
             if active != version:
                 values = {"active_version": version, "category": manifest.category, "updated_at": timestamp(now())}
                 await connection.execute(update(tools).where(tools.c.tool_id == tool_id).values(**values))
+                await mark_activated(connection, (tool_id, version))
                 await say(connection, tool_id, EventType.TOOL_UPDATED, {"version": version, "active_version": version, "before": active})
             return True
+
+    async def roll_back(self, tool_id: str, leaving: str | None = None) -> str | None:
+        """Make the version active that was so before the active one; None, and nothing happens, when there is none.
+
+        It is the one that was active last among those that can be called. The one that was active cannot be called any more: calls for a
+        range would still get it. So doing it again goes one version further back, never forward. `leaving` names the version that is
+        to be left: nothing happens when another one is active. Returns the active version.
+        """
+        async with self._database.write(alone=CATALOG) as connection:
+            active = (await connection.execute(_known(tool_id))).scalar_one_or_none()
+            if leaving not in {None, active}:
+                return active
+            query = select(tool_versions.c.version, tool_versions.c.manifest).where(tool_versions.c.tool_id == tool_id)
+            query = query.where(tool_versions.c.version != active, tool_versions.c.activated_at.is_not(None))
+            rows = (await connection.execute(query.order_by(tool_versions.c.activated_at.desc(), tool_versions.c.created_at.desc()))).all()
+            earlier = (manifest for _, text in rows if (manifest := ToolManifest.model_validate_json(text)).status is ToolStatus.ACTIVE)
+            target = next(earlier, None)
+            if active is None or target is None:
+                return None
+            await _set_status(connection, tool_id, active, ToolStatus.INACTIVE)
+            # When it became active stays as it was: it must not come to stand after those that it was active before.
+            values = {"active_version": target.version, "category": target.category, "updated_at": timestamp(now())}
+            await connection.execute(update(tools).where(tools.c.tool_id == tool_id).values(**values))
+            details: dict[str, JsonValue] = {
+                "version": target.version,
+                "active_version": target.version,
+                "before": active,
+                "rolled_back": True,
+            }
+            await say(connection, tool_id, EventType.TOOL_UPDATED, details)
+            return target.version
 
     async def deactivate(self, tool_id: str, version: str) -> bool:
         """Make a version one that cannot be called; False when there is none."""
@@ -127,6 +161,7 @@ class ToolTable:
         """Forget all versions. Returns how many versions and how many sources went; the active version stays as a mark."""
         async with self._database.write(alone=CATALOG) as connection:
             await _release(connection, tool_id)
+            await forget_evidence(connection, tool_id)
             versions = await connection.execute(delete(tool_versions).where(tool_versions.c.tool_id == tool_id))
             gone = await connection.execute(delete(sources).where(sources.c.tool_id == tool_id))
             if (version := (await connection.execute(_known(tool_id))).scalar_one_or_none()) is not None:
@@ -147,6 +182,7 @@ async def _erase(connection: AsyncConnection, tool_ids: Sequence[str]) -> None:
     await insert_new(connection, events, [tool_event(tool_id, EventType.TOOL_REMOVED, {"version": version}) for tool_id, version in there])
     versions = select(tool_versions.c.tool_id, tool_versions.c.version).where(tool_versions.c.tool_id.in_(tool_ids))
     await release_files(connection, *[holder_of_version(*version) for version in (await connection.execute(versions)).all()])
+    await forget_evidence(connection, *tool_ids)
     for table in (tool_versions, sources, tools):
         await connection.execute(delete(table).where(table.c.tool_id.in_(tool_ids)))
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pydantic import JsonValue
-from sqlalchemy import bindparam, delete, insert, select
+from sqlalchemy import bindparam, delete, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.clock import now, timestamp
@@ -15,9 +15,14 @@ from engine.store.upserts import insert_new, upsert_all
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.records import Event, EventType
 
-__all__ = ["NewVersion", "say", "tool_event", "write_versions"]
+__all__ = ["NewVersion", "mark_activated", "say", "tool_event", "write_versions"]
 
 _OF_VERSION = delete(sources).where(sources.c.tool_id == bindparam("of_tool"), sources.c.version == bindparam("of_version"))
+_ACTIVATED = (
+    update(tool_versions)
+    .where(tool_versions.c.tool_id == bindparam("of_tool"), tool_versions.c.version == bindparam("of_version"))
+    .values(activated_at=bindparam("moment"))
+)
 _OF_HOLDER = delete(file_references).where(file_references.c.holder == bindparam("of_holder"))
 
 
@@ -42,6 +47,14 @@ async def write_versions(connection: AsyncConnection, new: Sequence[NewVersion])
     for some in rows.values():
         await upsert_all(connection, tool_versions, some, once=("created_at",))
     await _write_sources(connection, new)
+
+
+async def mark_activated(connection: AsyncConnection, *versions: tuple[str, str]) -> None:
+    """These versions of tools became the active ones: the order of that is what a rollback follows."""
+    if versions:
+        moment = timestamp(now())
+        rows = [{"of_tool": tool_id, "of_version": version, "moment": moment} for tool_id, version in versions]
+        await connection.execute(_ACTIVATED, rows)
 
 
 async def _write_sources(connection: AsyncConnection, new: Sequence[NewVersion]) -> None:

@@ -19,11 +19,14 @@ from engine.store.calls import CallTable
 from engine.store.content.folder import FolderContent
 from engine.store.database import Database
 from engine.store.events import EventTable
+from engine.store.evidence import EvidenceTable
 from engine.store.faults import FaultTable
 from engine.store.files import FileStore
 from engine.store.groups import GroupTable
 from engine.store.hosts import HostTable
 from engine.store.routes import RouteTable
+from engine.store.task_notes import TaskNoteTable
+from engine.store.tasks import TaskTable
 from engine.store.tools import ToolTable
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import BuiltinSource, LocalSource, RemoteSource
@@ -72,6 +75,9 @@ class House:
     faults: FaultTable
     calls: CallTable
     files: FileStore
+    tasks: TaskTable
+    notes: TaskNoteTable
+    evidence: EvidenceTable
     http: httpx.AsyncClient
 
 
@@ -97,6 +103,9 @@ async def house(database: Database, tmp_path: Path) -> AsyncGenerator[House]:
         faults=FaultTable(database),
         calls=CallTable(database),
         events=EventTable(database),
+        tasks=TaskTable(database),
+        notes=TaskNoteTable(database),
+        evidence=EvidenceTable(database),
         files=files,
         hosts=HostTable(database, 10),
         audit=AuditLog(tmp_path / "audit"),
@@ -106,7 +115,9 @@ async def house(database: Database, tmp_path: Path) -> AsyncGenerator[House]:
         checks={"database": database.check},
     )
     async with browse(doors) as http:
-        yield House(doors, client, registry, routes, GroupTable(database), FaultTable(database), CallTable(database), files, http)
+        tables = (GroupTable(database), FaultTable(database), CallTable(database))
+        making = (TaskTable(database), TaskNoteTable(database), EvidenceTable(database))
+        yield House(doors, client, registry, routes, *tables, files, *making, http)
 
 
 @pytest_asyncio.fixture

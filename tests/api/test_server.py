@@ -1,45 +1,22 @@
 """What only a real server and a real connection can show."""
 
 import asyncio
-import socket
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, closing
+from contextlib import closing
 from datetime import UTC, datetime
 from http.client import HTTPConnection
 from pathlib import Path
 
 import httpx
 import pytest
-import uvicorn
 
-from api.app import create_app
-from api.ports import Doors
 from tests.api.conftest import LIMITS, WEATHER_SOURCE, House
+from tests.api.serving import reached, served
 from toolagent.client.http import Refused, ToolAgentHttp
 from toolagent.contracts.calls import Caller, CallMode, ToolCall, ToolResult
 from toolagent.contracts.http import TaskAccepted
 from toolagent.contracts.routes import ControlAction, RunState
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.results import succeeded
-
-
-@asynccontextmanager
-async def served(doors: Doors) -> AsyncGenerator[str]:
-    """The URL of a real server. It listens from the beginning, so nothing has to be waited for."""
-    listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(create_app(doors), log_config=None, lifespan="off"))
-    running = asyncio.create_task(server.serve([listening]))
-    try:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        await asyncio.wait_for(running, 20)
-
-
-@asynccontextmanager
-async def reached(doors: Doors) -> AsyncGenerator[httpx.AsyncClient]:
-    async with served(doors) as url, httpx.AsyncClient(base_url=url, timeout=20) as http:
-        yield http
 
 
 async def test_a_client_that_leaves_loses_nothing(house: House) -> None:

@@ -1,1 +1,13 @@
-"""Models by the protocol they speak."""
+"""Models by the protocol they speak: one file each, and one line here."""
+
+from collections.abc import Callable, Mapping
+
+from engine.roles.provider import ModelProvider
+from engine.roles.provider_options import ProviderOptions
+from engine.roles.providers import anthropic
+
+__all__ = ["PROVIDERS"]
+
+PROVIDERS: Mapping[str, Callable[[ProviderOptions], ModelProvider]] = {
+    "anthropic": anthropic.provider,
+}

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TypeVar
 
 from engine.runtimes.docker.book import gone
@@ -23,7 +24,7 @@ from engine.runtimes.docker.labels import OWN_IMAGES, STATE, Kind, Marks
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker.serving import created, inspected, removed
 from engine.runtimes.docker.unused import UnusedTimer
-from engine.runtimes.docker.volumes import volume_mounts
+from engine.runtimes.docker.volumes import bind, volume_mounts
 from engine.runtimes.docker.wishes import Note, Notes, Wishes
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.runtime import Progress
@@ -71,6 +72,16 @@ class BuildContainers:
         self._sites: dict[str, _Site] = {}
         self._timer = UnusedTimer(parts.settings.ttl_s, self._sites, self._is_unused, self._retire)
         self._count = itertools.count(1)
+
+    @property
+    def known(self) -> tuple[ContainerInfo, ...]:
+        """Those in use."""
+        return tuple(site.info for site in self._sites.values())
+
+    @property
+    def volumes(self) -> Path:
+        """Below it each tool has a folder for its own, named by its id with `_` for `:`."""
+        return self._settings.state / "volumes"
 
     async def create(self, wishes: Wishes, progress: Progress) -> ContainerInfo:
         """Raises StartFailed."""
@@ -201,7 +212,8 @@ class BuildContainers:
 
     async def _mounts(self, wishes: Wishes) -> list[Document]:
         """Raises StartFailed."""
-        return await asyncio.to_thread(volume_mounts, dict(wishes.volumes), wishes.tool_id, self._settings, as_root=True)
+        mounts = await asyncio.to_thread(volume_mounts, dict(wishes.volumes), wishes.tool_id, self._settings, as_root=True)
+        return [*mounts, *(bind(Path(folder), target) for folder, target in wishes.shown.items())]
 
     def _audited(self, wishes: Wishes) -> BuildAudit:
         return BuildAudit(self._parts.audit, self._settings.host, wishes.tool_id)

@@ -31,6 +31,7 @@ from engine.runtimes.failures import NotSent, StartFailed
 from engine.runtimes.http_exchange import HttpExchange, Target
 from engine.runtimes.projects import Projects
 from engine.runtimes.readiness import serves
+from engine.runtimes.request_parts import Places
 from engine.runtimes.runtime import Progress, Retired, Running, ToolRequest
 from engine.runtimes.sandbox.egress import Opening, Way
 from engine.runtimes.sandbox.watch import Watch
@@ -116,7 +117,8 @@ class DockerRuntime:
             is_there = serving.sees_calls and await asyncio.to_thread(request.output_dir.is_dir)
             headers = {"X-Output-Dir": str(request.output_dir) if is_there else TMP}
             with serving.audited.call(request):
-                return await self._http.call(Target(running.endpoint, source.http_method, source.endpoint_path, headers), request)
+                target = Target(running.endpoint, source.http_method, source.endpoint_path, headers, places=Places.of(source))
+                return await self._http.call(target, request)
         finally:
             serving.in_flight -= 1
             serving.used = time.monotonic()

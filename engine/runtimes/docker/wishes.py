@@ -15,7 +15,10 @@ __all__ = ["Note", "Notes", "Wishes"]
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """As seed 001 §6.3 has it. `hosts` may be reached besides the package index, where the policy allows."""
+    """As seed 001 §6.3 has it. `hosts` may be reached besides the package index, where the policy allows.
+
+    `shown` are folders of ours, by their paths, that the container sees without writing to them; nothing but ours may be named there.
+    """
 
     tool_id: str
     image: str | None = None
@@ -27,6 +30,7 @@ class Wishes:
     nano_cpus: int | None = None
     use_gpu: bool = False
     gpu_count: int = -1
+    shown: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,8 @@ class Opening:
     `port`: the program serves on this port of its loopback; `others`: on these too, perhaps. `lasting`: the sandbox outlives this
     worker, which finds it again under the same name; then `Egress.forget` removes what is left. `python`: the interpreter, when the
     sandbox has not ours but another one, of 3.10 or newer. `is_apart`: it has a loopback and a file system of its own; without them
-    (the level `rlimits`) the host's are used, and nothing keeps the program from going around the proxy.
+    (the level `rlimits`) the host's are used, and nothing keeps the program from going around the proxy. `observed`: it has a proxy
+    although no host is allowed, so that what it asks for is known.
     """
 
     hosts: Sequence[str] = ()
@@ -54,6 +55,11 @@ class Opening:
     lasting: bool = False
     python: str | None = None
     is_apart: bool = True
+    observed: bool = False
+
+    @property
+    def has_proxy(self) -> bool:
+        return self.observed or bool(self.hosts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +108,14 @@ class Egress:
     @contextlib.asynccontextmanager
     async def open(self, name: str, opening: Opening) -> AsyncGenerator[Way]:
         """`name` is that of the run. Without hosts and port there is nothing to open, and nothing in the way. Raises OSError."""
-        if not opening.hosts and opening.port is None and not opening.others:
+        if not opening.has_proxy and opening.port is None and not opening.others:
             yield Way()
             return
         folder = self._folders.make(name)
         asks = Asks(opening.tell)
         try:
             async with contextlib.AsyncExitStack() as stack:
-                if opening.hosts:
+                if opening.has_proxy:
                     await self._open_proxy(folder, opening, asks, stack)
                 if opening.port is not None:
                     self._open_door(folder.box / _DOOR, folder.tool, stack)
@@ -157,7 +163,7 @@ class Egress:
         prefix = [opening.python or _PYTHON, "-I", "-S", str(view.of(program, Path("/run", program.name)))]
         environment: dict[str, str] = {}
         ports: list[int] = []
-        if opening.hosts:
+        if opening.has_proxy:
             port = PROXY_PORT if opening.is_apart else free_port()
             ports.append(port)
             prefix += ["--proxy", str(port), str(sockets / _PROXY)]

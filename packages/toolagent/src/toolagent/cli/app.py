@@ -1,5 +1,6 @@
 """The commands of `toolagent`."""
 
+import re
 import sys
 from io import TextIOWrapper
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from toolagent.cli import audit, batch, catalog
+from toolagent.cli import audit, batch, catalog, making
 from toolagent.cli.endings import ended, finish, started
 from toolagent.cli.examples import run_examples
 from toolagent.cli.failures import ExitCode, reported
@@ -35,6 +36,7 @@ from toolagent.client.http import DEFAULT_URL, ToolAgentHttp
 from toolagent.contracts.calls import CallMode, ToolCall, ToolResult
 from toolagent.contracts.http import Matches, TaskAccepted, ToolListing
 from toolagent.contracts.routes import RunState
+from toolagent.contracts.task_specs import TASK_ID_PATTERN
 from toolagent.contracts.tasks import TaskState
 
 __all__ = ["app", "main"]
@@ -191,9 +193,16 @@ def status(json_output: AsJson = False, url: Url = DEFAULT_URL, api_key: ApiKey 
 
 @app.command()
 def task(
-    task_id: Annotated[str, typer.Argument(metavar="ID", help="The id that `run --async` printed.", show_default=False)],
+    task_id: Annotated[
+        str, typer.Argument(metavar="ID", help="The id that `run --async`, `create` or `repair` printed.", show_default=False)
+    ],
     cancel: Annotated[bool, typer.Option("--cancel", help="Ask for it to be cancelled.")] = False,
-    wait: Annotated[bool, typer.Option("--follow", "--wait", help="Wait until it ends; Ctrl-C cancels it.")] = False,
+    wait: Annotated[
+        bool,
+        typer.Option("--follow", "--wait", help="Wait until it ends; Ctrl-C cancels a call, and leaves a task that makes a tool running."),
+    ] = False,
+    log: Annotated[bool, typer.Option("--log", help="Show the end of its log; of a task that makes or repairs a tool.")] = False,
+    say: Annotated[str | None, typer.Option(metavar="TEXT", help="Guidance for a task that makes or repairs a tool.")] = None,
     json_output: AsJson = False,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Save the files the result names in this folder.")] = None,
     output: Annotated[
@@ -202,13 +211,20 @@ def task(
     url: Url = DEFAULT_URL,
     api_key: ApiKey = None,
 ) -> None:
-    """Show a task, follow it to its end or cancel it.
+    """Show a task, follow it to its end, cancel it or say something to it. Exit code 1 when it has failed.
 
     `toolagent task call-0123456789abcdef --follow`
 
     `toolagent task call-0123456789abcdef --cancel`
+
+    `toolagent task create_a1b2c3d4 --say "Count hyphenated words as one." --follow`
     """
     with reported(), connected(url, api_key) as service:
+        if re.fullmatch(TASK_ID_PATTERN, task_id):
+            making.show_making(service, task_id, follow=wait, log=log, cancel=cancel, say=say, json_output=json_output)
+            return
+        if log or say:
+            raise ParameterError("--log and --say are for tasks that make or repair tools; their ids begin with create_ or repair_.")
         folder, file = output_folder(out) if out else None, output_file(output) if output else None
         with CtrlC() as ctrl_c:
             view = service.cancel(task_id) if cancel else service.task(task_id)
@@ -237,6 +253,7 @@ def _found(
 audit.add_commands(app)
 catalog.add_commands(app)
 batch.add_commands(app)
+making.add_commands(app)
 app.command("validate")(validate)
 app.command("new-tool")(new_tool)
 app.command("test")(run_examples)

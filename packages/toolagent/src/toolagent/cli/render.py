@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 import typer
@@ -40,6 +40,7 @@ __all__ = [
     "show_outcomes",
     "show_plain",
     "show_routes",
+    "show_rows",
     "show_task",
     "show_tool",
     "show_tools",
@@ -167,6 +168,14 @@ def show_batch(batch: BatchResult) -> None:
         text = json.dumps(result.result, ensure_ascii=False) if result.status == "success" else describe_error(result)
         shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]} …"
         table.add_row(cell(result.call_id, "bold"), cell(result.tool_id), _state(result.status), cell(shown))
+    _console().print(table)
+
+
+def show_rows(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A table of plain texts; states have their colours."""
+    table = _table(*columns)
+    for row in rows:
+        table.add_row(*(_state(text) if column in {"state", "status"} else cell(text) for column, text in zip(columns, row, strict=True)))
     _console().print(table)
 
 

@@ -6,11 +6,12 @@ ToolAgentError
 └── AnswerPendingError    taken (or perhaps taken), but Temporal cannot be asked now; fetch it later by `call_id`
 
 ControlFailedError        a tool could not be started or stopped; `error` says why
+MakingUnreachableError    Temporal cannot be asked now about a task that makes or repairs a tool
 """
 
 from toolagent.contracts.calls import ToolError, ToolResult
 
-__all__ = ["AnswerPendingError", "BrokenOffError", "CallRefusedError", "ControlFailedError", "ToolAgentError"]
+__all__ = ["AnswerPendingError", "BrokenOffError", "CallRefusedError", "ControlFailedError", "MakingUnreachableError", "ToolAgentError"]
 
 
 class ToolAgentError(Exception):
@@ -40,3 +41,7 @@ class ControlFailedError(Exception):
     def __init__(self, error: ToolError) -> None:
         super().__init__(error.message)
         self.error = error
+
+
+class MakingUnreachableError(Exception):
+    """Temporal does not answer; whether it has taken what it was asked is not known. Asking again does no harm."""

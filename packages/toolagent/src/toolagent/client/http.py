@@ -26,6 +26,7 @@ from toolagent.client.http_answers import (
     require_success,
 )
 from toolagent.client.http_files import file_name, free_path, stream_to
+from toolagent.client.http_making import MakingRequests
 from toolagent.contracts.audit import AuditPage
 from toolagent.contracts.batches import BatchResult, ToolBatch
 from toolagent.contracts.calls import CallMode, ToolCall, ToolResult
@@ -65,7 +66,7 @@ _DOCUMENTS = TypeAdapter(dict[str, JsonValue])
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
 
 
-class ToolAgentHttp:
+class ToolAgentHttp(MakingRequests):
     """One connection pool to one service; a context manager.
 
     Every method raises `Unreachable`, `Refused` or `UnexpectedAnswer`. What a *tool* got wrong is not raised: it is a `ToolResult`.
@@ -238,10 +239,23 @@ class ToolAgentHttp:
         answer = self._ask("POST", "/run_tools", body, unbounded=batch.mode is CallMode.SYNC)
         return parsed(TaskAccepted if answer.status_code == _ACCEPTED else BatchResult, answer)
 
-    def _ask(self, method: str, path: str, body: dict[str, JsonValue] | None = None, *, unbounded: bool = False) -> httpx.Response:
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        body: dict[str, JsonValue] | None = None,
+        *,
+        unbounded: bool = False,
+        headers: dict[str, str] | None = None,
+    ) -> httpx.Response:
         timeout = httpx.Timeout(None, connect=5.0) if unbounded else self._client.timeout
         with self._reached():
-            return self._client.request(method, path, json=body, timeout=timeout)
+            return self._client.request(method, path, json=body, timeout=timeout, headers=headers)
+
+    @contextmanager
+    def _streamed(self, path: str, headers: dict[str, str]) -> Generator[httpx.Response]:
+        with self._reached(), self._client.stream("GET", path, headers=headers) as answer:
+            yield answer
 
     @contextmanager
     def _reached(self) -> Generator[None, None, None]:

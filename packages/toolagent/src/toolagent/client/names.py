@@ -4,24 +4,40 @@ from temporalio.common import SearchAttributeKey
 
 __all__ = [
     "ADMIT",
+    "ASK_MODEL",
     "ATTEMPT_ENDED",
+    "AWAIT_SLOT",
+    "BRIEF_AGENT",
+    "BUILD_CANDIDATE",
     "CALL",
     "CALLBACK",
     "CALLBACKS_QUEUE",
     "CALLBACK_NOT_TAKEN",
     "CALLER",
+    "CLEAR_TASK",
+    "CODING_AGENT",
     "CONTROL",
     "CONTROL_TOOL",
+    "CREATE_TOOL",
     "DELIVER_CALLBACK",
     "DELIVER_CALLBACK_WORKFLOW",
+    "END_TASK",
+    "ENTER_STAGE",
     "FINGERPRINT",
+    "GUIDE",
+    "INSPECT_TASK",
     "INVOKE_TOOL",
     "LOOKS_QUEUE",
     "LOOK_AT_CALL",
+    "MAKING_QUEUE",
+    "MODEL_BUSY",
+    "MODEL_REFUSED",
     "NOTE_CALLBACK",
     "NO_SLOT",
     "PLACE",
     "PROGRESS",
+    "REGISTER_CANDIDATE",
+    "REPAIR_TOOL",
     "RUN_TOOLS",
     "SEARCH_ATTRIBUTES",
     "SETTLE",
@@ -30,7 +46,11 @@ __all__ = [
     "TASK_TYPE",
     "TOOL_CONNECTION_LOST",
     "TOOL_ID",
+    "USE_TOOL",
+    "VERIFY_CANDIDATE",
+    "coding_id",
     "control_queue",
+    "making_queue",
 ]
 
 TASK_QUEUE = "tool-agent"
@@ -42,9 +62,15 @@ LOOKS_QUEUE = f"{TASK_QUEUE}:looks"
 CALLBACKS_QUEUE = f"{TASK_QUEUE}:callbacks"
 """Where deliveries of callbacks wait: receivers that hang keep nobody else waiting."""
 
+MAKING_QUEUE = f"{TASK_QUEUE}:making"
+"""Where tasks wait for leave to begin; the host that gives it is the one they are done on."""
+
 INVOKE_TOOL = "InvokeTool"
 RUN_TOOLS = "RunTools"
 CONTROL_TOOL = "ControlTool"
+CREATE_TOOL = "CreateTool"
+REPAIR_TOOL = "RepairTool"
+CODING_AGENT = "CodingAgent"
 DELIVER_CALLBACK_WORKFLOW = "DeliverCallback"
 
 ADMIT = "admit"
@@ -53,14 +79,28 @@ CALL = "call_tool"
 SETTLE = "settle"
 CONTROL = "control_tool"
 LOOK_AT_CALL = "look_at_call"
+AWAIT_SLOT = "await_slot"
+ENTER_STAGE = "enter_stage"
+INSPECT_TASK = "inspect"
+BUILD_CANDIDATE = "build"
+BRIEF_AGENT = "brief_agent"
+ASK_MODEL = "ask_model"
+USE_TOOL = "use_tool"
+VERIFY_CANDIDATE = "verify"
+REGISTER_CANDIDATE = "register"
+CLEAR_TASK = "clear_up"
+END_TASK = "end_task"
 DELIVER_CALLBACK = "deliver_callback"
 NOTE_CALLBACK = "note_callback"
 
 PROGRESS = "progress"
 """Query of a `RunTools`: its calls as they are now."""
 
+GUIDE = "guide"
+"""Signal to a `CreateTool` or `RepairTool`: what a person says to it (`Guidance`); its log has that already."""
+
 FINGERPRINT = "fingerprint"
-"""Memo of an `InvokeTool`: tells whether a second call under the same key is the same call."""
+"""Memo of an `InvokeTool`, `CreateTool` or `RepairTool`: tells whether a second request under the same id is the same request."""
 
 CALLBACK = "callback"
 """Memo of an `InvokeTool` or `RunTools` whose end somebody wants to be told of: where that leads to."""
@@ -85,6 +125,12 @@ NO_SLOT = "no_slot"
 CALLBACK_NOT_TAKEN = "callback_not_taken"
 """Error type of a post that the receiver did not take; it is sent again later."""
 
+MODEL_BUSY = "model_busy"
+"""Error type of a turn that the model's provider had no time for; it is asked again."""
+
+MODEL_REFUSED = "model_refused"
+"""Error type of a turn that will not be had until somebody changes something."""
+
 STILL_RUNNING = "still_running"
 """Error type of a look at a call that is waited for and goes on; Temporal looks again later."""
 
@@ -92,3 +138,13 @@ STILL_RUNNING = "still_running"
 def control_queue(host: str) -> str:
     """Where a host takes orders about the tools that live on it."""
     return f"{host}/control"
+
+
+def making_queue(host: str) -> str:
+    """Where a host takes the steps of tasks that make tools: their folders and containers are there."""
+    return f"{host}/making"
+
+
+def coding_id(task_id: str) -> str:
+    """The workflow of a task's agent."""
+    return f"{task_id}/coding"

@@ -5,13 +5,49 @@ from typing import Never
 from temporalio import activity
 
 from toolagent.client import names
+from toolagent.contracts.agent import AgentRequest, ModelAsk, ModelTurnNote, ToolNote, ToolRun
 from toolagent.contracts.batches import CallLook, LookRequest
 from toolagent.contracts.callbacks import Callback, CallbackEnd, CallbackNote
 from toolagent.contracts.calls import ToolResult
+from toolagent.contracts.making import MakeRequest
+from toolagent.contracts.making_steps import (
+    Assessed,
+    BriefStep,
+    BuildOutcome,
+    BuildStep,
+    EndStep,
+    Inspected,
+    Registered,
+    RegisterStep,
+    Slot,
+    StageStep,
+    TaskStep,
+    VerifyStep,
+)
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.steps import Admission, AdmitRequest, CallOutcome, CallRequest, Placement, PlaceRequest, SettleRequest
 
-__all__ = ["admit", "call_tool", "control_tool", "deliver_callback", "look_at_call", "note_callback", "place", "settle"]
+__all__ = [
+    "admit",
+    "ask_model",
+    "await_slot",
+    "brief_agent",
+    "build_candidate",
+    "call_tool",
+    "clear_task",
+    "control_tool",
+    "deliver_callback",
+    "end_task",
+    "enter_stage",
+    "inspect_task",
+    "look_at_call",
+    "note_callback",
+    "place",
+    "register_candidate",
+    "settle",
+    "use_tool",
+    "verify_candidate",
+]
 
 
 class BodilessError(RuntimeError):
@@ -67,4 +103,70 @@ async def deliver_callback(_callback: Callback) -> CallbackEnd:
 @activity.defn(name=names.NOTE_CALLBACK)
 async def note_callback(_note: CallbackNote) -> None:
     """Write down how a delivery ended."""
+    _bodiless()
+
+
+@activity.defn(name=names.AWAIT_SLOT)
+async def await_slot(_step: MakeRequest) -> Slot:
+    """Take the task's turn among those that run at once."""
+    _bodiless()
+
+
+@activity.defn(name=names.ENTER_STAGE)
+async def enter_stage(_step: StageStep) -> None:
+    """Write down how far the task is."""
+    _bodiless()
+
+
+@activity.defn(name=names.INSPECT_TASK)
+async def inspect_task(_step: TaskStep) -> Inspected:
+    """Look for a tool that does it already, and at the repository if there is one."""
+    _bodiless()
+
+
+@activity.defn(name=names.BUILD_CANDIDATE)
+async def build_candidate(_step: BuildStep) -> BuildOutcome:
+    """Build it without a model."""
+    _bodiless()
+
+
+@activity.defn(name=names.BRIEF_AGENT)
+async def brief_agent(_step: BriefStep) -> AgentRequest:
+    """Write down what the coding agent is to know, and what it may take."""
+    _bodiless()
+
+
+@activity.defn(name=names.ASK_MODEL)
+async def ask_model(_step: ModelAsk) -> ModelTurnNote:
+    """Have one turn of the model."""
+    _bodiless()
+
+
+@activity.defn(name=names.USE_TOOL)
+async def use_tool(_step: ToolRun) -> ToolNote:
+    """Do one thing that the model wants done."""
+    _bodiless()
+
+
+@activity.defn(name=names.VERIFY_CANDIDATE)
+async def verify_candidate(_step: VerifyStep) -> Assessed:
+    """Ask the candidate everything that the gate asks."""
+    _bodiless()
+
+
+@activity.defn(name=names.REGISTER_CANDIDATE)
+async def register_candidate(_step: RegisterStep) -> Registered:
+    """Make the candidate a version that can be called."""
+    _bodiless()
+
+
+@activity.defn(name=names.CLEAR_TASK)
+async def clear_task(_step: TaskStep) -> None:
+    """End and remove what the task has on this host."""
+    _bodiless()
+
+
+@activity.defn(name=names.END_TASK)
+async def end_task(_step: EndStep) -> None:
+    """Write down how the task ended."""
     _bodiless()

@@ -13,6 +13,7 @@ from toolagent.client.batches import Batches
 from toolagent.client.child import memo_of, search_attributes_of
 from toolagent.client.failures import AnswerPendingError, CallRefusedError, ControlFailedError
 from toolagent.client.handles import BatchHandle, CallHandle
+from toolagent.client.making import Making
 from toolagent.client.patience import SilenceError, is_away, patiently
 from toolagent.client.task_views import delivery_of, view_of
 from toolagent.contracts.batches import BatchEnd, BatchResult, CallLook, LookState, ToolBatch
@@ -36,13 +37,14 @@ _ATTEMPTS = 5
 class ToolAgentClient:
     """Starts, awaits, follows and cancels calls.
 
-    `patience_s` is how many seconds of silence of the Temporal server a waiting caller sits out.
+    `patience_s` is how many seconds of silence of the Temporal server a waiting caller sits out. `making` is for tasks that make tools.
     """
 
     def __init__(self, client: Client, *, patience_s: float = 60.0) -> None:
         self._client = client
         self._patience_s = patience_s
         self._batches = Batches(client, self, patience_s)
+        self.making = Making(client)
 
     async def run(self, call: ToolCall, call_id: str | None = None) -> ToolResult:
         """Make the call and wait for its result. Raises CallRefusedError, AnswerPendingError."""

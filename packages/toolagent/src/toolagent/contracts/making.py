@@ -53,7 +53,9 @@ class MakeRequest(Contract):
 
     task_id: str
     spec: TaskSpec
+    description: Annotated[str, Field(description="What was asked for, in the words of whoever asked.")] = ""
     caller: Caller = Caller()
+    key: Annotated[str, Field(description="The hash of caller and idempotency key; empty without one.")] = ""
 
 
 class FindingKind(StrEnum):
@@ -85,6 +87,9 @@ class Inspection(Contract):
     files: Annotated[int, Field(description="How many files it has.")] = 0
     size: Annotated[int, Field(description="Bytes of all its files.")] = 0
     readme: Annotated[str, Field(description="The beginning of what its README says.")] = ""
+    code_files: Annotated[int, Field(description="How many of them are source code, in any language.")] = 0
+    dropped: Annotated[tuple[str, ...], Field(description="Links that led out of it, which were taken away.")] = ()
+    is_whole: Annotated[bool, Field(description="Otherwise it has more files than were looked at.")] = True
 
 
 class Candidate(Contract):
@@ -102,6 +107,7 @@ class CheckResult(Contract):
     passed: bool
     details: str = ""
     seconds: float = 0.0
+    applies: Annotated[bool, Field(description="Otherwise it was not asked, and `details` say why.")] = True
 
 
 class Evidence(Contract):
@@ -175,3 +181,4 @@ class MakeTask(Contract):
     evidence: Evidence | None = None
     examples: tuple[Example, ...] = ()
     caller: Caller = Caller()
+    key: Annotated[str, Field(description="The hash of caller and idempotency key; empty without one.")] = ""

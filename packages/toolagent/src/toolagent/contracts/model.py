@@ -6,7 +6,21 @@ from pydantic import Field, JsonValue
 
 from toolagent.contracts.contract import Contract
 
-__all__ = ["Block", "Message", "ModelTurn", "Text", "ToolOffer", "ToolOutcome", "ToolUse", "Usage"]
+__all__ = [
+    "Block",
+    "Carried",
+    "LongPromptRates",
+    "Message",
+    "ModelRequest",
+    "ModelTurn",
+    "Price",
+    "Rates",
+    "Text",
+    "ToolOffer",
+    "ToolOutcome",
+    "ToolUse",
+    "Usage",
+]
 
 
 class Text(Contract):
@@ -32,7 +46,14 @@ class ToolOutcome(Contract):
     is_error: bool = False
 
 
-Block = Annotated[Text | ToolUse | ToolOutcome, Field(discriminator="type")]
+class Carried(Contract):
+    """A part of an answer that is not ours to read (a model's thinking): it goes back with the answer as it came."""
+
+    type: Literal["carried"] = "carried"
+    block: dict[str, JsonValue]
+
+
+Block = Annotated[Text | ToolUse | ToolOutcome | Carried, Field(discriminator="type")]
 
 
 class Message(Contract):
@@ -48,6 +69,15 @@ class ToolOffer(Contract):
     input_schema: dict[str, JsonValue]
 
 
+class ModelRequest(Contract):
+    """What a model is asked. `max_tokens` bounds what it writes."""
+
+    system: str
+    messages: Annotated[tuple[Message, ...], Field(min_length=1)]
+    tools: tuple[ToolOffer, ...] = ()
+    max_tokens: Annotated[int, Field(ge=1)]
+
+
 class Usage(Contract):
     """Tokens. Those read from the cache and written to it are not among the `input_tokens`."""
 
@@ -57,8 +87,12 @@ class Usage(Contract):
     cache_write_tokens: int = 0
 
     @property
+    def read(self) -> int:
+        return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
+
+    @property
     def total(self) -> int:
-        return self.input_tokens + self.output_tokens + self.cache_read_tokens + self.cache_write_tokens
+        return self.read + self.output_tokens
 
 
 class ModelTurn(Contract):
@@ -69,3 +103,24 @@ class ModelTurn(Contract):
     model: str
     usage: Usage
     cost_usd: float | None = None
+
+
+class Rates(Contract):
+    """USD for a million tokens."""
+
+    input: Annotated[float, Field(ge=0)]
+    output: Annotated[float, Field(ge=0)]
+    cache_read: Annotated[float, Field(ge=0)]
+    cache_write: Annotated[float, Field(ge=0)]
+
+
+class LongPromptRates(Rates):
+    """What holds for a whole turn when it reads more than `over_tokens`, cached or not."""
+
+    over_tokens: Annotated[int, Field(ge=1)]
+
+
+class Price(Rates):
+    """What a model costs."""
+
+    long_prompt: LongPromptRates | None = None

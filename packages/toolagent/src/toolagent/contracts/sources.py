@@ -26,6 +26,8 @@ __all__ = [
 
 HttpMethod = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
+HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$")]
+
 _AUTHORITY = re.compile(r"[^:]*://([^/?#]*)")
 
 
@@ -51,6 +53,13 @@ class HttpSource(Contract):
     health_path: Annotated[
         str, Field(pattern=r"^/", description="Asked until it answers 200; when it answers 404, any answer below 500 counts as started.")
     ] = "/health"
+    query_parameters: Annotated[
+        tuple[str, ...], Field(description="Parameters that go into the query although the method has a body; GET and DELETE need none.")
+    ] = ()
+    header_parameters: Annotated[dict[str, HeaderName], Field(description="Parameters that go into a header, with its name.")] = {}
+    body_parameter: Annotated[
+        str | None, Field(description="The parameter that is the whole body; unset: an object of all that go nowhere else.")
+    ] = None
 
 
 class LocalSource(HttpSource):

@@ -1,8 +1,12 @@
 """The versions of a tool."""
 
 from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field
 
 from toolagent.contracts.contract import Contract
+from toolagent.contracts.making import Evidence
 from toolagent.contracts.manifest import ToolStatus
 
 __all__ = ["ToolVersion", "ToolVersions"]
@@ -16,6 +20,7 @@ class ToolVersion(Contract):
     status: ToolStatus
     is_active: bool
     created_at: datetime
+    evidence: Annotated[Evidence | None, Field(description="Why it may be called; of versions that a task made.")] = None
 
 
 class ToolVersions(Contract):

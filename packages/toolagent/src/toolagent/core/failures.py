@@ -1,6 +1,15 @@
 """Failures that cross from the engine to whoever asked it."""
 
-__all__ = ["ContentMissingError", "ContentUnavailableError", "FileTooLargeError", "StoreFullError", "StoreUnavailableError"]
+__all__ = [
+    "ContentMissingError",
+    "ContentUnavailableError",
+    "FileTooLargeError",
+    "StoreFullError",
+    "StoreUnavailableError",
+    "TaskConflictError",
+    "TaskEndedError",
+    "UnknownTaskError",
+]
 
 
 class FileTooLargeError(ValueError):
@@ -25,3 +34,28 @@ class StoreFullError(ContentUnavailableError):
 
 class ContentMissingError(LookupError):
     """A file is known, and its bytes are not where files are kept, or are not those that were put there."""
+
+
+class TaskConflictError(ValueError):
+    """A task's id belongs to a task that was asked for otherwise."""
+
+    def __init__(self, task_id: str) -> None:
+        super().__init__(f"Task {task_id!r} was asked for otherwise: other specification, description or idempotency key.")
+        self.task_id = task_id
+
+
+class TaskEndedError(RuntimeError):
+    """A task has ended, and cannot go on."""
+
+    def __init__(self, task_id: str, status: str) -> None:
+        super().__init__(f"Task {task_id!r} has ended: {status}.")
+        self.task_id = task_id
+        self.status = status
+
+
+class UnknownTaskError(LookupError):
+    """There is no task with this id."""
+
+    def __init__(self, task_id: str) -> None:
+        super().__init__(f"There is no task {task_id!r}.")
+        self.task_id = task_id

@@ -1,4 +1,4 @@
-"""What may be written down of a call's parameters and of a command: no secrets, and nothing long."""
+"""What may be written down of a call's parameters, of a command and of a text: no secrets, and nothing long."""
 
 import itertools
 import re
@@ -9,7 +9,7 @@ from toolagent.contracts.calls import Caller
 from toolagent.contracts.manifest import JsonSchema
 from toolagent.core.schemas import MASK, mask_secrets
 
-__all__ = ["masked_caller", "masked_command", "masked_params", "shortened"]
+__all__ = ["DEEPEST", "LONGEST", "masked_caller", "masked_command", "masked_params", "masked_text", "shortened"]
 
 LONGEST = 500
 """Characters of one text."""
@@ -18,6 +18,7 @@ MOST = 50
 """Entries of one object or list."""
 
 DEEPEST = 8
+"""Levels of objects and lists in one another."""
 
 _SECRET_WORDS = frozenset(
     {"password", "passwd", "passphrase", "pwd", "secret", "token", "apikey", "authorization", "credential", "credentials", "cookie"}
@@ -27,6 +28,15 @@ _SECRET_KEYS = frozenset({"api", "access", "private", "secret", "signing", "encr
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _LOGIN = re.compile(r"(?<=://)[^/\s@]+@")
+_KNOWN = re.compile(
+    r"\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}|\bxox[a-z]-[\w-]{10,}"
+    r"|\bAKIA[0-9A-Z]{16}\b|\bAIza[\w-]{30,}|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?"
+)
+"""Keys that show by their form what they are."""
+_SCHEME = re.compile(r"\b(Bearer|Basic)(\s+)[\w.~+/=-]{8,}", re.IGNORECASE)
+_NAMED = re.compile(r"""(\b[A-Za-z_][\w-]{0,60})(\\?["']?\s{0,4}[=:]\s{0,4}\\?["']?)([^\s"'`,;&<>(){}\[\]\\]+)""")
+_OPTION = re.compile(r"""(--?[A-Za-z][\w-]{0,60})(\s{1,4}["']?)([^\s"'-][^\s"']*)""")
 
 
 def masked_params(schema: JsonSchema, params: dict[str, JsonValue]) -> dict[str, JsonValue]:
@@ -51,6 +61,17 @@ def masked_command(command: tuple[str, ...]) -> tuple[str, ...]:
         shown.append(MASK if is_secret else f"{name}={MASK}" if equals and names_secret else shortened(word))
         is_secret = names_secret and not equals and word.startswith("-")
     return tuple(shown[:MOST])
+
+
+def masked_text(text: str) -> str:
+    """A text that a person or a model wrote: keys of a known form, and what stands beside a name that sounds like a secret. Not cut."""
+
+    def named(found: re.Match[str]) -> str:
+        name, between, _ = found.groups()
+        return f"{name}{between}{MASK}" if _sounds_secret(name) else found.group()
+
+    plain = _SCHEME.sub(rf"\1\2{MASK}", _KNOWN.sub(MASK, _LOGIN.sub(f"{MASK}@", text)))
+    return _OPTION.sub(named, _NAMED.sub(named, plain))
 
 
 def shortened(text: str) -> str:

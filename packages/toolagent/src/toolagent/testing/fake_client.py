@@ -16,6 +16,7 @@ from toolagent.contracts.tasks import TaskState, TaskView
 from toolagent.core.idempotency import call_id_for_key, fingerprint
 from toolagent.core.results import IDEMPOTENCY_CONFLICT, failed, succeeded, task_state_of
 from toolagent.testing.fake_batches import FakeBatches
+from toolagent.testing.fake_making import FakeMaking
 
 __all__ = ["FakeToolAgentClient", "Script", "echo"]
 
@@ -39,7 +40,7 @@ class _Started:
 class FakeToolAgentClient:
     """`away` plays a Temporal server that does not answer; `control_error` a host that cannot do what is asked.
 
-    `controls` holds what was asked of hosts. What was started is kept until the client is dropped.
+    `controls` holds what was asked of hosts, `making` the tasks that make tools. What was started is kept until the client is dropped.
     """
 
     script: Script = echo
@@ -47,6 +48,7 @@ class FakeToolAgentClient:
     control_error: ToolError | None = None
     controls: list[ToolControl] = field(default_factory=list[ToolControl])
     _started: dict[str, _Started] = field(default_factory=dict[str, _Started])
+    making: FakeMaking = field(default_factory=FakeMaking)
     _batches: FakeBatches = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -1,0 +1,97 @@
+"""What is written down of a task: its turn to run, its stages and its end."""
+
+from datetime import UTC, datetime
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
+
+from engine.store.task_notes import NewNote
+from engine.store.tasks import Ending, TaskTable
+from toolagent.client import names
+from toolagent.contracts.making import MakeRequest, MakeTask, TaskNoteKind
+from toolagent.contracts.making_steps import EndStep, Slot, StageStep
+from toolagent.contracts.tasks import TaskState
+from toolagent.core.coding_log import log_line
+from toolagent.core.failures import TaskConflictError, TaskEndedError
+from toolagent.core.task_requests import subject_of
+
+__all__ = ["FollowTask"]
+
+_ENDINGS: dict[TaskState, Ending] = {
+    TaskState.COMPLETED: TaskState.COMPLETED,
+    TaskState.FAILED: TaskState.FAILED,
+    TaskState.CANCELLED: TaskState.CANCELLED,
+}
+
+
+class FollowTask:
+    """Every step is keyed by the task and may be repeated. `most` tasks run at once, on all hosts together; `rounds`: see `Slot`."""
+
+    def __init__(self, tasks: TaskTable, host: str, *, most: int = 2, rounds: int = 3) -> None:
+        self._tasks, self._host, self._most, self._rounds = tasks, host, most, rounds
+
+    @activity.defn(name=names.AWAIT_SLOT)
+    async def await_slot(self, request: MakeRequest) -> Slot:
+        """Leave for the task to begin, on this host. Fails with `no_slot` while others have the better claim; Temporal asks again."""
+        info = activity.info()
+        try:
+            await self._tasks.create(_task_of(request), info.workflow_id or "", info.workflow_run_id or "")
+            granted = await self._tasks.claim_slot(request.task_id, self._most)
+        except (TaskConflictError, TaskEndedError) as error:
+            raise ApplicationError(str(error), type=type(error).__name__, non_retryable=True) from error
+        if not granted:
+            message = f"{self._most} tasks run already."
+            raise ApplicationError(message, type=names.NO_SLOT, category=ApplicationErrorCategory.BENIGN)
+        return Slot(host=self._host, rounds=self._rounds)
+
+    @activity.defn(name=names.ENTER_STAGE)
+    async def enter_stage(self, step: StageStep) -> None:
+        try:
+            await self._tasks.enter_stage(step.request.task_id, step.stage, "done" if step.went_well else "failed")
+        except TaskEndedError as error:
+            raise ApplicationError(str(error), type=type(error).__name__, non_retryable=True) from error
+
+    @activity.defn(name=names.END_TASK)
+    async def end_task(self, step: EndStep) -> None:
+        request = step.request
+        await self._tasks.create(_task_of(request))
+        await self._tasks.settle(
+            request.task_id, _ENDINGS[step.status], step.reason, tool_ids=step.tool_ids, evidence=step.evidence, notes=_announced(step)
+        )
+
+
+def _task_of(request: MakeRequest) -> MakeTask:
+    """As it is written down when nobody did before: another agent's workflow may start a task as well as we."""
+    spec = request.spec
+    return MakeTask(
+        task_id=request.task_id,
+        status=TaskState.PENDING,
+        spec=spec,
+        description=request.description,
+        tool_id=subject_of(spec),
+        created_at=datetime.now(UTC),
+        examples=spec.examples,
+        caller=request.caller,
+        key=request.key,
+    )
+
+
+def _announced(step: EndStep) -> tuple[NewNote, ...]:
+    """The events of seed 001 §6.2 and §6.3."""
+    request, at = step.request, datetime.now(UTC)
+    if step.status is TaskState.COMPLETED:
+        ready = [
+            NewNote(
+                f"ready:{tool_id}",
+                TaskNoteKind.TOOL_READY,
+                log_line(at, f"[TOOL_READY] {tool_id}"),
+                {"tool_id": tool_id, "result": step.reason, "task_id": request.task_id},
+                at,
+            )
+            for tool_id in step.tool_ids
+        ]
+        return (*ready, NewNote("done", TaskNoteKind.DONE, log_line(at, f"[DONE] {step.reason}"), None, at))
+    tool_id = subject_of(request.spec)
+    error = {"tool_id": tool_id, "error": step.reason, "task_id": request.task_id}
+    text = log_line(at, f"[TOOL_ERROR] {tool_id}: {step.reason}")
+    return (NewNote("error", TaskNoteKind.TOOL_ERROR, text, dict(error), at),)

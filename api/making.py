@@ -1,0 +1,160 @@
+"""From a request for a tool to a task that makes or repairs it."""
+
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Annotated
+
+from fastapi import Depends, Header
+from pydantic import JsonValue
+from starlette.responses import Response
+
+from api.doors import Behind
+from api.errors import Refusal
+from api.found_tools import found_tool
+from api.making_bodies import CreateToolBody, RepairToolBody
+from api.ports import Doors
+from api.problems import ProblemKind
+from api.strict_json import parse_json
+from toolagent.contracts.calls import IdempotencyKey
+from toolagent.contracts.http import ProblemField
+from toolagent.contracts.making import MakeRequest, MakeTask
+from toolagent.contracts.making_views import TaskSubmitted
+from toolagent.contracts.task_specs import BuildTool, GithubDeploy, RepairTool
+from toolagent.contracts.tasks import TaskState
+from toolagent.core.failures import TaskConflictError
+from toolagent.core.task_requests import (
+    SpecError,
+    SpecFault,
+    prose_spec,
+    read_spec,
+    request_fingerprint,
+    request_key,
+    subject_of,
+    task_id_for,
+)
+
+__all__ = ["Key", "TakenRepair", "TakenRequest", "insist_on_one_request", "submitted"]
+
+_ATTEMPTS = 8
+"""So many ids are tried: eight hex digits are few, and may be somebody else's already."""
+
+Key = Annotated[
+    IdempotencyKey | None, Header(alias="Idempotency-Key", description="The same key again is the same request, and is done once.")
+]
+
+
+async def _take(body: CreateToolBody, doors: Behind, idempotency_key: Key = None) -> MakeRequest:
+    try:
+        spec = _spec_of(body.task_spec, body.description)
+    except SpecError as error:
+        raise _bad_spec(error) from error
+    if isinstance(spec, RepairTool):
+        await found_tool(doors, spec.tool_id, doors.registry.entry)
+    return _request(spec, body.description, body, idempotency_key)
+
+
+async def _take_repair(tool_id: str, doors: Behind, idempotency_key: Key = None, body: RepairToolBody | None = None) -> MakeRequest:
+    await found_tool(doors, tool_id, doors.registry.entry)
+    body = body or RepairToolBody()
+    given: dict[str, JsonValue] = {"type": "repair_tool", "tool_id": tool_id, **body.model_dump(mode="json", exclude={"caller"})}
+    try:
+        spec = read_spec(given, place="")
+    except SpecError as error:
+        raise _bad_spec(error) from error
+    return _request(spec, body.description, body, idempotency_key)
+
+
+TakenRequest = Annotated[MakeRequest, Depends(_take)]
+TakenRepair = Annotated[MakeRequest, Depends(_take_repair)]
+
+
+async def submitted(doors: Doors, asked: MakeRequest) -> Response:
+    """202 with the task's id. The same request under the same key is the same task.
+
+    The workflow is started before its record is written, and writes that too: whoever dies in between leaves no task that nobody works at.
+    Raises Refusal when the key was used for something else, MakingUnreachableError.
+    """
+    for task_id in _ids_for(asked):
+        request = asked.model_copy(update={"task_id": task_id})
+        known = await doors.tasks.get(task_id)
+        if known is not None and known.key != request.key:
+            continue
+        try:
+            if known is None:
+                await doors.client.making.start(request)
+                known = await doors.tasks.create(_new_task(request))
+            insist_on_one_request(known, request)
+        except TaskConflictError as conflict:
+            if not request.key:
+                continue
+            raise _used_key() from conflict
+        return _answer(known)
+    raise _used_key()
+
+
+def insist_on_one_request(task: MakeTask, request: MakeRequest) -> None:
+    """Raises TaskConflictError when a task was asked for otherwise."""
+    before = MakeRequest(task_id=task.task_id, spec=task.spec, description=task.description, caller=task.caller, key=task.key)
+    if request_fingerprint(before) != request_fingerprint(request):
+        raise TaskConflictError(task.task_id)
+
+
+def _spec_of(given: dict[str, JsonValue] | str | None, description: str) -> GithubDeploy | BuildTool | RepairTool:
+    """Raises SpecError."""
+    if isinstance(given, dict):
+        return read_spec(given, description)
+    text = (given or "").strip()
+    if not text.startswith(("{", "[")):
+        return prose_spec(text, description)
+    try:
+        value = parse_json(text.encode())
+    except Refusal as refusal:
+        said = refusal.errors[0].message if refusal.errors else refusal.detail
+        raise SpecError(SpecFault("task_spec", f"It begins like JSON and is none: {said}. Send an object, or prose.")) from refusal
+    if not isinstance(value, dict):
+        raise SpecError(SpecFault("task_spec", 'It is a list; one object is wanted, such as {"type": "build_tool", …}.'))
+    return read_spec(value, description)
+
+
+def _request(
+    spec: GithubDeploy | BuildTool | RepairTool, description: str, body: CreateToolBody | RepairToolBody, key: str | None
+) -> MakeRequest:
+    # The id is chosen when it is known which ones are taken.
+    return MakeRequest(task_id="", spec=spec, description=description, caller=body.caller, key=request_key(body.caller.caller_id, key))
+
+
+def _ids_for(request: MakeRequest) -> Iterator[str]:
+    for attempt in range(_ATTEMPTS):
+        yield task_id_for(request.spec, request.key or uuid.uuid4().hex, attempt)
+
+
+def _new_task(request: MakeRequest) -> MakeTask:
+    return MakeTask(
+        task_id=request.task_id,
+        status=TaskState.PENDING,
+        spec=request.spec,
+        description=request.description,
+        tool_id=subject_of(request.spec),
+        created_at=datetime.now(UTC),
+        examples=request.spec.examples,
+        caller=request.caller,
+        key=request.key,
+    )
+
+
+def _answer(task: MakeTask) -> Response:
+    message = f"Task submitted: GET /tasks/{task.task_id} says how far it is, /tasks/{task.task_id}/events as it happens."
+    accepted = TaskSubmitted(task_id=task.task_id, status=task.status, message=message)
+    return Response(accepted.model_dump_json(), 202, {"Location": f"/tasks/{task.task_id}"}, "application/json")
+
+
+def _bad_spec(error: SpecError) -> Refusal:
+    errors = tuple(ProblemField(field=fault.field, message=fault.message) for fault in error.faults)
+    return Refusal(ProblemKind.INVALID_REQUEST, f"This is no task that can be begun: {error}", errors=errors)
+
+
+def _used_key() -> Refusal:
+    message = "This key was used for another request: other specification, description or caller. Choose a new one."
+    field = ProblemField(field="Idempotency-Key", message=message)
+    return Refusal(ProblemKind.IDEMPOTENCY_CONFLICT, message, errors=(field,))

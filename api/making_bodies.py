@@ -1,0 +1,74 @@
+"""Bodies of requests for tasks that make or repair tools."""
+
+from typing import Annotated
+
+from pydantic import ConfigDict, Field, JsonValue
+
+from api.bodies import CallerBody
+from toolagent.contracts.contract import Contract
+
+__all__ = ["CreateToolBody", "MessageBody", "RepairToolBody", "RollbackBody"]
+
+_STRICT = ConfigDict(extra="forbid", strict=True)
+# NUL is what no database takes.
+_Words = Field(max_length=20_000, pattern=r"^[^\x00]*$")
+_EXAMPLES: JsonValue = [{"input": {"text": "one two"}, "expected_output": {"words": 2}}]
+_DEPLOY: JsonValue = {
+    "type": "github_deploy",
+    "repo_url": "https://github.com/user/project",
+    "tool_name": "project_api",
+    "runtime": "docker",
+}
+_BUILD: JsonValue = {"type": "build_tool", "tool_name": "word_counter", "runtime": "uv", "examples": _EXAMPLES}
+
+
+def _strict(*examples: JsonValue) -> ConfigDict:
+    return _STRICT | ConfigDict(json_schema_extra={"examples": [*examples]})
+
+
+class CreateToolBody(Contract):
+    """What is wanted (seed 001 §7). `description` stands in where the specification has none; one of both must be there."""
+
+    model_config = _strict(
+        {"description": "Count the words of a text.", "task_spec": _BUILD},
+        {"description": "", "task_spec": _DEPLOY},
+        {"description": "Count words", "task_spec": "It takes a text and gives how many words it has."},
+    )
+
+    description: Annotated[str, _Words] = ""
+    task_spec: Annotated[
+        dict[str, JsonValue] | str | None,
+        Field(
+            description="`github_deploy`, `build_tool` or `repair_tool` (seed 001 §5), as an object or JSON text. Other text is prose: a "
+            "`build_tool` named by the first four words in Latin letters of the description, or else of the prose, small words left out."
+        ),
+    ] = None
+    caller: CallerBody = CallerBody()
+
+
+class RepairToolBody(Contract):
+    """What is wrong with a tool, as far as it is known."""
+
+    model_config = _strict({"error": "HTTP 503: Service Unavailable"})
+
+    error: Annotated[str, _Words] = ""
+    description: Annotated[str, _Words] = ""
+    examples: Annotated[
+        list[JsonValue], Field(max_length=100, description="Calls and what has to come of them, as of `/create_tool`.")
+    ] = []
+    limits: Annotated[dict[str, JsonValue], Field(description="What the task may take: `turns`, `wall_s`, `tokens`, `cost_usd`.")] = {}
+    caller: CallerBody = CallerBody()
+
+
+class RollbackBody(Contract):
+    """Which version is to be left. With it a request that is sent twice goes back once."""
+
+    model_config = _strict({"from_version": "1.1.0"})
+
+    from_version: Annotated[str | None, Field(max_length=64, description="Nothing happens unless this is the active one.")] = None
+
+
+class MessageBody(Contract):
+    model_config = _strict({"text": "Count hyphenated words as one."})
+
+    text: Annotated[str, Field(min_length=1, max_length=4_000, pattern=r"^[^\x00]*\S[^\x00]*$")]

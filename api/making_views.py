@@ -1,0 +1,96 @@
+"""Tasks that make or repair tools: shown, cancelled and spoken to."""
+
+import re
+import uuid
+from datetime import UTC, datetime
+from http import HTTPStatus
+
+from pydantic import JsonValue
+from starlette.responses import Response
+
+from api.errors import Refusal
+from api.ports import Doors
+from api.problems import ProblemKind
+from toolagent.contracts.agent import Guidance
+from toolagent.contracts.http import ProblemField
+from toolagent.contracts.making import MakeTask, TaskNote, TaskNoteKind
+from toolagent.contracts.making_views import MakingTask, TaskListing
+from toolagent.contracts.task_specs import TASK_ID_PATTERN
+from toolagent.contracts.tasks import TaskState
+from toolagent.core.coding_log import log_line
+from toolagent.core.task_requests import request_key
+from toolagent.core.task_views import listed, shown
+
+__all__ = ["cancelled_making", "found_task", "is_making", "listing", "making_task", "spoken_to"]
+
+_LOG_LINES = 40
+_UNKNOWN_TO_TEMPORAL = "It was cancelled. Temporal did not know it, so nobody was working at it."
+
+
+def is_making(task_id: str) -> bool:
+    """Whether it is the id of a task that makes or repairs a tool; others are of calls and batches."""
+    return re.fullmatch(TASK_ID_PATTERN, task_id) is not None
+
+
+async def listing(
+    doors: Doors, status: TaskState | None, kind: str | None, tool_id: str | None, limit: int, before: str | None
+) -> TaskListing:
+    found = await doors.tasks.page(status=status, spec_type=kind, tool_id=tool_id, limit=limit + 1, before=before)
+    page = found[:limit]
+    return TaskListing(tasks=tuple(map(listed, page)), next=page[-1].task_id if len(found) > limit else None)
+
+
+async def making_task(doors: Doors, task_id: str) -> MakingTask:
+    """Raises Refusal for a task that nobody knows."""
+    task = await found_task(doors, task_id)
+    return shown(task, tuple(note.text for note in await doors.notes.tail(task_id, _LOG_LINES)))
+
+
+async def found_task(doors: Doors, task_id: str) -> MakeTask:
+    """Raises Refusal for a task that nobody knows."""
+    task = await doors.tasks.get(task_id) if is_making(task_id) else None
+    if task is None:
+        raise Refusal(
+            ProblemKind.TASK_NOT_FOUND, f"There is no task {task_id[:128]!r} that makes or repairs a tool; GET /tasks lists them."
+        )
+    return task
+
+
+async def cancelled_making(doors: Doors, task_id: str) -> Response:
+    """202 when the task was asked to end, 200 when it had ended before. Raises as `making_task`, and MakingUnreachableError."""
+    status = HTTPStatus.OK
+    if (await found_task(doors, task_id)).ended_at is None:
+        status = HTTPStatus.ACCEPTED
+        if not await doors.client.making.cancel(task_id):
+            await doors.tasks.settle(task_id, TaskState.CANCELLED, _UNKNOWN_TO_TEMPORAL)
+    return Response((await making_task(doors, task_id)).model_dump_json(), status, media_type="application/json")
+
+
+async def spoken_to(doors: Doors, task_id: str, text: str, key: str | None) -> TaskNote:
+    """Note what somebody says to a task, and tell it. The same key again says it once.
+
+    Raises Refusal when it has ended, or the key was used for other words; MakingUnreachableError.
+    """
+    task = await found_task(doors, task_id)
+    if task.ended_at is not None:
+        raise _ended(task_id, task.status.value)
+    said_id = request_key(task_id, key) or uuid.uuid4().hex
+    note = await _noted(doors, task_id, said_id, text)
+    if not await doors.client.making.guide(task_id, Guidance(id=said_id, text=text)):
+        raise _ended(task_id, "nobody works at it any more")
+    return note
+
+
+async def _noted(doors: Doors, task_id: str, said_id: str, text: str) -> TaskNote:
+    payload: JsonValue = {"id": said_id, "text": text}
+    line = log_line(datetime.now(UTC), f"[GUIDANCE] {text}")
+    note = await doors.notes.add(task_id, f"guidance:{said_id}", TaskNoteKind.GUIDANCE, line, payload)
+    if note.payload != payload:
+        message = "This key was used for other words. Choose a new one."
+        errors = (ProblemField(field="Idempotency-Key", message=message),)
+        raise Refusal(ProblemKind.IDEMPOTENCY_CONFLICT, message, errors=errors)
+    return note
+
+
+def _ended(task_id: str, how: str) -> Refusal:
+    return Refusal(ProblemKind.TASK_ENDED, f"Task {task_id!r} has ended ({how}) and hears nothing any more; make a new one.")

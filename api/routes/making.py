@@ -1,0 +1,82 @@
+"""Having tools made, repaired and taken back."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Body
+from starlette.responses import Response
+
+from api.documentation import problem_responses
+from api.doors import Behind
+from api.making import TakenRepair, TakenRequest, submitted
+from api.making_bodies import RollbackBody
+from api.problems import ProblemKind
+from api.strict_json import StrictRoute
+from api.version_views import rolled_back
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.making_views import TaskSubmitted
+from toolagent.contracts.tasks import TaskState
+from toolagent.contracts.versions import ToolVersions
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["making"], route_class=StrictRoute)
+
+_BODY_PROBLEMS = (
+    ProblemKind.MALFORMED_JSON,
+    ProblemKind.INVALID_REQUEST,
+    ProblemKind.BODY_TOO_LARGE,
+    ProblemKind.UNSUPPORTED_MEDIA_TYPE,
+    ProblemKind.IDEMPOTENCY_CONFLICT,
+    ErrorType.TOOL_NOT_FOUND,
+    ErrorType.UNAVAILABLE,
+)
+
+
+def _accepted(task_id: str) -> dict[str, object]:
+    example = TaskSubmitted(task_id=task_id, status=TaskState.PENDING, message="Task submitted")
+    return {
+        "model": TaskSubmitted,
+        "description": "The task goes on by itself under this id (also in `Location`).",
+        "content": {"application/json": {"example": example.model_dump(mode="json")}},
+    }
+
+
+@router.post(
+    "/create_tool",
+    summary="Have a tool made",
+    status_code=202,
+    response_model=TaskSubmitted,
+    responses={**problem_responses(*_BODY_PROBLEMS), 202: _accepted("create_a1b2c3d4")},
+)
+async def create_tool(asked: TakenRequest, doors: Behind) -> Response:
+    """From a repository, or from what it is to do. What cannot be begun is refused here; what goes wrong later is in the task."""
+    return await submitted(doors, asked)
+
+
+@router.post(
+    "/tools/{tool_id}/repair",
+    summary="Have a tool repaired",
+    status_code=202,
+    response_model=TaskSubmitted,
+    responses={**problem_responses(*_BODY_PROBLEMS), 202: _accepted("repair_a1b2c3d4")},
+)
+async def repair_tool(asked: TakenRepair, doors: Behind) -> Response:
+    """A new version is built beside the old one, which stays until the new one has passed. The body may be left out."""
+    return await submitted(doors, asked)
+
+
+@router.post(
+    "/tools/{tool_id}/rollback",
+    summary="Return to the version that was active before",
+    responses=problem_responses(
+        ProblemKind.MALFORMED_JSON,
+        ProblemKind.INVALID_REQUEST,
+        ProblemKind.UNSUPPORTED_MEDIA_TYPE,
+        ProblemKind.NO_EARLIER_VERSION,
+        ErrorType.TOOL_NOT_FOUND,
+        ErrorType.UNAVAILABLE,
+    ),
+)
+async def roll_back(tool_id: str, doors: Behind, body: Annotated[RollbackBody | None, Body()] = None) -> ToolVersions:
+    """The version that is left cannot be called any more (until it is activated); calls that run finish on it. Again goes further back."""
+    return await rolled_back(doors, tool_id, body.from_version if body else None)

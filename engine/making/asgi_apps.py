@@ -1,0 +1,138 @@
+"""Finds ASGI applications in the text of a module: what is assigned at its top, and functions that make one."""
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+
+__all__ = ["FRAMEWORKS", "App", "apps_in"]
+
+FRAMEWORKS: Mapping[str, str] = {
+    "fastapi.FastAPI": "fastapi",
+    "fastapi.applications.FastAPI": "fastapi",
+    "litestar.Litestar": "litestar",
+    "starlette.applications.Starlette": "starlette",
+    "quart.Quart": "quart",
+    "blacksheep.Application": "blacksheep",
+    "falcon.asgi.App": "falcon",
+    "django.core.asgi.get_asgi_application": "django",
+    "connexion.AsyncApp": "connexion",
+}
+"""What makes an application, by its full name."""
+
+_DEEPEST = 3
+"""What is nested deeper is nobody's application."""
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """`attribute` is the application, or with `is_factory` a function without required arguments that makes it."""
+
+    attribute: str
+    framework: str
+    is_factory: bool = False
+
+
+def apps_in(syntax: ast.Module) -> Iterator[App]:
+    """In the order of the text."""
+    names = _imported(syntax)
+    functions = [node for node in _top(syntax.body) if isinstance(node, ast.FunctionDef)]
+    factories = {node.name: framework for node in functions if (framework := _made_by(node, names)) and _needs_nothing(node)}
+    for node in _top(syntax.body):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                if framework := _framework(value, names) or _called(value, factories):
+                    yield App(name, framework)
+            case _:
+                pass
+    yield from (App(name, framework, is_factory=True) for name, framework in factories.items())
+
+
+def _imported(syntax: ast.Module) -> dict[str, str]:
+    """The full name of what is imported, by the name it has here."""
+    found: dict[str, str] = {}
+    for node in ast.walk(syntax):
+        match node:
+            case ast.Import(names=names):
+                found.update({name.asname or name.name: name.name for name in names})
+            case ast.ImportFrom(module=str(module), names=names, level=0):
+                found.update({name.asname or name.name: f"{module}.{name.name}" for name in names})
+            case _:
+                pass
+    return found
+
+
+def _top(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """What is executed when the module is imported, also where that is only in one case; without what is nested very deep."""
+    waiting = [(node, 0) for node in body]
+    while waiting:
+        node, depth = waiting.pop(0)
+        yield node
+        if depth < _DEEPEST:
+            match node:
+                case ast.If(test=test, body=inner, orelse=other):
+                    inside = [] if _is_main(test) else [*inner, *other]
+                case ast.Try(body=inner, orelse=other):
+                    inside = [*inner, *other]
+                case ast.With(body=inner):
+                    inside = inner
+                case _:
+                    inside = []
+            waiting += [(one, depth + 1) for one in inside]
+
+
+def _is_main(test: ast.expr) -> bool:
+    return isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"
+
+
+def _framework(value: ast.expr | None, names: Mapping[str, str]) -> str | None:
+    if not isinstance(value, ast.Call):
+        return None
+    return FRAMEWORKS.get(_full_name(value.func, names))
+
+
+def _called(value: ast.expr, factories: Mapping[str, str]) -> str | None:
+    match value:
+        case ast.Call(func=ast.Name(id=name)):
+            return factories.get(name)
+        case _:
+            return None
+
+
+def _full_name(function: ast.expr, names: Mapping[str, str]) -> str:
+    parts: list[str] = []
+    while isinstance(function, ast.Attribute):
+        parts.append(function.attr)
+        function = function.value
+    if not isinstance(function, ast.Name):
+        return ""
+    dotted = ".".join((function.id, *reversed(parts)))
+    head, _, rest = dotted.partition(".")
+    return dotted if head not in names else f"{names[head]}.{rest}" if rest else names[head]
+
+
+def _made_by(function: ast.FunctionDef, names: Mapping[str, str]) -> str | None:
+    """The framework of what it returns: made right there, or kept in a variable before."""
+    kept: dict[str, str] = {}
+    for node in ast.walk(function):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                if framework := _framework(value, names):
+                    kept[name] = framework
+            case _:
+                pass
+    for node in ast.walk(function):
+        match node:
+            case ast.Return(value=ast.Name(id=name)) if name in kept:
+                return kept[name]
+            case ast.Return(value=ast.Call() as value) if framework := _framework(value, names):
+                return framework
+            case _:
+                pass
+    return None
+
+
+def _needs_nothing(function: ast.FunctionDef) -> bool:
+    arguments = function.args
+    positional = len([*chain(arguments.posonlyargs, arguments.args)])
+    return positional == len(arguments.defaults) and all(default is not None for default in arguments.kw_defaults)

@@ -1,0 +1,163 @@
+"""Builds tools without a model, along each of the plans that need none."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import TypeVar
+
+from engine.making.live_documents import live_document
+from engine.making.locking import LockFailed, ProjectLocks
+from engine.making.openapi.document import DocumentRefused, OpenApiDocument
+from engine.making.openapi.operations import LeftOut
+from engine.making.openapi.servers import insist_on_public
+from engine.making.openapi.sources import docker_sources, local_sources, remote_sources
+from engine.making.openapi.tools import Described, Drafted, NoTools, SourceOf, draft
+from engine.making.packaging import pack_asgi, pack_repository
+from engine.making.tool_file_entries import tool_file_candidate
+from engine.making.trees import Tree
+from engine.making.wanted import NotWanted, wanted_of
+from engine.runtimes.addresses import Resolve, resolve
+from engine.runtimes.failures import StartFailed
+from engine.runtimes.runtime import Progress, Runtime, ToolRequest
+from toolagent.contracts.making import Candidate
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.plans import AsgiBuild, DockerBuild, OpenApiRemote, ToolFileBuild
+from toolagent.contracts.sources import DockerSource, LocalSource
+
+__all__ = ["BuildFailed", "Built", "ModellessBuilder", "Place"]
+
+_SERVER = "uvicorn"
+_MAX_DOCUMENT = 4 * 1024 * 1024
+_ASK_S = 30.0
+_CALL = "call-openapi-document"
+
+S = TypeVar("S", LocalSource, DockerSource)
+
+
+class BuildFailed(Exception):
+    """The plan does not lead to a tool; `told` is what was written on the way. The coding agent may do better."""
+
+    def __init__(self, message: str, told: str = "") -> None:
+        super().__init__(message)
+        self.message, self.told = message, told
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a project is put: `folder` on this host, which a source names as `host_dir`. `work` is for the way there."""
+
+    folder: Path
+    host_dir: str
+    work: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """`folders` are those to be kept in the content store, by the tool whose source is then to name the archive as its `content`."""
+
+    candidate: Candidate
+    folders: Mapping[str, Path] = field(default_factory=dict[str, Path])
+    left_out: tuple[LeftOut, ...] = ()
+
+
+class ModellessBuilder:
+    """`local` and `docker` start apps in the sandbox to ask them what they offer. All that is built is data: nothing is registered."""
+
+    def __init__(
+        self,
+        locks: ProjectLocks,
+        local: Runtime[LocalSource],
+        docker: Runtime[DockerSource] | None = None,
+        *,
+        private_hosts: tuple[str, ...] = (),
+        resolve: Resolve = resolve,
+    ) -> None:
+        self._locks, self._local, self._docker = locks, local, docker
+        self._private_hosts, self._resolve = private_hosts, resolve
+
+    async def of_tool_files(self, plan: ToolFileBuild, repository: Path, about: Described) -> Built:
+        """Raises BuildFailed."""
+        try:
+            candidate, folders = await asyncio.to_thread(tool_file_candidate, repository, plan.paths, about)
+        except ValueError as error:
+            raise BuildFailed(str(error)) from error
+        return Built(candidate, folders)
+
+    async def remote(self, plan: OpenApiRemote, repository: Path, about: Described) -> Built:
+        """Raises BuildFailed, also for a server at an address that is not public."""
+        document = await asyncio.to_thread(_document_in, repository, plan.path)
+        try:
+            await insist_on_public(document.server_url, self._private_hosts, self._resolve)
+            sources = remote_sources(document, about.tool_name)
+        except DocumentRefused as error:
+            raise BuildFailed(f"{plan.path}: {error}") from error
+        return _built(await _drafted(document, about, sources))
+
+    async def asgi(self, plan: AsgiBuild, repository: Path, about: Described, place: Place, progress: Progress) -> Built:
+        """Packs the project into `place.folder`. Raises BuildFailed, ScriptFailure (`UnavailableError`)."""
+        try:
+            progress("reading what the project depends on")
+            wanted = await asyncio.to_thread(lambda: wanted_of(Tree.read(repository), PurePosixPath(plan.project)))
+            progress("locking what the project depends on")
+            lock = await self._locks.lock(wanted, (_SERVER,), place.work)
+            await asyncio.to_thread(pack_asgi, plan, repository, lock, place.folder)
+        except LockFailed as error:
+            raise BuildFailed(error.message, error.told) from error
+        except (NotWanted, ValueError, OSError) as error:
+            raise BuildFailed(f"The project cannot be packed: {error}") from error
+        source = LocalSource(host_dir=place.host_dir)
+        document = await self._asked(self._local, source, about, place, progress) or await self._in_tree(plan.document, repository)
+        return _built(await _drafted(document, about, local_sources(document, place.host_dir)), place.folder)
+
+    async def docker(self, plan: DockerBuild, repository: Path, about: Described, place: Place, progress: Progress) -> Built:
+        """The image is built of the repository as it is, copied to `place.folder`. Raises BuildFailed."""
+        if self._docker is None:
+            raise BuildFailed("There is no Docker engine on this host. Start one, or ask for the runtime `local`.")
+        try:
+            await asyncio.to_thread(pack_repository, repository, place.folder)
+        except OSError as error:
+            raise BuildFailed(f"The repository cannot be packed: {error}") from error
+        source = DockerSource(host_dir=place.host_dir, dockerfile=plan.dockerfile, internal_port=plan.port)
+        document = await self._asked(self._docker, source, about, place, progress) or await self._in_tree(plan.document, repository)
+        sources = docker_sources(document, place.host_dir, plan.dockerfile, plan.port)
+        return _built(await _drafted(document, about, sources), place.folder)
+
+    async def _asked(self, runtime: Runtime[S], source: S, about: Described, place: Place, progress: Progress) -> OpenApiDocument | None:
+        """Raises BuildFailed when it does not start."""
+        request = ToolRequest(_CALL, {}, _ASK_S, place.work)
+        progress("starting the app, to ask what it offers")
+        try:
+            return await live_document(runtime, ToolManifest(tool_id=about.tool_name, name=about.tool_name), source, request, progress)
+        except StartFailed as failure:
+            told = "\n".join(str(value) for value in failure.details.values() if isinstance(value, str))
+            raise BuildFailed(f"The app does not start: {failure.message}", told) from failure
+
+    async def _in_tree(self, path: str | None, repository: Path) -> OpenApiDocument:
+        if path is None:
+            message = "The app says nothing of what it offers (`/openapi.json`), and no OpenAPI document is in the repository."
+            raise BuildFailed(message)
+        return await asyncio.to_thread(_document_in, repository, path)
+
+
+def _document_in(repository: Path, path: str) -> OpenApiDocument:
+    """Raises BuildFailed. Blocks."""
+    text = Tree.read(repository).text(path, _MAX_DOCUMENT)
+    if text is None:
+        raise BuildFailed(f"{path} is not there, or cannot be read.")
+    try:
+        return OpenApiDocument.read(text, is_json=path.endswith(".json"))
+    except DocumentRefused as error:
+        raise BuildFailed(f"{path}: {error}") from error
+
+
+async def _drafted(document: OpenApiDocument, about: Described, sources: SourceOf) -> Drafted:
+    try:
+        return await asyncio.to_thread(draft, document, about, sources)
+    except NoTools as error:
+        raise BuildFailed(str(error)) from error
+
+
+def _built(drafted: Drafted, folder: Path | None = None) -> Built:
+    ids = (entry.manifest.tool_id for entry in drafted.candidate.entries)
+    return Built(drafted.candidate, dict.fromkeys(ids, folder) if folder else {}, drafted.left_out)

@@ -1,0 +1,64 @@
+"""What builds put down: candidates, kept in the content store by their task until they are registered or forgotten."""
+
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+from engine.registry.archives import ProjectArchives
+from engine.store.database import Database
+from engine.store.file_references import hold_files, holder_of_task, named_files, release_files
+from engine.store.files import FileStore
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.making import Candidate
+from toolagent.contracts.sources import DockerSource, LocalSource, ScriptSource, ToolSource
+from toolagent.core.failures import ContentMissingError
+
+__all__ = ["Candidates"]
+
+_NAME = "candidate.json"
+_CHUNK = 1 << 20
+
+
+class Candidates:
+    """Kept twice, a candidate is the same file. All that it names is kept as long as its task holds it, then with its versions."""
+
+    def __init__(self, database: Database, files: FileStore) -> None:
+        self._database, self._files = database, files
+
+    async def keep(self, task_id: str, candidate: Candidate, folders: Mapping[str, Path]) -> str:
+        """The id of its file. `folders` are the projects of its tools, which are packed. Raises NotPackedError."""
+        archives = ProjectArchives(self._files)
+        packed = {folder: await archives.content_of(folder, folder.name) for folder in dict.fromkeys(folders.values())}
+        entries = tuple(_with_content(entry, packed.get(folders.get(entry.manifest.tool_id, Path()))) for entry in candidate.entries)
+        text = candidate.model_copy(update={"entries": entries}).model_dump_json()
+        file = await self._files.put(_chunks(text.encode()), _NAME, "application/json")
+        async with self._database.write() as connection:
+            await hold_files(connection, holder_of_task(task_id), (file.file_id, *named_files(text)))
+        return file.file_id
+
+    async def load(self, candidate: str) -> Candidate:
+        """Raises ContentMissingError."""
+        file = await self._files.get(candidate)
+        if file is None:
+            raise ContentMissingError(candidate)
+        content = b"".join([piece async for piece in self._files.read(file)])
+        return Candidate.model_validate_json(content)
+
+    async def forget(self, task_id: str) -> None:
+        """What nobody else holds is swept when its time comes."""
+        async with self._database.write() as connection:
+            await release_files(connection, holder_of_task(task_id))
+
+
+def _with_content(entry: ToolEntry, content: str | None) -> ToolEntry:
+    if content is None:
+        return entry
+    return entry.model_copy(update={"sources": tuple(_named(source, content) for source in entry.sources)})
+
+
+def _named(source: ToolSource, content: str) -> ToolSource:
+    return source.model_copy(update={"content": content}) if isinstance(source, LocalSource | DockerSource | ScriptSource) else source
+
+
+async def _chunks(content: bytes) -> AsyncIterator[bytes]:
+    for at in range(0, len(content), _CHUNK):
+        yield content[at : at + _CHUNK]

@@ -1,0 +1,1 @@
+"""Which packages machine-written code may have: a gate before anything is installed."""

@@ -1,0 +1,44 @@
+"""Where uv looks for packages, in its order, out of the variables it is configured with."""
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeAlias
+
+from engine.runtimes.sandbox.package_indexes import IndexesUnknown
+from engine.runtimes.scripts.environments import Indexes
+from toolagent.contracts.sources import ScriptLanguage
+
+__all__ = ["Addresses", "IndexAway", "addresses_from", "addresses_of"]
+
+Addresses: TypeAlias = Callable[[], Awaitable[tuple[str, ...]]]
+"""Addresses of package indexes, the first one asked first; they may hold passwords. Raises IndexAway."""
+
+_IN_ORDER = ("UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL")
+"""Of the last two uv takes one, and the older name is the weaker."""
+_NAMED = re.compile(r"^[A-Za-z0-9_.-]+=")
+
+
+class IndexAway(Exception):
+    """The package index cannot be asked now, which says nothing of any package. The message holds no address."""
+
+
+def addresses_of(variables: Mapping[str, str]) -> tuple[str, ...]:
+    """Those that can be asked over HTTP."""
+    defaults = [name for name in _IN_ORDER[2:] if variables.get(name)]
+    names = (*_IN_ORDER[:2], *defaults[:1])
+    found = [_NAMED.sub("", word) for name in names for word in variables.get(name, "").split()]
+    return tuple(dict.fromkeys(address.rstrip("/") for address in found if address.startswith(("http://", "https://"))))
+
+
+def addresses_from(indexes: Indexes) -> Addresses:
+    """As the installers of this host are set up."""
+
+    async def addresses() -> tuple[str, ...]:
+        try:
+            index = await indexes(ScriptLanguage.PYTHON)
+        except IndexesUnknown as error:
+            # What uv said of it may hold an address.
+            raise IndexAway("uv does not say which package index it uses.") from error
+        return addresses_of(index.variables)
+
+    return addresses

@@ -1,0 +1,132 @@
+"""Whether a name was made to be taken for a popular one, or is one that a model misremembered."""
+
+import math
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from rapidfuzz import process
+from rapidfuzz.distance import OSA
+from rapidfuzz.fuzz import ratio
+
+from engine.making.dependencies.popular import PopularPackages
+
+__all__ = ["NearMisses"]
+
+_SLIP_FROM = 5
+"""Shorter names have too many honest neighbours: only what looks the same is taken for them."""
+_TWO_SLIPS_FROM = 11
+_TARGETS = 2000
+"""Names that are worth imitating. What is well known besides is an honest neighbour of many of them."""
+_LIKE = 75.0
+_JOINED_FROM = 5
+
+_LOOKS_LIKE = str.maketrans({"0": "o", "1": "l", "3": "e", "5": "s", "i": "l", "j": "l"})
+_PAIRS = (("rn", "m"), ("vv", "w"), ("cl", "d"))
+_NUMBERS = re.compile(r"\d+")
+_RUN = re.compile(r"(.)\1+")
+_EMPTY_WORDS = frozenset(
+    (
+        *("python", "python2", "python3", "py", "py2", "py3", "lib", "libs", "library", "pip", "pypi", "package", "pkg", "module"),
+        *("official", "original", "real", "latest", "new", "stable", "fork", "install", "installer"),
+    )
+)
+"""Added to a name they say nothing. Words that do, such as `async`, `client`, `types` or `plugin`, make names of honest packages."""
+_JOINED = re.compile(r"^(?:python3?|py3?)(?P<rest>.+)$|^(?P<rest2>.+?)(?:python3?|py|lib|\d+)$")
+
+
+class NearMisses:
+    """Asks of a normalised name. Building it takes some milliseconds."""
+
+    def __init__(self, popular: PopularPackages) -> None:
+        self._popular = popular
+        self._known = frozenset(popular.names)
+        self._names = {name: name for name in popular.names} | dict(popular.by_import)
+        self._targets = popular.names[:_TARGETS]
+        self._same = {key: _by(key, self._targets) for key in (_look, _letters, _words)}
+
+    def is_popular(self, name: str) -> bool:
+        return name in self._known
+
+    def package_of_import(self, name: str) -> str | None:
+        """The package, when the name is what one imports and no popular package is called so."""
+        return self._popular.by_import.get(name)
+
+    def find(self, name: str) -> str | None:
+        """The popular package that this one may be taken for; None when it is that itself, or like none."""
+        if name in self._known:
+            return None
+        return self._same_to_the_eye(name) or self._with_nothing_added(name) or self._a_slip_away(name)
+
+    def suggestions(self, name: str, limit: int = 3) -> tuple[str, ...]:
+        """Popular packages that may have been meant, the likeliest first."""
+        found = process.extract(name, self._popular.names, scorer=ratio, score_cutoff=_LIKE, limit=limit)
+        return tuple(package for package, *_ in found)
+
+    def _same_to_the_eye(self, name: str) -> str | None:
+        """Swapped words, other or no separators, doubled letters, a digit that looks like a letter."""
+        return next((names[key(name)] for key, names in self._same.items() if key(name) in names), None)
+
+    def _with_nothing_added(self, name: str) -> str | None:
+        """`python-requests`, `requests-lib`, `pyrequests`, `requests2`."""
+        words = [word for word in name.split("-") if word not in _EMPTY_WORDS]
+        rest = "-".join(words)
+        if rest != name and rest in self._names:
+            return self._names[rest]
+        joined = _JOINED.match(name)
+        if joined is None:
+            return None
+        inner = (joined["rest"] or joined["rest2"]).strip("-")
+        return self._names.get(inner) if len(inner) >= _JOINED_FROM else None
+
+    def _a_slip_away(self, name: str) -> str | None:
+        """A letter more, less or other, or two swapped; in long words two of these."""
+        found = process.extract_iter(name, self._targets, scorer=OSA.distance, score_cutoff=2)
+        # Of the nearest ones the best known.
+        return min((_Near(slips, other) for other, slips, _ in found if _is_a_slip(name, other)), default=_NOBODY).name
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Near:
+    slips: float
+    name: str | None = field(compare=False)
+
+
+_NOBODY = _Near(math.inf, None)
+
+
+def _is_a_slip(name: str, other: str) -> bool:
+    """Of names of several words, such as `pytest-cov` and `pytest-cpp`, the words that differ decide: they may be two of a family."""
+    ours, theirs = name.split("-"), other.split("-")
+    if len(ours) != len(theirs):
+        return _is_a_slip_in(name, other)
+    return all(_is_a_slip_in(one, two) for one, two in zip(ours, theirs, strict=True) if one != two)
+
+
+def _is_a_slip_in(word: str, other: str) -> bool:
+    length = min(len(word), len(other))
+    slips = 0 if length < _SLIP_FROM else 1 if length < _TWO_SLIPS_FROM else 2
+    return OSA.distance(word, other) <= slips and _NUMBERS.sub("", word) != _NUMBERS.sub("", other)
+
+
+def _by(key: Callable[[str], str], names: Iterable[str]) -> dict[str, str]:
+    """By what each looks like; of several the best known."""
+    found: dict[str, str] = {}
+    for name in names:
+        found.setdefault(key(name), name)
+    return found
+
+
+def _look(name: str) -> str:
+    """What two names have in common that look the same."""
+    for pair, letter in _PAIRS:
+        name = name.replace(pair, letter)
+    return name.translate(_LOOKS_LIKE).replace("-", "")
+
+
+def _letters(name: str) -> str:
+    return _RUN.sub(r"\1", name.replace("-", ""))
+
+
+def _words(name: str) -> str:
+    return "-".join(sorted(name.split("-")))

@@ -1,0 +1,18 @@
+"""What a version has to show before it may be called: one module a check and one line here, in the order of asking."""
+
+from engine.making.gate import bad_input, comes_back, derived_cases, given_examples, health, starts, stays_within, withheld_examples
+from engine.making.gate.subject import Check
+
+__all__ = ["CHECKS"]
+
+CHECKS: tuple[Check, ...] = (
+    starts.check,
+    health.check,
+    given_examples.check,
+    derived_cases.check,
+    bad_input.check,
+    comes_back.check,
+    withheld_examples.check,
+    stays_within.check,
+)
+"""Without the first nothing else is asked. The last looks back on all the others, and what is withheld is told after all that is not."""

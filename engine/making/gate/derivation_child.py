@@ -1,0 +1,134 @@
+"""The program that derives cases: reads a JSON object from stdin, and writes a line for each, the number of its schema and the case."""
+
+import importlib
+import json
+import math
+import os
+import resource
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import cast
+
+from hypothesis import HealthCheck, Phase, given, seed, settings, strategies
+from hypothesis.internal import charmap
+from hypothesis.internal.conjecture.utils import many
+from hypothesis.internal.intervalsets import IntervalSet
+from hypothesis_jsonschema import from_schema  # pyright: ignore[reportUnknownVariableType] - its JSON type is recursive
+
+__all__ = ["main"]
+
+_MEMORY = 2 * 1024**3
+_MOST = 2**53 - 1
+"""What every reader of JSON can hold (RFC 7493). What is larger tells of number formats, not of a tool."""
+_DIGITS = 6
+_ALL = cast("list[HealthCheck]", list(HealthCheck))
+_from_schema = cast("Callable[..., strategies.SearchStrategy[object]]", from_schema)
+_MORE = frozenset({"$ref", "additionalProperties", "allOf", "anyOf", "oneOf", "patternProperties", "unevaluatedProperties"})
+"""Where one of these is, what is allowed besides the properties is not ours to say."""
+_CASE_BYTES = 64 * 1024
+
+
+def main() -> None:
+    """The request has `schemas`, each with its `seed`, and `count` and `seconds`, which each of them may take."""
+    request = cast("dict[str, object]", json.load(sys.stdin))
+    _provide_older_collections()
+    charmap.intervals_from_codec = _known_codec
+    seconds = math.ceil(cast("float", request["seconds"]))
+    for number, asked in enumerate(cast("list[dict[str, object]]", request["schemas"])):
+        # Each in a process of its own: one that takes for ever, or all memory, is no other's business.
+        if (pid := os.fork()) == 0:
+            _limit(seconds)
+            _derive(number, _object(asked["schema"]), asked["seed"], cast("int", request["count"]))
+            sys.stdout.flush()
+            os._exit(0)
+        os.waitpid(pid, 0)
+
+
+def _limit(seconds: int) -> None:
+    """Whoever asked may be gone."""
+    signal.alarm(seconds)
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+
+
+def _derive(number: int, schema: dict[str, object], start: object, count: int) -> None:
+    written: set[str] = set()
+
+    @seed(start)
+    @settings(max_examples=count, phases=[Phase.generate], database=None, deadline=None, suppress_health_check=_ALL)
+    @given(_from_schema(schema, custom_formats={"uuid": strategies.uuids().map(str)}, allow_x00=False))
+    def write(case: object) -> None:
+        text = json.dumps(_calm(case), sort_keys=True)
+        if text not in written and len(text) <= _CASE_BYTES:
+            written.add(text)
+            sys.stdout.write(f"{number} {text}\n")
+            sys.stdout.flush()
+
+    write()
+
+
+class _Asked(many):
+    """A collection that is asked for `more`, as hypothesis-jsonschema 0.23 does; Hypothesis has them iterated over in a block now.
+
+    Whoever breaks off leaves spans open, which the engine ends.
+    """
+
+    _elements: Iterator[None] | None = None
+
+    def more(self) -> bool:
+        if self._elements is None:
+            self.__enter__()
+            self._elements = iter(self)
+        if any(True for _ in self._elements):
+            return True
+        self.__exit__(None)
+        return False
+
+
+def _provide_older_collections() -> None:
+    """Does nothing where nothing is amiss."""
+    if not hasattr(many, "more"):
+        vars(importlib.import_module(from_schema.__module__))["cu"] = SimpleNamespace(many=_Asked)
+
+
+def _known_codec(_name: str) -> tuple[IntervalSet, IntervalSet]:
+    """What UTF-8, the only one, can hold, and what it does not give back: the library would try each character, for many seconds."""
+    return IntervalSet(((0, 0xD7FF), (0xE000, sys.maxunicode))), IntervalSet(())
+
+
+def _object(schema: object) -> dict[str, object]:
+    """Parameters are an object, whether or not the schema says so, and of those that it names. Its dialect is left out: it is not known."""
+    known = {name: value for name, value in cast("dict[str, object]", schema).items() if name != "$schema"}
+    if not known.keys() & {"type", "$ref"}:
+        known["type"] = "object"
+    if "properties" in known and not known.keys() & _MORE:
+        known["additionalProperties"] = False
+    return known
+
+
+def _calm(value: object) -> object:
+    """Without numbers at the ends of what can be written."""
+    match value:
+        case bool():
+            return value
+        case int():
+            return max(-_MOST, min(_MOST, value))
+        case float():
+            return _rounded(value)
+        case list():
+            return [_calm(item) for item in cast("list[object]", value)]
+        case dict():
+            return {name: _calm(item) for name, item in cast("dict[str, object]", value).items()}
+        case _:
+            return value
+
+
+def _rounded(value: float) -> float:
+    rounded = round(max(-float(_MOST), min(float(_MOST), value)), _DIGITS)
+    return rounded + 0.0  # no negative zero
+
+
+if __name__ == "__main__":
+    main()

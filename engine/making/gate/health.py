@@ -1,0 +1,47 @@
+"""It says that it is well."""
+
+from engine.making.gate.subject import Subject
+from engine.making.gate.wording import listed
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.making import CheckResult
+from toolagent.contracts.sources import DockerSource, LocalSource, RemoteSource
+
+__all__ = ["NAME", "check"]
+
+NAME = "health"
+_OURS = "/health"
+_OK = 200
+_NOT_FOUND = 404
+_SERVER_ERROR = 500
+
+
+async def check(subject: Subject) -> CheckResult:
+    """Of tools that we write `/health` answers 200; of others their health path, or, where there is none, anything that is no failure."""
+    faults: list[str] = []
+    asked = 0
+    for entry in subject.entries:
+        match entry.sources[0]:
+            case LocalSource(health_path=path) | DockerSource(health_path=path) | RemoteSource(health_path=path):
+                asked += 1
+                faults += await _faults(subject, entry, path)
+            case _:
+                continue
+    if not asked:
+        return CheckResult(check=NAME, passed=True, applies=False, details="It is no server, so it has no health path.")
+    return CheckResult(check=NAME, passed=not faults, details=listed(faults, subject.limits.told) or "It answered.")
+
+
+async def _faults(subject: Subject, entry: ToolEntry, path: str) -> list[str]:
+    tool_id = entry.manifest.tool_id
+    if subject.written_by_us:
+        status = await subject.trial.health(tool_id, _OURS)
+        return [] if status == _OK else [f"GET {_OURS} of {tool_id!r} {_said(status)}; it has to answer 200 as soon as it can serve."]
+    status = await subject.trial.health(tool_id, path)
+    if status == _NOT_FOUND:
+        root = await subject.trial.health(tool_id, "/")
+        status = _OK if root is not None and root < _SERVER_ERROR else root
+    return [] if status == _OK else [f"GET {path} of {tool_id!r} {_said(status)} instead of 200."]
+
+
+def _said(status: int | None) -> str:
+    return "did not answer" if status is None else f"answered {status}"

@@ -1,0 +1,60 @@
+"""Asks everything that a version has to show, in order."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from engine.making.gate import CHECKS, derived_cases, withheld_examples
+from engine.making.gate.subject import Check, Subject
+from toolagent.contracts.making import CheckResult
+
+__all__ = ["Judgement", "judge"]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What goes into the Evidence. `seconds` is how long all of it took."""
+
+    checks: tuple[CheckResult, ...]
+    behaviour: Literal["verified", "unverified"]
+    seconds: float
+
+    @property
+    def passed(self) -> bool:
+        return bool(self.checks) and all(check.passed for check in self.checks)
+
+    @property
+    def for_the_maker(self) -> str:
+        """What did not hold, in words that a maker can act on; empty when all did."""
+        return "\n\n".join(f"{check.check}: {check.details}" for check in self.checks if not check.passed)
+
+
+def _unheard(_: str) -> None:
+    return
+
+
+async def judge(subject: Subject, tell: Callable[[str], None] = _unheard, checks: tuple[Check, ...] = CHECKS) -> Judgement:
+    """All checks are made, so that one round tells everything; but none after one that shows that it does not even start.
+
+    `tell` hears what is being asked. Raises NotSent when this host runs no tools.
+    """
+    began = time.monotonic()
+    results: list[CheckResult] = []
+    async with subject.cases:
+        subject.cases.begin(entry.manifest for entry in subject.entries if derived_cases.why_not(subject, entry) is None)
+        for check in checks:
+            asked = time.monotonic()
+            result = await check(subject)
+            results.append(result.model_copy(update={"seconds": round(time.monotonic() - asked, 3)}))
+            tell(f"{result.check}: {_word(result)}")
+            if check is checks[0] and not result.passed:
+                break
+    shown = any(result.check == withheld_examples.NAME and result.applies and result.passed for result in results)
+    return Judgement(tuple(results), "verified" if shown else "unverified", round(time.monotonic() - began, 3))
+
+
+def _word(result: CheckResult) -> str:
+    if not result.applies:
+        return "not asked"
+    return "passed" if result.passed else "failed"

@@ -1,0 +1,66 @@
+"""What came of a request to a candidate, in the gate's few words."""
+
+import json
+
+import httpx
+from pydantic import JsonValue
+
+from engine.making.gate.subject import Came, Reply
+from engine.runtimes.failures import CallFailed, RuntimeFailure
+from toolagent.contracts.calls import ErrorType, ValidationIssue
+from toolagent.contracts.manifest import JsonSchema
+from toolagent.validation.schemas import issues_of
+
+__all__ = ["answered", "failed", "misfitting", "of_status"]
+
+_BAD_REQUEST = 400
+_SERVER_ERROR = 500
+_TOLD = 600
+_ISSUES = 3
+
+
+def answered(schema: JsonSchema, output: JsonValue) -> Reply:
+    """Checked as the output of every call is."""
+    issues = issues_of(schema, output) if schema else ()
+    if issues:
+        return Reply(Came.MISFIT, output, misfitting(issues))
+    return Reply(Came.ANSWER, output)
+
+
+def failed(failure: RuntimeFailure) -> Reply:
+    """The message holds what is known of it, also how the process ended."""
+    details = {name: value for name, value in failure.details.items() if name not in ("outcome", "endpoint", "timeout_s")}
+    seen = json.dumps(details, ensure_ascii=False)[:_TOLD] if details else ""
+    return Reply(_came(failure), message=f"{failure.message} {seen}".strip())
+
+
+def of_status(status: int, body: str) -> Reply:
+    """Of an answer to something that no call can be."""
+    if httpx.codes.is_success(status):
+        return Reply(Came.ANSWER, message=f"It answered with status {status}.")
+    return Reply(_of_status(status), message=f"It answered with status {status}: {body[:_TOLD]}")
+
+
+def misfitting(issues: tuple[ValidationIssue, ...]) -> str:
+    return "; ".join(f"{issue.path}: {issue.message}" for issue in issues[:_ISSUES])
+
+
+def _came(failure: RuntimeFailure) -> Came:
+    if not isinstance(failure, CallFailed):
+        return Came.NOT_SENT
+    match failure.error_type:
+        case ErrorType.TIMEOUT:
+            return Came.SILENCE
+        case ErrorType.VALIDATION_ERROR:
+            return Came.REFUSAL
+        case ErrorType.OUTPUT_VALIDATION_ERROR:
+            return Came.MISFIT
+        case _ if failure.outcome == "unknown":
+            return Came.LOST
+        case _:
+            status = failure.details.get("status_code")
+            return _of_status(status) if isinstance(status, int) else Came.ERROR
+
+
+def _of_status(status: int) -> Came:
+    return Came.REFUSAL if _BAD_REQUEST <= status < _SERVER_ERROR else Came.ERROR

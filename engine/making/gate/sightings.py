@@ -1,0 +1,66 @@
+"""What is noticed of a candidate while it is on trial: whom it asks for, and that its processes end."""
+
+import asyncio
+import contextlib
+from collections.abc import Generator
+
+from engine.making.gate.subject import Account
+from engine.runtimes.audit import Audit
+from toolagent.contracts.audit import AuditEntry
+from toolagent.contracts.routes import RunState, ToolRoute
+from toolagent.contracts.sandbox import SandboxAccount
+
+__all__ = ["Sightings"]
+
+
+class Sightings:
+    """Hears what the audit hears, and hands it on; and is told the routes, which nobody else is: they are no version's in use."""
+
+    def __init__(self, audit: Audit) -> None:
+        self._audit = audit
+        self._hosts: dict[str, None] = {}
+        self._unnamed: dict[str, None] = {}
+        self._sandbox: SandboxAccount | None = None
+        self._is_withheld = False
+        self._killed: set[str] = set()
+        self._deaths = 0
+        self._states: dict[str, RunState] = {}
+        self._changed = asyncio.Condition()
+
+    def note(self, entry: AuditEntry) -> None:
+        """An Audit."""
+        asked = dict.fromkeys(refusal.partition(": ")[0] for refusal in entry.refusals)
+        # One that was seen before may be named.
+        (self._unnamed if self._is_withheld else self._hosts).update(asked)
+        self._sandbox = entry.sandbox or self._sandbox
+        self._audit.note(entry)
+
+    async def save(self, route: ToolRoute, version: str) -> None:  # noqa: ARG002 - the protocol's
+        """A RouteStore."""
+        if route.state is RunState.ERROR and self._states.get(route.tool_id) is RunState.RUNNING:
+            self._deaths += route.tool_id not in self._killed
+            self._killed.discard(route.tool_id)
+        async with self._changed:
+            self._states[route.tool_id] = route.state
+            self._changed.notify_all()
+
+    @contextlib.contextmanager
+    def withheld(self) -> Generator[None]:
+        """What is asked for meanwhile is counted, not named: a name could hold what the candidate was shown."""
+        self._is_withheld = True
+        try:
+            yield
+        finally:
+            self._is_withheld = False
+
+    def will_be_killed(self, tool_id: str) -> None:
+        self._killed.add(tool_id)
+
+    async def gone(self, tool_id: str) -> None:
+        """Wait until it is known that it does not run."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._states.get(tool_id) is not RunState.RUNNING)
+
+    def account(self) -> Account:
+        unnamed = [host for host in self._unnamed if host not in self._hosts]
+        return Account(tuple(self._hosts), len(unnamed), self._deaths, self._sandbox)

@@ -1,0 +1,48 @@
+"""It used no host, path or secret that it does not declare."""
+
+from engine.making.gate.subject import Account, Subject
+from toolagent.contracts.making import CheckResult
+from toolagent.contracts.sandbox import SandboxLevel
+from toolagent.core.sandbox import host_matches
+
+__all__ = ["NAME", "check"]
+
+NAME = "stays within"
+_FIELD = "securityContext.networkAccess.allowHosts"
+_NAMED = 10
+
+
+async def check(subject: Subject) -> CheckResult:
+    """Hosts are seen by the proxy. Paths and secrets that it does not declare are not in its sandbox: what held so far held without."""
+    account = subject.trial.account()
+    if account.sandbox is None:
+        return CheckResult(check=NAME, passed=True, applies=False, details="It does not run in a sandbox of this host.")
+    undeclared = [host for host in account.hosts if not _is_declared(subject, host)]
+    if undeclared or account.unnamed:
+        return CheckResult(check=NAME, passed=False, details=_told(undeclared, account.unnamed))
+    return CheckResult(check=NAME, passed=True, details=" ".join(["It asked for nothing that it does not declare.", *_limits(account)]))
+
+
+def _is_declared(subject: Subject, host: str) -> bool:
+    """One that is declared may be refused too: by the policy, or because its address is not public."""
+    name, _, port = host.rpartition(":")
+    patterns = (pattern for entry in subject.entries for pattern in entry.manifest.security_context.network_access.allow_hosts)
+    return any(host_matches(pattern, name, int(port)) for pattern in patterns)
+
+
+def _told(hosts: list[str], unnamed: int) -> str:
+    named = f"It asked for {', '.join(hosts[:_NAMED])}, and does not declare that. " if hosts else ""
+    more = f"With examples that were kept back it asked for {unnamed} hosts that it does not declare. " if unnamed else ""
+    return f"{named}{more}Name the hosts in {_FIELD} of its manifest, or do without them."
+
+
+def _limits(account: Account) -> list[str]:
+    """What this does not show, or it does not have."""
+    said: list[str] = []
+    if account.sandbox is not None and account.sandbox.level is SandboxLevel.RLIMITS:
+        said.append("At the level rlimits a program can go around the proxy and see files of this machine, so this shows little.")
+    items = ("hosts", "read", "write", "environment")
+    unmet = [f"{one.item} {one.requested}" for one in account.sandbox.differences if one.item in items] if account.sandbox else []
+    if unmet:
+        said.append(f"Declared, but not had here: {'; '.join(unmet)}.")
+    return said

@@ -1,0 +1,135 @@
+"""What the gate judges: a candidate that can be called, killed and looked at, and what it is asked."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol, TypeAlias
+
+from pydantic import JsonValue
+
+from engine.making.gate.derivation import Derivation
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.making import CheckResult
+from toolagent.contracts.manifest import SideEffectScope
+from toolagent.contracts.sandbox import SandboxAccount
+from toolagent.contracts.sources import BuiltinSource, DockerSource, LocalSource, McpSource, RemoteSource, ScriptSource
+from toolagent.contracts.task_specs import Example
+from toolagent.validation.schemas import issues_of
+
+__all__ = ["Account", "Came", "Check", "GateLimits", "OnTrial", "Params", "Reply", "Subject"]
+
+Params: TypeAlias = dict[str, JsonValue]
+
+
+class Came(StrEnum):
+    """What came of a request."""
+
+    ANSWER = "answered"
+    REFUSAL = "refused the input"
+    ERROR = "failed"
+    MISFIT = "answered what its output schema does not allow"
+    LOST = "broke the connection"
+    SILENCE = "did not answer in time"
+    NOT_SENT = "could not be asked"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """`message` says what is wrong, and may quote what was sent and what came."""
+
+    came: Came
+    output: JsonValue = None
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What was seen of a candidate so far.
+
+    `hosts` are those it asked for and was refused, as `host:port`; `unnamed` counts those asked for while it was shown what its maker
+    must not learn. `deaths` counts the processes that ended without being told to.
+    """
+
+    hosts: tuple[str, ...] = ()
+    unnamed: int = 0
+    deaths: int = 0
+    sandbox: SandboxAccount | None = None
+
+
+class OnTrial(Protocol):
+    """A candidate that runs apart from the version that is in use."""
+
+    async def start(self) -> None:
+        """Bring all its tools up, or find them up. Raises StartFailed or another NotSent."""
+        ...
+
+    async def health(self, tool_id: str, path: str) -> int | None:
+        """The status that the path answers with; None when nothing answers."""
+        ...
+
+    async def call(self, tool_id: str, params: Params, *, withheld: bool = False) -> Reply:
+        """As a caller's call: defaults filled in, input and output checked by the schemas. `withheld`: its maker must not learn of it."""
+        ...
+
+    async def send(self, tool_id: str, content: Params | bytes) -> Reply:
+        """Past the check of the input; bytes are the body as it is."""
+        ...
+
+    async def kill(self, tool_id: str) -> bool:
+        """End it as a crash does, and wait until it is gone. False when there is no process of it that could be killed."""
+        ...
+
+    async def renew(self) -> None:
+        """End all its processes and forget what they left in their homes; the next call starts them."""
+        ...
+
+    def account(self) -> Account: ...
+
+
+@dataclass(frozen=True, slots=True)
+class GateLimits:
+    """`cases`: how many are derived from an input schema at most, within `derivation_s` seconds. `cases_s`: how long they may take."""
+
+    cases: int = 25
+    derivation_s: float = 15.0
+    cases_s: float = 60.0
+    told: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """`given` are the examples that its maker has seen, `withheld` those it has not."""
+
+    entries: tuple[ToolEntry, ...]
+    trial: OnTrial
+    cases: Derivation
+    given: tuple[Example, ...] = ()
+    withheld: tuple[Example, ...] = ()
+    written_by_us: bool = False
+    limits: GateLimits = field(default_factory=GateLimits)
+
+    def takers(self, example: Example) -> tuple[ToolEntry, ...]:
+        """Whom it can be meant for: where there is more than one tool, those whose input schema it fits."""
+        if len(self.entries) == 1:
+            return self.entries
+        return tuple(entry for entry in self.entries if not issues_of(entry.manifest.input_schema, example.input))
+
+    def may_be_probed(self, entry: ToolEntry) -> bool:
+        """Whether made-up input can do no harm: it changes nothing, or nothing that is not its own can be reached from where it runs."""
+        if entry.manifest.side_effect_scope in (SideEffectScope.NONE, SideEffectScope.LOCAL_STATE):
+            return True
+        return bool(entry.sources) and not entry.manifest.security_context.network_access.allow_hosts and _is_apart(entry)
+
+
+Check: TypeAlias = Callable[[Subject], Awaitable[CheckResult]]
+"""One question. Its result says what was seen, in words that the maker can act on; the time is added by who asks."""
+
+
+def _is_apart(entry: ToolEntry) -> bool:
+    match entry.sources[0]:
+        case LocalSource() | ScriptSource():
+            return True
+        case DockerSource(container_id=container_id, volumes=volumes):
+            return container_id is None and not volumes
+        case RemoteSource() | BuiltinSource() | McpSource():
+            return False

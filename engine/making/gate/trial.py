@@ -1,0 +1,221 @@
+"""A candidate on trial on this host: run by the runtimes that run every tool, apart from the version that is in use."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import httpx
+import psutil
+
+from engine.calls.file_parameters import CallFolder, FileParameters, FileRefused
+from engine.making.gate.replies import answered, failed, misfitting, of_status
+from engine.making.gate.sightings import Sightings
+from engine.making.gate.subject import Account, Came, Params, Reply
+from engine.runtimes import RUNTIMES
+from engine.runtimes.failures import RuntimeFailure
+from engine.runtimes.parts import RuntimeParts
+from engine.runtimes.runtime import Progress, ToolRequest
+from engine.runtimes.sandbox.removal import remove
+from engine.runtimes.start_budget import StartBudget
+from engine.runtimes.supervisor import Supervisor
+from toolagent.contracts.calls import Caller
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.routes import ToolRoute
+from toolagent.contracts.sources import DockerSource, LocalSource, RemoteSource
+from toolagent.core.schemas import with_defaults
+from toolagent.validation.schemas import issues_of
+
+__all__ = ["Trial", "TrialLimits", "on_trial", "sweep_trials"]
+
+_FOLDER = "trials"
+_HEALTH_S = 5.0
+_GONE_S = 20.0
+_UNIX = "unix:"
+
+
+@dataclass(frozen=True, slots=True)
+class TrialLimits:
+    """In seconds. A call may take as long as its manifest says, but no longer than `call_s`."""
+
+    start_s: float = 120.0
+    call_s: float = 30.0
+
+
+def _unheard(_: str) -> None:
+    return
+
+
+async def _nothing() -> None:
+    return
+
+
+class Trial:
+    """An OnTrial. Made by `on_trial`, which ends it."""
+
+    def __init__(
+        self,
+        entries: tuple[ToolEntry, ...],
+        supervisor: Supervisor,
+        sightings: Sightings,
+        parts: RuntimeParts,
+        files: FileParameters | None,
+        limits: TrialLimits,
+        progress: Progress,
+        caller: Caller,
+    ) -> None:
+        self._entries = {entry.manifest.tool_id: entry for entry in entries}
+        self._supervisor, self._sightings, self._limits = supervisor, sightings, limits
+        self._state, self._calls, self._http, self._files = parts.local.state, parts.local.calls, parts.http, files
+        self._progress, self._caller = progress, caller
+
+    async def start(self) -> None:
+        for entry in self._entries.values():
+            budget = StartBudget(entry.manifest.tool_id, self._limits.start_s, self._progress)
+            await budget.spend(self._supervisor.start(entry, budget.tell))
+
+    async def health(self, tool_id: str, path: str) -> int | None:
+        route = self._supervisor.route(tool_id)
+        if route is None or route.endpoint is None:
+            return None
+        health = await self._http.health(route.endpoint, path, _HEALTH_S)
+        return health.status if health else None
+
+    async def call(self, tool_id: str, params: Params, *, withheld: bool = False) -> Reply:
+        entry = self._entries[tool_id]
+        filled = with_defaults(entry.manifest.input_schema, params)
+        if issues := issues_of(entry.manifest.input_schema, filled):
+            return Reply(Came.NOT_SENT, message=f"The input does not fit its input schema: {misfitting(issues)}")
+        if not withheld:
+            return await self._exchange(entry, filled)
+        with self._sightings.withheld():
+            return await self._exchange(entry, filled)
+
+    async def send(self, tool_id: str, content: Params | bytes) -> Reply:
+        entry = self._entries[tool_id]
+        return await (self._exchange(entry, content) if isinstance(content, dict) else self._post(entry, content))
+
+    async def kill(self, tool_id: str) -> bool:
+        route = self._supervisor.route(tool_id)
+        if route is None or route.pid is None:
+            return False
+        self._sightings.will_be_killed(tool_id)
+        try:
+            psutil.Process(route.pid).kill()
+        except psutil.NoSuchProcess:
+            return False
+        async with asyncio.timeout(_GONE_S):
+            await self._sightings.gone(tool_id)
+        return True
+
+    async def renew(self) -> None:
+        await asyncio.gather(*map(self._supervisor.stop, self._entries))
+        await asyncio.to_thread(remove, self._state / "tools")
+
+    def account(self) -> Account:
+        return self._sightings.account()
+
+    async def _exchange(self, entry: ToolEntry, params: Params) -> Reply:
+        # Its id is like any call's: a tool must not know that it is on trial.
+        call_id = f"call-{secrets.token_hex(16)}"
+        try:
+            async with CallFolder(self._calls, call_id, entry.manifest) as folder:
+                if self._files is not None:
+                    params = await self._files.resolve(entry.manifest.input_schema, params, folder)
+                timeout_s = min(entry.manifest.timeout_s, self._limits.call_s)
+                request = ToolRequest(
+                    call_id, params, timeout_s, folder.outputs, self._progress, manifest=entry.manifest, caller=self._caller
+                )
+                reply = await self._supervisor.call(
+                    entry, request, before_send=_nothing, progress=self._progress, start_timeout_s=self._limits.start_s
+                )
+        except FileRefused as refused:
+            return Reply(Came.NOT_SENT, message=refused.error.message)
+        except RuntimeFailure as failure:
+            return failed(failure)
+        return answered(entry.manifest.output_schema, reply.output)
+
+    async def _post(self, entry: ToolEntry, body: bytes) -> Reply:
+        """What no call can be, so it takes no way of calls."""
+        try:
+            route = await self._supervisor.start(entry, self._progress)
+            target = _target(entry, route)
+            if target is None:
+                return Reply(Came.NOT_SENT, message="It takes no requests over HTTP.")
+            async with httpx.AsyncClient(transport=_transport(route), trust_env=False, timeout=self._limits.call_s) as client:
+                response = await client.request(*target, content=body, headers={"Content-Type": "application/json"})
+        except RuntimeFailure as failure:
+            return failed(failure)
+        except httpx.TimeoutException:
+            return Reply(Came.SILENCE, message=f"It did not answer within {self._limits.call_s:g} s.")
+        except httpx.HTTPError as error:
+            return Reply(Came.LOST, message=f"The connection broke ({type(error).__name__}).")
+        return of_status(response.status_code, response.text)
+
+
+@asynccontextmanager
+async def on_trial(
+    entries: tuple[ToolEntry, ...],
+    parts: RuntimeParts,
+    *,
+    task_id: str,
+    files: FileParameters | None = None,
+    limits: TrialLimits | None = None,
+    progress: Progress = _unheard,
+) -> AsyncGenerator[Trial]:
+    """The candidate, nothing of it started yet.
+
+    It has homes, logs and processes of its own, and is told of to nobody but the audit. All of it has ended and gone after the block;
+    what a dead worker left is removed by `sweep_trials`, and its processes by the sweep of all tools. `parts` are those of this host;
+    files of a source have to be in the content store, or below the data folder.
+    """
+    folder = parts.local.state / _FOLDER / secrets.token_hex(8)
+    await asyncio.to_thread(folder.mkdir, parents=True, mode=0o700)
+    sightings = Sightings(parts.sandboxing.audit)
+    supervisor: Supervisor | None = None
+    try:
+        own = replace(
+            parts,
+            local=replace(parts.local, state=folder, calls=folder / "calls", observed=True),
+            sandboxing=replace(parts.sandboxing, audit=sightings),
+        )
+        tags = {source.type for entry in entries for source in entry.sources}
+        supervisor = Supervisor({tag: RUNTIMES[tag](own) for tag in tags & RUNTIMES.keys()}, sightings, parts.local.host)
+        await asyncio.to_thread(own.local.calls.mkdir)
+        caller = Caller(caller_id=task_id, caller_type="gate")
+        yield Trial(entries, supervisor, sightings, own, files, limits or TrialLimits(), progress, caller)
+    finally:
+        # Whoever is cancelled a second time must not stop the ending.
+        await asyncio.shield(asyncio.ensure_future(_end(supervisor, folder)))
+
+
+async def sweep_trials(state: Path) -> None:
+    """To be called at start-up, once the state directory is locked and its processes are swept: what dead workers left of trials."""
+    await asyncio.to_thread(remove, state / _FOLDER)
+
+
+async def _end(supervisor: Supervisor | None, folder: Path) -> None:
+    try:
+        if supervisor is not None:
+            await supervisor.close()
+    finally:
+        await asyncio.to_thread(remove, folder)
+
+
+def _target(entry: ToolEntry, route: ToolRoute) -> tuple[str, str] | None:
+    """Method and URL."""
+    match entry.sources[route.active_source], route.endpoint:
+        case (LocalSource() | DockerSource() | RemoteSource()) as source, str() as endpoint:
+            base = "http://tool" if endpoint.startswith(_UNIX) else endpoint.rstrip("/")
+            return source.http_method, f"{base}{source.endpoint_path}"
+        case _:
+            return None
+
+
+def _transport(route: ToolRoute) -> httpx.AsyncHTTPTransport:
+    endpoint = route.endpoint or ""
+    # Reading all certificates takes longer than the request.
+    verify = endpoint.startswith("https:")
+    return httpx.AsyncHTTPTransport(verify=verify, uds=endpoint.removeprefix(_UNIX) if endpoint.startswith(_UNIX) else None)

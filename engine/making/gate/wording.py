@@ -1,0 +1,23 @@
+"""How what was seen is put to whoever made the candidate."""
+
+import json
+
+from pydantic import JsonValue
+
+__all__ = ["listed", "quoted"]
+
+_QUOTED = 400
+_DETAILS = 4000
+
+
+def quoted(value: JsonValue) -> str:
+    """As JSON, not too long."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _QUOTED else f"{text[:_QUOTED]}… ({len(text)} characters)"
+
+
+def listed(said: list[str], most: int, total: int | None = None) -> str:
+    """The first of them on lines of their own, and how many more there are."""
+    count = len(said) if total is None else total
+    more = f"\n… and {count - most} more" if count > most else ""
+    return ("\n".join(f"- {one}" for one in said[:most]) + more)[:_DETAILS]

@@ -1,0 +1,38 @@
+"""What a repository holds, found without a model and without running any of it."""
+
+from pathlib import Path
+
+from engine.making.recognisers import RECOGNISERS
+from engine.making.trees import Tree
+from toolagent.contracts.making import Inspection
+
+__all__ = ["inspect"]
+
+_README_CHARACTERS = 4_000
+_MOST_TOLD = 500
+_CODE = frozenset(
+    {
+        ".py", ".js", ".mjs", ".cjs", ".ts", ".tsx", ".jsx", ".go", ".rs", ".java", ".kt", ".rb", ".php", ".c", ".cc", ".cpp", ".h",
+        ".hpp", ".cs", ".swift", ".scala", ".sh", ".pl", ".lua", ".r", ".jl", ".ex", ".exs", ".clj", ".hs", ".ml", ".dart", ".ipynb",
+    }
+)  # fmt: skip
+
+
+def inspect(folder: Path) -> Inspection:
+    """Findings in the order in which they are preferred. Reads a bounded part of what is there, follows no link. Blocks."""
+    tree = Tree.read(folder)
+    findings = tuple(finding for recognise in RECOGNISERS.values() for finding in recognise(tree))
+    return Inspection(
+        findings=tuple(one.model_copy(update={"summary": one.summary[:_MOST_TOLD]}) for one in findings),
+        files=tree.extent.count,
+        size=tree.extent.size,
+        readme=_readme(tree),
+        code_files=sum(path.suffix.lower() in _CODE for path in tree.files),
+        is_whole=tree.is_whole,
+    )
+
+
+def _readme(tree: Tree) -> str:
+    found = next((path for path in tree.files if path.name.lower().startswith("readme")), None)
+    text = (tree.text(found) if found else None) or ""
+    return text[:_README_CHARACTERS].replace("\0", "")

@@ -1,0 +1,48 @@
+"""The program that serves the app of a repository the way our tools are started: `main.py --port N`."""
+
+import ast
+from pathlib import PurePosixPath
+
+from toolagent.contracts.plans import AsgiBuild
+
+__all__ = ["REPOSITORY", "launcher_of"]
+
+REPOSITORY = "repository"
+"""The folder beside the launcher that holds the repository: its own `main.py` has its place there."""
+
+_TEXT = '''\
+"""Serves the app of the repository beside this file: `python main.py --port N`. Written by Tool Agent."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+import uvicorn
+
+REPOSITORY = Path(__file__).resolve().parent / {repository!r}
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, required=True, help="port on 127.0.0.1")
+    port = parser.parse_args().port
+    os.chdir(REPOSITORY / {project!r})
+    # Instead of the folder of this file, whose `main` is none of the repository's.
+    sys.path[0:1] = [str(REPOSITORY / {root!r}), str(REPOSITORY / {project!r})]
+    uvicorn.run({app!r}, factory={is_factory!r}, host="127.0.0.1", port=port, access_log=False)
+'''
+
+
+def launcher_of(plan: AsgiBuild) -> str:
+    """Raises ValueError for a plan that names what no Python name can be."""
+    names = (*plan.module.split("."), plan.attribute)
+    if not all(name.isidentifier() for name in names):
+        raise ValueError(f"{plan.module}:{plan.attribute} names no application.")
+    for folder in (plan.root, plan.project):
+        if folder.startswith("/") or ".." in PurePosixPath(folder).parts:
+            raise ValueError(f"{folder!r} is no folder of the repository.")
+    text = _TEXT.format(
+        repository=REPOSITORY, project=plan.project, root=plan.root, app=f"{plan.module}:{plan.attribute}", is_factory=plan.is_factory
+    )
+    ast.parse(text)
+    return text

@@ -1,0 +1,147 @@
+"""Locks what the project of a repository depends on, with hashes and without addresses, in the sandbox."""
+
+import asyncio
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from engine.making.wanted import Wanted
+from engine.runtimes.sandbox.box import Box, Mount
+from engine.runtimes.sandbox.package_indexes import IndexesUnknown
+from engine.runtimes.sandbox.removal import remove
+from engine.runtimes.sandbox.sandbox import run_name
+from engine.runtimes.scripts.environments import Index, Installer
+from engine.runtimes.scripts.execution import Execution, Executor, Order
+from engine.runtimes.scripts.network import no_network
+from engine.runtimes.scripts.programs import Programs
+from toolagent.contracts.manifest import SecurityContext
+from toolagent.contracts.sandbox import SandboxLimits
+from toolagent.contracts.sources import ScriptLanguage
+
+__all__ = ["LockFailed", "ProjectLocks"]
+
+_MIB = 1024 * 1024
+_TOLD = 4_000
+_LIMITS = SandboxLimits(
+    memory_bytes=2048 * _MIB, cpus=2, processes=256, open_files=4096, file_bytes=1024 * _MIB, disk_bytes=2048 * _MIB,
+    output_bytes=4 * _MIB, wall_s=86_400,
+)  # fmt: skip
+_QUIET = ("--no-header", "--no-annotate", "--quiet")
+_FROM_ELSEWHERE = re.compile(r"^(?:-e |[^#\n]*? @ |\.{0,2}/|file:)", re.MULTILINE)
+_WORK = "work"
+
+
+class LockFailed(Exception):
+    """There is no lock; `told` is the end of what uv wrote."""
+
+    def __init__(self, message: str, told: str = "") -> None:
+        super().__init__(message)
+        self.message, self.told = message, told
+
+
+class ProjectLocks:
+    """By uv, as environments are made, with the same index."""
+
+    def __init__(self, executor: Executor, programs: Programs, installer: Installer) -> None:
+        self._executor, self._programs, self._installer = executor, programs, installer
+
+    async def lock(self, wanted: Wanted, besides: Sequence[str], into: Path) -> str:
+        """The text of a `requirements.lock` that has what is wanted and `besides`; what a lock of its own says is kept.
+
+        `into` is a folder for the work, emptied first and gone afterwards. Raises LockFailed, ScriptFailure (`UnavailableError`).
+        """
+        await asyncio.to_thread(remove, into)
+        try:
+            await asyncio.to_thread(_prepare, into, wanted, besides)
+            lock = await self._locked(wanted, besides, into)
+        finally:
+            await asyncio.shield(asyncio.to_thread(remove, into))
+        if (found := _FROM_ELSEWHERE.search(lock)) is not None:
+            line = lock[found.start() :].splitlines()[0][:200]
+            raise LockFailed(f"The project depends on {line!r}, which is on no package index, so it has no hash.")
+        return lock
+
+    async def _locked(self, wanted: Wanted, besides: Sequence[str], into: Path) -> str:
+        work, uv = into / _WORK, str(self._programs.uv.file)
+        if wanted.uv_lock:
+            exporting = (uv, "export", "--frozen", "--offline", "--no-dev", "--no-emit-project", *_QUIET, "--output-file", "wanted.txt")
+            await self._take(exporting, into, Index())
+        own = await asyncio.to_thread(_text, work / "wanted.txt")
+        if wanted.is_lock or wanted.uv_lock:
+            missing = _missing(own, besides)
+            if not missing:
+                return own
+            await asyncio.to_thread((work / "besides.txt").write_text, "".join(f"{name}\n" for name in missing))
+        index = await self._index()
+        inputs = ("wanted.txt", "besides.txt", "--constraints", "pins.txt")
+        how = ("--generate-hashes", "--universal", "--no-strip-markers", "--python", str(self._programs.python.file))
+        without_builds = ("--no-build",) if index.passwords else ()
+        await self._take((uv, "pip", "compile", *inputs, *how, *without_builds, *_QUIET, "--output-file", "lock.txt"), into, index)
+        return await asyncio.to_thread(_text, work / "lock.txt")
+
+    async def _index(self) -> Index:
+        try:
+            return await self._installer.indexes(ScriptLanguage.PYTHON)
+        except IndexesUnknown as error:
+            raise LockFailed(f"What the project depends on cannot be locked: {error}") from error
+
+    async def _take(self, argv: Sequence[str], into: Path, index: Index) -> None:
+        """Raises LockFailed, ScriptFailure."""
+        limits = self._executor.sandbox.grant(SecurityContext(limits=_LIMITS)).account.enforced.limits
+        work = into / _WORK
+        mounts = (*self._programs.uv.mounts, *self._programs.python.mounts, Mount(work, work, writable=True))
+        variables = {
+            **index.variables,
+            "PATH": "/usr/bin:/bin",
+            "LANG": "C.UTF-8",
+            "HOME": str(work),
+            "TMPDIR": str(work),
+            "UV_CACHE_DIR": str(work / "cache"),
+            "UV_NO_PROGRESS": "1",
+            "UV_PYTHON_DOWNLOADS": "never",
+        }
+        box = Box(run_name("lock"), work, limits, mounts, variables)
+        network = self._installer.network if index.hosts else no_network
+        async with network(box, argv, index.hosts) as opened:
+            done = await self._executor.run(Order(opened.argv, opened.box, self._installer.timeout_s, into / "log"))
+        if done.code != 0 or done.cut:
+            raise _failure(done, index.passwords)
+
+
+def _prepare(into: Path, wanted: Wanted, besides: Sequence[str]) -> None:
+    work = into / _WORK
+    work.mkdir(parents=True)
+    files = {
+        **wanted.files,
+        **wanted.uv_lock,
+        "pins.txt": "".join(f"{pin}\n" for pin in wanted.pins),
+        "besides.txt": "".join(f"{name}\n" for name in besides),
+    }
+    if not wanted.uv_lock:
+        files["wanted.txt"] = "".join(f"{line}\n" for line in wanted.lines)
+    for name, text in files.items():
+        path = work / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o644)
+
+
+def _text(path: Path) -> str:
+    if path.is_symlink() or not path.is_file():
+        return ""
+    return path.read_text(errors="replace")
+
+
+def _missing(lock: str, besides: Sequence[str]) -> list[str]:
+    return [name for name in besides if not re.search(rf"^{re.escape(name)}==", lock, re.MULTILINE)]
+
+
+def _failure(done: Execution, passwords: Sequence[str]) -> LockFailed:
+    told = done.stderr.decode(errors="replace").strip()
+    for password in passwords:
+        told = told.replace(password, "***")
+    if done.cut:
+        return LockFailed("Finding the versions of what the project depends on took too long, or said too much.", told[-_TOLD:])
+    lines = [line.strip() for line in told.splitlines() if line.strip()]
+    why = next((line for line in reversed(lines) if line.startswith("cause:")), lines[0] if lines else f"uv exited with code {done.code}")
+    return LockFailed(f"What the project depends on cannot be locked: {why[:1_000]}", told[-_TOLD:])

@@ -1,0 +1,160 @@
+"""The steps of a task on this host, from what is asked for to versions that can be called."""
+
+import asyncio
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import cast
+
+from engine.calls.file_parameters import FileParameters
+from engine.making.building import BuildFailed, Built, ModellessBuilder, Place
+from engine.making.candidates import Candidates
+from engine.making.cloning import Cloner
+from engine.making.gate.derivation import Derivation
+from engine.making.gate.judging import judge
+from engine.making.gate.subject import Subject
+from engine.making.gate.trial import on_trial
+from engine.making.inspection import inspect
+from engine.making.locking import ProjectLocks
+from engine.making.openapi.tools import Described
+from engine.making.registration import Registration
+from engine.making.repository_addresses import CloneFailed
+from engine.registry.archives import NotPackedError
+from engine.runtimes import RUNTIMES
+from engine.runtimes.parts import RuntimeParts
+from engine.runtimes.runtime import Progress, Runtime
+from engine.runtimes.sandbox.removal import remove
+from engine.runtimes.scripts.failures import ScriptFailure
+from toolagent.contracts.making import Candidate, Evidence
+from toolagent.contracts.making_steps import Assessed, BuildOutcome, BuildStep, Inspected, Registered, RegisterStep, TaskStep, VerifyStep
+from toolagent.contracts.plans import AsgiBuild, BuildPlan, CodingBuild, DockerBuild, NothingToBuild, OpenApiRemote, ToolFileBuild
+from toolagent.contracts.sources import DockerSource, LocalSource, ScriptSource
+from toolagent.contracts.task_specs import GithubDeploy
+from toolagent.core.task_requests import subject_of
+from toolagent.core.withheld import divided
+
+__all__ = ["Maker", "MakerParts"]
+
+_TOLD = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class MakerParts:
+    """`folder` holds the folders of tasks, `cache` what the derivation of cases remembers."""
+
+    folder: Path
+    cache: Path
+    runtimes: RuntimeParts
+    cloner: Cloner
+    locks: ProjectLocks
+    candidates: Candidates
+    registration: Registration
+    files: FileParameters
+
+
+class Maker:
+    """Each step may be repeated: it makes its folders anew, or finds what stands. Nothing here asks a model."""
+
+    def __init__(self, parts: MakerParts) -> None:
+        self._parts = parts
+
+    def folder_of(self, task_id: str) -> Path:
+        """All that a task has on the disk of this host."""
+        return self._parts.folder / task_id
+
+    async def inspect(self, step: TaskStep, progress: Progress) -> Inspected:
+        """Is there such a tool already? What does the repository hold?"""
+        there = await self._parts.registration.active(subject_of(step.spec))
+        if there is not None:
+            return Inspected(answered_by=there)
+        if not isinstance(step.spec, GithubDeploy):
+            return Inspected()
+        progress(f"cloning {step.spec.repo_url}")
+        try:
+            clone = await self._parts.cloner.clone(step.spec.repo_url, self.folder_of(step.task_id) / "clone")
+        except CloneFailed as failure:
+            return Inspected(refused=str(failure))
+        progress("looking at what was cloned")
+        found = await asyncio.to_thread(inspect, clone.folder)
+        return Inspected(inspection=found.model_copy(update={"commit": clone.commit, "dropped": clone.dropped}))
+
+    async def build(self, step: BuildStep, progress: Progress) -> BuildOutcome:
+        """Without a model."""
+        try:
+            built = await self._built(step, progress)
+            return BuildOutcome(candidate=await self._parts.candidates.keep(step.task_id, built.candidate, built.folders))
+        except BuildFailed as failure:
+            return BuildOutcome(reason=failure.message, told=failure.told[-_TOLD:])
+        except (NotPackedError, ScriptFailure) as failure:
+            return BuildOutcome(reason=str(failure))
+
+    async def verify(self, step: VerifyStep, progress: Progress) -> Assessed:
+        """Ask the gate."""
+        candidate, parts = await self._parts.candidates.load(step.candidate), self._parts
+        given, held_back = divided(step.task_id, step.spec.examples)
+        # Who was shown nothing was built without a model: all examples speak for what was built.
+        trial = on_trial(candidate.entries, parts.runtimes, task_id=step.task_id, files=parts.files, progress=progress)
+        async with trial as subject:
+            judgement = await judge(
+                Subject(
+                    candidate.entries,
+                    subject,
+                    Derivation(parts.cache),
+                    given=given,
+                    withheld=held_back,
+                    written_by_us=candidate.written_by_us,
+                ),
+                progress,
+            )
+        evidence = Evidence(
+            task_id=step.task_id,
+            at=datetime.now(UTC),
+            source=_content_of(candidate),
+            behaviour=judgement.behaviour,
+            checks=judgement.checks,
+            rounds=step.round,
+            seconds=judgement.seconds,
+        )
+        return Assessed(evidence=evidence, for_the_maker=judgement.for_the_maker)
+
+    async def register(self, step: RegisterStep) -> Registered:
+        """Make it callable, all of it or nothing."""
+        candidate = await self._parts.candidates.load(step.candidate)
+        return await self._parts.registration.register(step.task_id, candidate, step.evidence)
+
+    async def clear(self, step: TaskStep) -> None:
+        """End and remove what the task has here. What was registered holds its files itself."""
+        await self._parts.candidates.forget(step.task_id)
+        await asyncio.to_thread(remove, self.folder_of(step.task_id))
+
+    async def _built(self, step: BuildStep, progress: Progress) -> Built:
+        folder = self.folder_of(step.task_id)
+        repository, about = folder / "clone" / "work" / "repository", Described(subject_of(step.spec), step.spec.description)
+        data, host_dir = folder / "data", f"tools/made/{about.tool_name.replace(':', '_')}"
+        place = Place(data / host_dir, host_dir, folder / "work")
+        builder = self._builder(data)
+        plan: BuildPlan = step.plan
+        match plan:
+            case ToolFileBuild():
+                return await builder.of_tool_files(plan, repository, about)
+            case OpenApiRemote():
+                return await builder.remote(plan, repository, about)
+            case AsgiBuild():
+                return await builder.asgi(plan, repository, about, place, progress)
+            case DockerBuild():
+                return await builder.docker(plan, repository, about, place, progress)
+            case CodingBuild() | NothingToBuild():
+                raise BuildFailed("There is no way to build it without a model.")
+
+    def _builder(self, data: Path) -> ModellessBuilder:
+        """Its runtimes find projects below the task's own folder, and write there; they are asked once, and hold nothing after that."""
+        parts = self._parts.runtimes
+        own = replace(parts, local=replace(parts.local, data=data, state=data.parent / "state"))
+        local = cast("Runtime[LocalSource]", RUNTIMES["local"](own))
+        docker = cast("Runtime[DockerSource]", RUNTIMES["docker"](own)) if parts.docker is not None else None
+        return ModellessBuilder(self._parts.locks, local, docker)
+
+
+def _content_of(candidate: Candidate) -> str | None:
+    sources = (source for entry in candidate.entries for source in entry.sources)
+    return next((source.content for source in sources if isinstance(source, LocalSource | DockerSource | ScriptSource)), None)

@@ -1,0 +1,1 @@
+"""OpenAPI documents, and the tools that they describe."""

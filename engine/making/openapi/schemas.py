@@ -1,0 +1,97 @@
+"""Schemas of an OpenAPI document as JSON Schemas that stand alone: what they refer to is put beside them, so circles stay small."""
+
+import re
+from collections.abc import Mapping
+
+from pydantic import JsonValue
+
+from engine.making.openapi.document import DocumentRefused, OpenApiDocument, Part, part
+from toolagent.contracts.manifest import JsonSchema
+
+__all__ = ["Schemas"]
+
+_MAX_PARTS = 10_000
+_MAX_DEPTH = 60
+_ONE = frozenset({"items", "additionalProperties", "not", "contains", "propertyNames", "if", "then", "else", "unevaluatedProperties"})
+_LIST = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
+_NAMED = frozenset({"properties", "patternProperties", "dependentSchemas"})
+_DROPPED = frozenset({"discriminator", "xml", "externalDocs", "example", "nullable", "deprecated", "$schema", "$id", "$anchor", "$comment"})
+_LIMITS = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
+_NOT_A_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+class Schemas:
+    """Of one tool's input, or output: `definitions` grows with what was referred to. `with_defaults_of` says whose."""
+
+    def __init__(self, document: OpenApiDocument) -> None:
+        self.document = document
+        self._left = _MAX_PARTS
+        self._names: dict[str, str] = {}
+        self.definitions: dict[str, JsonValue] = {}
+
+    def alone(self, schema: JsonSchema) -> JsonSchema:
+        """A converted schema with all that was referred to so far."""
+        return {**schema, "$defs": self.definitions} if self.definitions else schema
+
+    def converted(self, value: JsonValue, depth: int = 0) -> JsonSchema:
+        """As JSON Schema of 2020-12. Raises DocumentRefused when it is too large, or refers to another document."""
+        self._left -= 1
+        if self._left < 0 or depth > _MAX_DEPTH:
+            raise DocumentRefused(f"The schema is larger than {_MAX_PARTS} parts, or deeper than {_MAX_DEPTH}.")
+        schema = part(value)
+        found: JsonSchema = {}
+        for key, inner in schema.items():
+            if key == "$ref" and isinstance(inner, str):
+                found[key] = self._reference(inner, depth)
+            elif key in _NAMED:
+                found[key] = {name: self._inner(one, depth) for name, one in part(inner).items()}
+            elif key in _ONE:
+                found[key] = self._inner(inner, depth)
+            elif key in _LIST and isinstance(inner, list):
+                found[key] = [self._inner(one, depth) for one in inner]
+            elif key not in _DROPPED and not key.startswith("x-"):
+                found[key] = inner
+        return found if self.document.is_31 else _as_31(found, schema)
+
+    def _inner(self, value: JsonValue, depth: int) -> JsonValue:
+        return value if isinstance(value, bool) else self.converted(value, depth + 1)
+
+    def _reference(self, reference: str, depth: int) -> str:
+        if reference not in self._names:
+            target = self.document.at(reference)
+            name = self._name_for(reference)
+            self._names[reference] = name
+            # Named before it is read: then a circle ends here.
+            self.definitions[name] = {}
+            self.definitions[name] = self._inner(target, depth)
+        return f"#/$defs/{self._names[reference]}"
+
+    def _name_for(self, reference: str) -> str:
+        name = _NOT_A_NAME.sub("_", reference.rpartition("/")[2])[:100] or "schema"
+        taken = set(self._names.values())
+        return next(one for one in (name, *(f"{name}_{number}" for number in range(2, len(taken) + 3))) if one not in taken)
+
+
+def _as_31(found: JsonSchema, schema: Part) -> JsonSchema:
+    """What 3.0 says otherwise: `nullable`, and limits that are excluded by a boolean."""
+    if "$ref" in found:
+        # In 3.0 nothing beside a reference counts.
+        return {"$ref": found["$ref"]}
+    for excluded, limit in _LIMITS.items():
+        match found.get(excluded):
+            case True if limit in found:
+                found[excluded] = found.pop(limit)
+            case bool():
+                del found[excluded]
+            case _:
+                pass
+    return _nullable(found) if schema.get("nullable") is True else found
+
+
+def _nullable(found: Mapping[str, JsonValue]) -> JsonSchema:
+    kind = found.get("type")
+    if not isinstance(kind, str):
+        return {"anyOf": [dict(found), {"type": "null"}]} if "type" not in found and found else dict(found)
+    values = found.get("enum")
+    more: JsonSchema = {"enum": [*values, None]} if isinstance(values, list) and None not in values else {}
+    return {**found, "type": [kind, "null"], **more}

@@ -1,0 +1,37 @@
+"""Whether a server that a document names may be called at all."""
+
+from collections.abc import Sequence
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from engine.making.openapi.document import DocumentRefused
+from engine.runtimes.addresses import Resolve, bounded, carried, is_ours, is_public
+from toolagent.core.sandbox import host_matches
+
+__all__ = ["insist_on_public"]
+
+_PORTS = {"http": 80, "https": 443}
+
+
+async def insist_on_public(url: str, private_hosts: Sequence[str], resolve: Resolve) -> None:
+    """Whoever writes a document could else have us call what only this machine reaches. Raises DocumentRefused.
+
+    Those of `private_hosts` may be anywhere.
+    """
+    parts = urlsplit(url)
+    host, port = parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 0)
+    if not host:
+        raise DocumentRefused("The document names no server by an absolute address (`servers: [{url: https://…}]`).")
+    if any(host_matches(pattern, host, port) for pattern in private_hosts):
+        return
+    try:
+        found = [ip_address(address) for address in await bounded(resolve)(host, port)]
+    except (OSError, ValueError, OverflowError) as error:  # a TimeoutError is an OSError
+        raise DocumentRefused(f"The server {host} that the document names could not be resolved: {error}.") from error
+    for address in found:
+        if not is_public(address) or is_ours(carried(address) or address):
+            message = (
+                f"The server {host} that the document names is at {address}, which is no public address. "
+                "If that is meant, name the host among the private_hosts of the sandbox policy."
+            )
+            raise DocumentRefused(message)

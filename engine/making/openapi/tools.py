@@ -1,0 +1,134 @@
+"""The tools that an OpenAPI document describes: one for its only operation, else one for each, together in a group."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from engine.making.openapi.document import DocumentRefused, OpenApiDocument
+from engine.making.openapi.names import operation_names, tool_id_of
+from engine.making.openapi.operations import LeftOut, Operation, operations_of
+from engine.making.openapi.requests import RequestShape, request_shape
+from engine.making.openapi.schemas import Schemas
+from engine.validation.references import SchemaNotFollowedError, written_out
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.making import Candidate
+from toolagent.contracts.manifest import JsonSchema, PermissionClass, SideEffectScope, ToolGroup, ToolManifest
+from toolagent.contracts.sources import ToolSource, backend_runtime_of
+from toolagent.validation.schemas import schema_faults
+
+__all__ = ["Described", "Drafted", "NoTools", "SourceOf", "draft"]
+
+_MOST_TOOLS = 100
+_LONGEST_NAME = 200
+_LONGEST_DESCRIPTION = 4_000
+_TOLD = 5
+
+
+class NoTools(ValueError):
+    """No operation of the document can be a tool; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What the tools are to be called: `description` is of the task, and used where the document has none."""
+
+    tool_name: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Drafted:
+    """Tools as data, and the operations that are none."""
+
+    candidate: Candidate
+    left_out: tuple[LeftOut, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Tool:
+    operation: Operation
+    shape: RequestShape
+    source: ToolSource
+    input_schema: JsonSchema
+    output_schema: JsonSchema
+
+
+SourceOf = Callable[[Operation, RequestShape, str | None], ToolSource]
+"""Of an operation, how it is called, and the path that tells whether the service works. Raises DocumentRefused."""
+
+
+def draft(document: OpenApiDocument, about: Described, source_of: SourceOf) -> Drafted:
+    """Raises NoTools. Blocks."""
+    read = operations_of(document)
+    left_out = [*read.left_out]
+    tools: list[_Tool] = []
+    for operation in read.operations:
+        named = f"{operation.method} {operation.path}"
+        if len(tools) == _MOST_TOOLS:
+            left_out.append(LeftOut(named, f"There are more than {_MOST_TOOLS} operations."))
+            continue
+        try:
+            tools.append(_tool(document, operation, read.health_path, source_of))
+        except (DocumentRefused, ValidationError) as reason:
+            left_out.append(LeftOut(named, str(reason)))
+    if not tools:
+        raise NoTools(_none(document, left_out))
+    return Drafted(_candidate(document, about, tools), tuple(left_out))
+
+
+def _tool(document: OpenApiDocument, operation: Operation, health: str | None, source_of: SourceOf) -> _Tool:
+    shape = request_shape(document, operation)
+    schemas = Schemas(document)
+    output = {} if operation.output is None else schemas.alone(schemas.converted(operation.output))
+    source = source_of(operation, shape, health)
+    return _Tool(operation, shape, source, _usable(shape.schema, "input"), _usable(output, "output"))
+
+
+def _usable(schema: JsonSchema, which: str) -> JsonSchema:
+    """Raises DocumentRefused for one that the registry would not take."""
+    for fault in schema_faults(schema):
+        raise DocumentRefused(f"The schema of its {which} is none: {fault.path}: {fault.message}")
+    try:
+        return written_out(schema)
+    except SchemaNotFollowedError as error:
+        raise DocumentRefused(f"The schema of its {which} cannot be used: {error}") from error
+
+
+def _candidate(document: OpenApiDocument, about: Described, tools: Sequence[_Tool]) -> Candidate:
+    if len(tools) == 1:
+        return Candidate(entries=(_entry(tools[0], about.tool_name, document.title, about, ()),))
+    ids = [tool_id_of(about.tool_name, name) for name in operation_names([tool.operation for tool in tools])]
+    entries = tuple(_entry(tool, tool_id, document.title, about, (about.tool_name,)) for tool, tool_id in zip(tools, ids, strict=True))
+    group = ToolGroup(
+        group_id=about.tool_name,
+        name=document.title[:_LONGEST_NAME],
+        description=(about.description or f"The operations of {document.title}.")[:_LONGEST_DESCRIPTION],
+        tool_ids=tuple(ids),
+    )
+    return Candidate(entries=entries, group=group)
+
+
+def _entry(tool: _Tool, tool_id: str, title: str, about: Described, groups: tuple[str, ...]) -> ToolEntry:
+    operation = tool.operation
+    reads = operation.method == "GET"
+    said = "\n\n".join(dict.fromkeys(text for text in (operation.summary, operation.description) if text))
+    if not groups and about.description:
+        said = f"{about.description}\n\n{said}".strip()
+    manifest = ToolManifest(
+        tool_id=tool_id,
+        name=(operation.summary or operation.operation_id or f"{operation.method} {operation.path}")[:_LONGEST_NAME],
+        description=(said or f"{operation.method} {operation.path} of {title}.")[:_LONGEST_DESCRIPTION],
+        backend_runtime=backend_runtime_of(tool.source),
+        group_ids=groups,
+        input_schema=tool.input_schema,
+        output_schema=tool.output_schema,
+        permission_class=PermissionClass.READ if reads else PermissionClass.EXTERNAL,
+        side_effect_scope=SideEffectScope.NONE if reads else SideEffectScope.NETWORK,
+    )
+    return ToolEntry(manifest=manifest, sources=(tool.source,))
+
+
+def _none(document: OpenApiDocument, left_out: Sequence[LeftOut]) -> str:
+    told = "; ".join(f"{one.operation}: {one.reason}" for one in left_out[:_TOLD])
+    return f"No operation of {document.title!r} can be a tool. {told or 'It has none.'}"

@@ -1,0 +1,23 @@
+"""What a repository can be recognised as: one module each and one line here, in the order in which it is preferred."""
+
+from collections.abc import Mapping
+
+from engine.making.recognisers.asgi import recognise_asgi
+from engine.making.recognisers.console_script import recognise_console_scripts
+from engine.making.recognisers.dockerfile import recognise_dockerfiles
+from engine.making.recognisers.mcp_server import recognise_mcp_servers
+from engine.making.recognisers.openapi import recognise_openapi
+from engine.making.recognisers.recogniser import Recogniser
+from engine.making.recognisers.tool_file import recognise_tool_files
+from toolagent.contracts.making import FindingKind
+
+__all__ = ["RECOGNISERS"]
+
+RECOGNISERS: Mapping[FindingKind, Recogniser] = {
+    FindingKind.TOOL_FILE: recognise_tool_files,
+    FindingKind.ASGI: recognise_asgi,
+    FindingKind.OPENAPI: recognise_openapi,
+    FindingKind.DOCKERFILE: recognise_dockerfiles,
+    FindingKind.CONSOLE_SCRIPT: recognise_console_scripts,
+    FindingKind.MCP_SERVER: recognise_mcp_servers,
+}

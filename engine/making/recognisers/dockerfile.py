@@ -1,0 +1,76 @@
+"""Recognises Dockerfiles, and which ports their images serve."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+
+from pydantic import JsonValue
+
+from engine.making.recognisers.recogniser import is_aside
+from engine.making.trees import Tree
+from engine.runtimes.docker.dockerfiles import Dockerfile, DockerfileRefused
+from toolagent.contracts.making import Finding, FindingKind
+
+__all__ = ["recognise_dockerfiles"]
+
+_MOST = 10
+_DEEPEST = 4
+_PORT = re.compile(r"(\d{1,5})(?:/tcp)?", re.IGNORECASE)
+_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?::-([^}]*))?\})")
+_PAIR = re.compile(r"(\w+)=(\"[^\"]*\"|'[^']*'|\S+)")
+_MAX_PORT = 65_535
+
+
+def recognise_dockerfiles(tree: Tree) -> Iterator[Finding]:
+    """`details`: `ports`, those of EXPOSE in the last stage; or `refused`, why it is not built. One that exposes a port comes first."""
+    found = [path for path in tree.files if _is_dockerfile(path) and len(path.parts) <= _DEEPEST]
+    findings = [one for path in found[:_MOST] if (one := _finding(tree, path)) is not None]
+    yield from sorted(findings, key=lambda one: (not one.details.get("ports"), is_aside(one.path), one.path.count("/")))
+
+
+def _is_dockerfile(path: PurePosixPath) -> bool:
+    name = path.name.lower()
+    return name == "dockerfile" or name.startswith("dockerfile.") or name.endswith(".dockerfile")
+
+
+def _finding(tree: Tree, path: PurePosixPath) -> Finding | None:
+    text = tree.text(path)
+    if text is None:
+        return None
+    try:
+        read = Dockerfile.read(text)
+    except DockerfileRefused as refusal:
+        summary = f"A Dockerfile that is not built here: {refusal}"
+        return Finding(kind=FindingKind.DOCKERFILE, path=path.as_posix(), summary=summary, details={"refused": str(refusal)})
+    ports: list[JsonValue] = [*_exposed(read)]
+    said = f"port {', '.join(map(str, ports))}" if ports else "no port: it has no EXPOSE that can be read"
+    return Finding(kind=FindingKind.DOCKERFILE, path=path.as_posix(), summary=f"An image that serves {said}.", details={"ports": ports})
+
+
+def _exposed(read: Dockerfile) -> list[int]:
+    """Of the last stage; a variable counts with what ARG or ENV say of it before."""
+    known: dict[str, str] = {}
+    found: dict[int, None] = {}
+    for one in read.instructions:
+        match one.keyword:
+            case "FROM":
+                found.clear()
+            case "ARG" | "ENV":
+                known.update(_defined(one.rest))
+            case "EXPOSE":
+                words = _VARIABLE.sub(lambda name: _value(name, known), one.rest).split()
+                ports = [int(port[1]) for word in words if (port := _PORT.fullmatch(word))]
+                found.update(dict.fromkeys(port for port in ports if 0 < port <= _MAX_PORT))
+            case _:
+                pass
+    return list(found)
+
+
+def _value(found: re.Match[str], known: Mapping[str, str]) -> str:
+    return known.get(found[1] or found[2]) or found[3] or ""
+
+
+def _defined(rest: str) -> dict[str, str]:
+    pairs = {name: value.strip("\"'") for name, value in _PAIR.findall(rest)}
+    name, _, value = rest.partition(" ")
+    return pairs or ({name: value.strip()} if value and "=" not in name else {})

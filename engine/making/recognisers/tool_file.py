@@ -1,0 +1,58 @@
+"""Recognises `*.tool.json`: tools that a repository describes itself."""
+
+from collections.abc import Iterator
+
+from pydantic import JsonValue
+
+from engine.making.recognisers.recogniser import is_aside
+from engine.making.trees import Tree
+from toolagent.contracts.making import Finding, FindingKind
+from toolagent.contracts.tool_files import ExternalScript
+from toolagent.core.tool_files import SUFFIX, ReadToolFile, read_tool_file
+from toolagent.validation.tool_folders import NoScriptError, find_script
+from toolagent.validation.tool_rules import ToolRules
+
+__all__ = ["recognise_tool_files"]
+
+_MOST = 50
+_RULES = ToolRules()
+
+
+def recognise_tool_files(tree: Tree) -> Iterator[Finding]:
+    """`details`: `tool_id`, `version`, `script` where it is usable; else `faults`, why it is not."""
+    found = [path for path in tree.files if path.name.endswith(SUFFIX) and not path.name.startswith(".")]
+    findings = [_finding(tree, path.as_posix()) for path in found[:_MOST]]
+    yield from sorted(findings, key=lambda one: ("faults" in one.details, is_aside(one.path)))
+
+
+def _finding(tree: Tree, path: str) -> Finding:
+    text = tree.text(path)
+    if text is None:
+        return _faulty(path, "It is too large, no UTF-8 text, or cannot be read.")
+    try:
+        read = read_tool_file(text, _RULES)
+    except (RecursionError, ValueError) as error:
+        return _faulty(path, f"It cannot be read: {type(error).__name__}.")
+    if read.file is None:
+        return _faulty(path, *(f"{fault.path}: {fault.reason} (line {fault.place.line})" for fault in read.faults))
+    return _usable(tree, path, read)
+
+
+def _usable(tree: Tree, path: str, read: ReadToolFile) -> Finding:
+    file = read.file
+    if file is None or not isinstance(file.handler, ExternalScript):
+        return _faulty(path, "$.handler: Only a script of the repository can be its tool, no method of this service.")
+    if file.handler.content is not None:
+        return _faulty(path, "$.handler.content: The files of a repository's tool lie beside it, in no content store.")
+    try:
+        script = find_script(file.handler, (tree.folder / path).parent, None, ())
+    except NoScriptError as error:
+        return _faulty(path, f"$.handler.scriptPath: {error}")
+    place = script.folder.relative_to(tree.folder.resolve()) / script.name
+    details: dict[str, JsonValue] = {"tool_id": file.tool_id, "version": file.version, "script": place.as_posix()}
+    return Finding(kind=FindingKind.TOOL_FILE, path=path, summary=f"The tool {file.tool_id} {file.version}, a script.", details=details)
+
+
+def _faulty(path: str, *faults: str) -> Finding:
+    summary = f"A description of a tool that cannot be used: {faults[0] if faults else 'unknown'}"
+    return Finding(kind=FindingKind.TOOL_FILE, path=path, summary=summary, details={"faults": list(faults)})

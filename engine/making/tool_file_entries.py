@@ -1,0 +1,67 @@
+"""Tools of `*.tool.json` that a repository brings, under the name of the task."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from engine.making.openapi.names import tool_id_of
+from engine.making.openapi.tools import Described
+from engine.making.trees import Tree
+from engine.registry.formats import tool_json
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.making import Candidate
+from toolagent.contracts.manifest import ToolGroup, ToolManifest, ToolStatus
+from toolagent.contracts.sources import ScriptSource, backend_runtime_of
+from toolagent.contracts.tool_files import ExternalScript, ToolFile
+from toolagent.validation.tool_folders import NoScriptError, Script, find_script
+
+__all__ = ["tool_file_candidate"]
+
+_NOT_IN_AN_ID = re.compile(r"[^a-z0-9_-]+")
+
+
+def tool_file_candidate(repository: Path, paths: Sequence[str], about: Described) -> tuple[Candidate, dict[str, Path]]:
+    """The tools, and the folder of each one's script. Raises ValueError. Blocks.
+
+    Their ids are the task's: a repository takes nobody's place.
+    """
+    tree = Tree.read(repository)
+    read = [_read(tree, path) for path in paths]
+    ids = [about.tool_name] if len(read) == 1 else _ids(about.tool_name, [file for file, _ in read])
+    groups = () if len(read) == 1 else (about.tool_name,)
+    entries = tuple(_entry(file, script, tool_id, groups) for (file, script), tool_id in zip(read, ids, strict=True))
+    folders = {tool_id: script.folder for (_, script), tool_id in zip(read, ids, strict=True)}
+    group = ToolGroup(group_id=about.tool_name, name=about.tool_name, description=about.description, tool_ids=tuple(ids))
+    return Candidate(entries=entries, group=group if groups else None), folders
+
+
+def _read(tree: Tree, path: str) -> tuple[ToolFile, Script]:
+    text = tree.text(path)
+    read = tool_json.read(text) if text is not None else None
+    if read is None or read.file is None:
+        told = "; ".join(f"{fault.path}: {fault.reason}" for fault in read.faults[:5]) if read else "it cannot be read"
+        raise ValueError(f"{path}: {told}")
+    if not isinstance(read.file.handler, ExternalScript) or read.file.handler.content is not None:
+        raise ValueError(f"{path}: Only a script beside it can be the tool of a repository.")
+    try:
+        return read.file, find_script(read.file.handler, (tree.folder / path).parent, None, ())
+    except NoScriptError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _entry(file: ToolFile, script: Script, tool_id: str, groups: tuple[str, ...]) -> ToolEntry:
+    handler = file.handler
+    if not isinstance(handler, ExternalScript):
+        raise TypeError(f"{file.tool_id} is no script.")
+    source = ScriptSource(script_path=script.name, language=handler.language, entry_point=handler.entry_point)
+    told = {"tool_id": tool_id, "group_ids": groups, "status": ToolStatus.ACTIVE, "backend_runtime": backend_runtime_of(source)}
+    return ToolEntry(manifest=ToolManifest.model_validate(tool_json.manifest_in(file).model_copy(update=told)), sources=(source,))
+
+
+def _ids(tool_name: str, files: Sequence[ToolFile]) -> list[str]:
+    """By what each file calls its tool; numbered where that is the same, as for two versions."""
+    found: list[str] = []
+    for file in files:
+        name = tool_id_of(tool_name, _NOT_IN_AN_ID.sub("_", file.tool_id.rpartition(":")[2]))
+        found.append(next(one for one in (name, *(f"{name}_{number}" for number in range(2, len(files) + 2))) if one not in found))
+    return found

@@ -1,0 +1,1 @@
+"""Where a task builds: its files, environments, commands and containers on one host."""

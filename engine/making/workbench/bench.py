@@ -1,0 +1,180 @@
+"""The workbench of a task: a folder of this host with all that it makes until that is a tool."""
+
+import asyncio
+import hashlib
+import re
+from collections.abc import Collection
+from pathlib import Path
+
+from engine.making.trees import Tree
+from engine.making.workbench.commands import BenchCommands, Ran
+from engine.making.workbench.containers import BenchContainers
+from engine.making.workbench.environments import ProjectEnvironments
+from engine.making.workbench.files import BenchFiles
+from engine.making.workbench.places import WORK, Area, Place, place_of
+from engine.making.workbench.refusal import BenchRefused
+from engine.making.workbench.runs import BenchParts, Run
+from engine.runtimes.docker.building import BuildContainers
+from engine.runtimes.sandbox.box import Mount
+from engine.runtimes.sandbox.removal import remove
+from toolagent.contracts.dependency_policy import DependencyVerdict
+from toolagent.contracts.task_specs import TASK_ID_PATTERN
+
+__all__ = ["Workbench", "Workbenches"]
+
+_PROJECT = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+_PYPROJECT = """\
+[project]
+name = "{name}"
+version = "0.1.0"
+requires-python = ">={python}"
+dependencies = []
+
+[dependency-groups]
+dev = []
+
+[tool.uv]
+package = false
+"""
+_EDIT_S = 30.0
+
+
+class Workbench:
+    """Of one task. Everything may be asked for again: what was done is not done twice, unless it is a command."""
+
+    def __init__(self, task_id: str, folder: Path, parts: BenchParts, builds: BuildContainers | str) -> None:
+        self.task_id, self.folder, self._parts = task_id, folder, parts
+        self.files = BenchFiles(folder, folder / "uses", parts.identity)
+        self.environments = ProjectEnvironments(parts, folder / "environments", folder / "accounts" / "install")
+        self.commands = BenchCommands(parts, folder, folder / "accounts")
+        self.containers = BenchContainers(task_id, folder, builds)
+
+    @property
+    def python_version(self) -> str:
+        """Of the one Python that projects can have, as `3.11`."""
+        found = re.search(r"(\d+\.\d+)", self._parts.programs.python.file.name)
+        return found[1] if found else ""
+
+    async def ensure(self) -> None:
+        """Raises OSError."""
+        await asyncio.to_thread(self._ensure)
+
+    async def create_project(self, name: str) -> str:
+        """An environment and a `pyproject.toml`, unless they are there; the folder as the model sees it. Raises BenchRefused."""
+        if not _PROJECT.fullmatch(name):
+            raise BenchRefused(f"{name!r} is no name for a project: small letters, digits, '-' and '_', the first a letter, 64 at most.")
+        place = Place(Area.WORK, (name, "pyproject.toml"))
+        if not await asyncio.to_thread(self._has, place):
+            text = _PYPROJECT.format(name=name, python=self.python_version or "3.11")
+            # By its name, not by the use: a second attempt must not undo what was added since.
+            await asyncio.to_thread(self.files.write, place, text, "overwrite", f"project:{name}")
+        await self.environments.ensure(name)
+        return str(WORK / name)
+
+    def project_of(self, project_dir: str) -> str:
+        """The name of a project that is there. Raises BenchRefused. Blocks."""
+        place = place_of(project_dir)
+        if place.area is Area.WORK and len(place.parts) == 1 and self.environments.newest(place.parts[0]) is not None:
+            return place.parts[0]
+        known = sorted(path.name for path in (self.folder / "environments").iterdir() if self.environments.newest(path.name))
+        told = f"There are: {', '.join(str(WORK / name) for name in known)}." if known else "There is none yet."
+        raise BenchRefused(f"{project_dir!r} is no project. {told} Make one with create_uv_project, and name the folder that it returns.")
+
+    async def run(self, project_dir: str, command: str, wall_s: float, use: str) -> Ran:
+        """Raises BenchRefused, ScriptFailure."""
+        project, environment = await self._for_command(project_dir, command)
+        return await self.commands.run(project, environment, command, wall_s, log_name(use))
+
+    async def start(self, project_dir: str, command: str, wall_s: float, use: str) -> str:
+        """The log of it. Raises BenchRefused, ScriptFailure."""
+        project, environment = await self._for_command(project_dir, command)
+        return await self.commands.start(project, environment, command, wall_s, log_name(use))
+
+    async def add_dependency(self, project_dir: str, verdict: DependencyVerdict, wall_s: float, *, dev: bool) -> None:
+        """What the gate let pass: installed, and written into the project. Raises BenchRefused, ScriptFailure."""
+        project = await asyncio.to_thread(self.project_of, project_dir)
+        await self.environments.install(project, verdict.requirement, verdict.not_after, wall_s)
+        uv = (str(self._parts.programs.uv.file), "add", "--frozen", "--offline", "--quiet", *(["--dev"] if dev else []))
+        folder, python = Path(WORK / project), ("--python", str(self._parts.programs.python.file))
+        mounts = (Mount(self.folder / Area.WORK.value, Path(WORK), writable=True),)
+        done = await self._parts.run(
+            project, Run((*uv, *python, verdict.requirement), folder, _EDIT_S, mounts), self.folder / "accounts" / "edit"
+        )
+        if done.code != 0:
+            told = done.stderr.decode(errors="replace").strip()[-1_000:]
+            raise BenchRefused(
+                f"It is installed, but could not be written into pyproject.toml. Is that file in order? Mend it, ask again.\n{told}"
+            )
+
+    def tree_of(self, project: str) -> Tree:
+        """The files of a project. Blocks."""
+        return Tree.read(self.folder / Area.WORK.value / project)
+
+    async def remove(self) -> None:
+        """All that runs for the task, its containers, and its folder. Raises StartFailed when a container does not go."""
+        await self.commands.end()
+        await self.containers.remove()
+        await asyncio.to_thread(remove, self.folder)
+
+    async def _for_command(self, project_dir: str, command: str) -> tuple[str, Path]:
+        if not command.strip() or "\0" in command:
+            raise BenchRefused("The command is empty, or holds a NUL character.")
+        project = await asyncio.to_thread(self.project_of, project_dir)
+        return project, await self.environments.ensure(project)
+
+    def _has(self, place: Place) -> bool:
+        return place.parts[-1] in {path.name for path in (self.folder / Area.WORK.value / place.parts[0]).glob("pyproject.toml")}
+
+    def _ensure(self) -> None:
+        for name in ("work", "logs", "uses", "environments", "accounts"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True, mode=0o755)
+        if self._parts.identity is not None:
+            self._parts.identity.own(self.folder / "work")
+
+
+class Workbenches:
+    """Those of one host, in `folder`. `builds` makes containers, or says why there are none."""
+
+    def __init__(self, folder: Path, parts: BenchParts, builds: BuildContainers | str) -> None:
+        self._folder, self._parts, self._builds = folder, parts, builds
+        self._known: dict[str, Workbench] = {}
+
+    async def of(self, task_id: str) -> Workbench:
+        """Made if need be. Raises ValueError for what is no task's id, OSError."""
+        bench = self._bench(task_id)
+        await bench.ensure()
+        return bench
+
+    async def remove(self, task_id: str) -> None:
+        """Also when there is none. Raises StartFailed when a container does not go."""
+        await self._bench(task_id).remove()
+        self._known.pop(task_id, None)
+
+    async def sweep(self, running: Collection[str]) -> tuple[str, ...]:
+        """Remove the workbenches of all other tasks than these, for the start of a host; their ids."""
+        names = await asyncio.to_thread(lambda: [path.name for path in self._folder.iterdir()] if self._folder.is_dir() else [])
+        known = {*names, *self._containers_of()}
+        gone = tuple(sorted(name for name in known - {*running} if re.fullmatch(TASK_ID_PATTERN, name)))
+        for task_id in gone:
+            await self.remove(task_id)
+        return gone
+
+    async def close(self) -> None:
+        """What runs in the background ends; everything else stays."""
+        for bench in [*self._known.values()]:
+            await bench.commands.end()
+
+    def _containers_of(self) -> frozenset[str]:
+        return frozenset() if isinstance(self._builds, str) else frozenset(one.tool_id.partition(":")[0] for one in self._builds.known)
+
+    def _bench(self, task_id: str) -> Workbench:
+        if not re.fullmatch(TASK_ID_PATTERN, task_id):
+            raise ValueError(f"{task_id!r} is no task's id")
+        if task_id not in self._known:
+            self._known[task_id] = Workbench(task_id, self._folder / task_id, self._parts, self._builds)
+        return self._known[task_id]
+
+
+def log_name(use: str) -> str:
+    """Short, and the same for each attempt."""
+    return hashlib.sha256(use.encode("utf-8", "surrogatepass")).hexdigest()[:8]

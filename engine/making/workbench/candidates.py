@@ -1,0 +1,250 @@
+"""What a model puts down as a tool: checked, locked and packed, and nothing that could be called yet."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Protocol
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+from pydantic import ValidationError
+
+from engine.making.locking import LockFailed, ProjectLocks
+from engine.making.packaging import pack_repository
+from engine.making.projects import PYPROJECT, pyproject_of
+from engine.making.trees import Tree
+from engine.making.wanted import Wanted
+from engine.making.workbench.bench import Workbench
+from engine.making.workbench.places import Area, place_of
+from engine.making.workbench.refusal import BenchRefused
+from engine.registry.archives import ArchiveStore, NotPackedError, ProjectArchives
+from engine.validation.references import SchemaNotFollowedError, written_out
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.dependency_policy import DependencyVerdict
+from toolagent.contracts.identifiers import TOOL_ID_PATTERN
+from toolagent.contracts.making import Candidate
+from toolagent.contracts.manifest import JsonSchema, ToolManifest
+from toolagent.contracts.sources import BackendRuntime, DockerSource, HttpMethod, LocalSource
+from toolagent.validation.schemas import schema_faults
+
+__all__ = ["CandidateMaker", "Gate", "PutDown", "Registration"]
+
+_MAIN = "main.py"
+_DOCKERFILE = "Dockerfile"
+_LOCK = "requirements.lock"
+_OTHER_LISTS = frozenset({"uv.lock", "poetry.lock", "requirements.txt", _LOCK})
+"""Lists of dependencies that the gate has not seen; what is installed is said by the lock alone."""
+
+_INLINE = "# /// script"
+"""Goes before all lists."""
+
+_FAULTS_TOLD = 5
+
+
+class Gate(Protocol):
+    """`DependencyGate` is one."""
+
+    async def judge(self, requirements: Sequence[str]) -> tuple[DependencyVerdict, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """As the model says it; `manifest` is what it says of the tool itself, in the fields of a `ToolManifest`."""
+
+    tool_id: str
+    is_docker: bool
+    host_dir: str | None
+    container_id: str | None
+    internal_port: int
+    endpoint_path: str
+    http_method: HttpMethod
+    manifest: dict[str, object] = field(default_factory=dict[str, object])
+
+
+@dataclass(frozen=True, slots=True)
+class PutDown:
+    """`file_id` names the candidate in the content store."""
+
+    file_id: str
+    runtime: BackendRuntime
+
+
+class CandidateMaker:
+    """`is_taken` tells whether a tool of this id is another's."""
+
+    def __init__(
+        self,
+        gate: Gate,
+        locks: ProjectLocks,
+        files: ArchiveStore,
+        is_taken: Callable[[str], Awaitable[bool]],
+    ) -> None:
+        self._gate, self._locks, self._files, self._is_taken = gate, locks, files, is_taken
+        self._archives = ProjectArchives(files)
+
+    async def put_down(self, bench: Workbench, own: str, told: Registration) -> PutDown:
+        """`own` is the id that the task is about. The same files and words give the same candidate.
+
+        Raises BenchRefused, ScriptFailure, and what the content store raises.
+        """
+        await self._insist_on_id(own, told.tool_id)
+        manifest = _manifest_of(told)
+        folder = await asyncio.to_thread(_folder_of, bench, told)
+        content = await (self._docker(bench, folder, told) if told.is_docker else self._local(bench, folder, told))
+        about = {"endpoint_path": told.endpoint_path, "http_method": told.http_method, "content": content}
+        host_dir = f"tools/local/{told.tool_id.replace(':', '_')}"
+        try:
+            if told.is_docker:
+                about |= {"host_dir": host_dir, "dockerfile": _DOCKERFILE, "internal_port": told.internal_port}
+                source: LocalSource | DockerSource = DockerSource.model_validate(about)
+            else:
+                # Its port is told to it at each start; a fixed one could be another's.
+                source = LocalSource.model_validate({**about, "host_dir": host_dir})
+        except ValidationError as error:
+            raise BenchRefused(_faults_of(error)) from error
+        candidate = Candidate(entries=(ToolEntry(manifest=manifest, sources=(source,)),), written_by_us=True)
+        kept = await self._files.put(_chunk(candidate.model_dump_json().encode()), "candidate.json", "application/json")
+        return PutDown(kept.file_id, manifest.backend_runtime)
+
+    async def _insist_on_id(self, own: str, tool_id: str) -> None:
+        if tool_id != own and not tool_id.startswith(f"{own}_"):
+            raise BenchRefused(
+                f"This task is about the tool {own!r}: register that, or a part of it under an id that begins with '{own}_'."
+            )
+        if not re.fullmatch(TOOL_ID_PATTERN.strip("^$"), tool_id):
+            raise BenchRefused(f"{tool_id!r} is no id of a tool: small letters, digits, '_' and '-', the first a letter.")
+        if await self._is_taken(tool_id):
+            raise BenchRefused(
+                f"There is a tool {tool_id!r} already, and it is not this task's to change. Take an id that begins with '{own}_'."
+            )
+
+    async def _local(self, bench: Workbench, project: str, told: Registration) -> str:
+        tree = await asyncio.to_thread(bench.tree_of, project)
+        if not tree.has(_MAIN):
+            raise BenchRefused(f"The project {project!r} has no {_MAIN}, which is what is started, as `python {_MAIN} --port N`.")
+        if (tree.text(_MAIN) or "").find(_INLINE) >= 0:
+            raise BenchRefused(
+                f"{_MAIN} says in a comment ('{_INLINE}') what it depends on. That is for {PYPROJECT}: take it out of the file."
+            )
+        lock = await self._locked(bench, project, tree)
+        packed = bench.folder / "packed"
+        await asyncio.to_thread(pack_repository, tree.folder, packed)
+        await asyncio.to_thread(_put_lock, packed, lock)
+        return await self._kept(bench, told.tool_id)
+
+    async def _docker(self, bench: Workbench, project: str, told: Registration) -> str:
+        tree = await asyncio.to_thread(bench.tree_of, project)
+        if not tree.has(_DOCKERFILE):
+            raise BenchRefused(
+                f"{told.host_dir!r} has no {_DOCKERFILE}. A tool is built anew wherever it runs, so what was done by hand in a container "
+                f"does not count: write down in a {_DOCKERFILE}, beside the files that it copies, how to do it again."
+            )
+        if not told.internal_port:
+            raise BenchRefused("internal_port is 0. Name the port that the tool listens on in its container.")
+        await asyncio.to_thread(pack_repository, tree.folder, bench.folder / "packed")
+        return await self._kept(bench, told.tool_id)
+
+    async def _kept(self, bench: Workbench, tool_id: str) -> str:
+        try:
+            content = await self._archives.content_of(bench.folder / "packed", tool_id)
+        except NotPackedError as error:
+            raise BenchRefused(f"The files cannot be packed: {error}") from error
+        if content is None:
+            raise FileNotFoundError(bench.folder / "packed")
+        return content
+
+    async def _locked(self, bench: Workbench, project: str, tree: Tree) -> str:
+        """Of what the project declares, in the versions that it was tried with."""
+        declared = await asyncio.to_thread(_declared, tree)
+        installed = await asyncio.to_thread(bench.environments.installed, project)
+        _insist_on_installed(declared, {canonicalize_name(name) for name in installed})
+        verdicts = await self._gate.judge(declared)
+        refused = [verdict.refusal.message for verdict in verdicts if verdict.refusal is not None]
+        if refused:
+            raise BenchRefused("The project depends on what it may not have. " + " ".join(refused))
+        wanted = Wanted(
+            tuple(verdict.requirement for verdict in verdicts), tuple(f"{name}=={version}" for name, version in installed.items())
+        )
+        try:
+            return await self._locks.lock(wanted, (), bench.folder / "locking")
+        except LockFailed as error:
+            raise BenchRefused(f"{error.message}\n{error.told}".strip()) from error
+
+
+def _folder_of(bench: Workbench, told: Registration) -> str:
+    """The name of the folder of the task's files that is to be packed."""
+    if told.host_dir is None:
+        what = "the folder with the Dockerfile" if told.is_docker else "the folder that create_uv_project returned"
+        raise BenchRefused(f"host_dir is missing: {what}. (A container by itself cannot be registered: it is on this host alone.)")
+    if not told.is_docker:
+        return bench.project_of(told.host_dir)
+    if told.container_id is not None:
+        bench.containers.insist_on(told.container_id)
+    place = place_of(told.host_dir)
+    if place.area is not Area.WORK or len(place.parts) != 1:
+        raise BenchRefused(f"{told.host_dir!r} is no folder directly below /work.")
+    return place.parts[0]
+
+
+def _manifest_of(told: Registration) -> ToolManifest:
+    runtime = BackendRuntime.DOCKER if told.is_docker else BackendRuntime.LOCAL
+    try:
+        manifest = ToolManifest.model_validate({**told.manifest, "tool_id": told.tool_id, "backend_runtime": runtime})
+    except ValidationError as error:
+        raise BenchRefused(_faults_of(error)) from error
+    schemas = {name: _schema(name, getattr(manifest, name)) for name in ("input_schema", "output_schema")}
+    return manifest.model_copy(update=schemas)
+
+
+def _schema(name: str, schema: JsonSchema) -> JsonSchema:
+    if faults := schema_faults(schema):
+        told = "; ".join(f"{fault.path}: {fault.message}" for fault in faults[:_FAULTS_TOLD])
+        raise BenchRefused(f"{name} is no JSON Schema that can be used: {told}")
+    try:
+        written = written_out(schema)
+    except SchemaNotFollowedError as error:
+        raise BenchRefused(f"{name}, at {error.path}: {error}") from error
+    if name == "input_schema" and written.get("type", "object") != "object":
+        raise BenchRefused("input_schema describes no object, and tools take their parameters by name: its type is 'object'.")
+    return written
+
+
+def _faults_of(error: ValidationError) -> str:
+    faults = error.errors(include_url=False, include_input=False)
+    return "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults[:_FAULTS_TOLD])
+
+
+def _declared(tree: Tree) -> tuple[str, ...]:
+    if not tree.has(PYPROJECT):
+        raise BenchRefused(
+            f"The project has no {PYPROJECT}, which says what it depends on. Write it again, with the packages that it needs."
+        )
+    project = pyproject_of(tree, PurePosixPath()).table("project")
+    if not project.values:
+        raise BenchRefused(f"{PYPROJECT} cannot be read, or has no [project]. Mend it.")
+    return project.texts("dependencies")
+
+
+def _insist_on_installed(declared: Sequence[str], installed: set[str]) -> None:
+    for text in declared:
+        try:
+            asked = Requirement(text)
+        except InvalidRequirement as error:
+            raise BenchRefused(f"{PYPROJECT} depends on {text[:100]!r}, which is no requirement: {error}") from error
+        if canonicalize_name(asked.name) not in installed and (asked.marker is None or asked.marker.evaluate()):
+            raise BenchRefused(
+                f"{PYPROJECT} depends on {asked.name!r}, which is not installed. Add it with uv_add_dependency, and try it out."
+            )
+
+
+def _put_lock(packed: Path, lock: str) -> None:
+    for name in _OTHER_LISTS:
+        (packed / name).unlink(missing_ok=True)
+    (packed / _LOCK).write_text(lock, encoding="utf-8")
+    (packed / _LOCK).chmod(0o644)
+
+
+async def _chunk(content: bytes) -> AsyncIterator[bytes]:
+    yield content

@@ -1,0 +1,114 @@
+"""Commands that a model gives in a project: their output is kept whole and shown in part."""
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.making.workbench.places import LOGS, WORK, Area, Place, environment_of
+from engine.making.workbench.runs import BenchParts, Run
+from engine.runtimes.processes import Process, exit_text
+from engine.runtimes.sandbox.box import Mount
+from engine.runtimes.scripts.execution import Execution
+from toolagent.core.trimming import trimmed
+
+__all__ = ["BenchCommands", "Ran", "outputs_shown"]
+
+_SHELL = "/bin/sh"
+_LONGEST_STREAM = 8_000
+_TIMED_OUT = 124
+_BACKGROUND = "background"
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """Outputs as the model is shown them. `note` says why it was ended, if it was."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+    note: str = ""
+
+
+class BenchCommands:
+    """Of one task. `root` has its files and `logs`, `accounts` is for what the launcher writes of each run."""
+
+    def __init__(self, parts: BenchParts, root: Path, accounts: Path) -> None:
+        self._parts, self._root, self._accounts = parts, root, accounts
+        self._running: dict[str, Process] = {}
+
+    async def run(self, project: str, environment: Path, command: str, wall_s: float, log: str) -> Ran:
+        """The text is read by a shell in the sandbox, and by none of ours. Raises ScriptFailure."""
+        done = await self._parts.run(project, self._run_of(project, environment, command, wall_s), self._accounts / "command")
+        stdout, stderr = await asyncio.to_thread(outputs_shown, self._root, log, done.stdout, done.stderr)
+        return Ran(_TIMED_OUT if done.cut == "time" else done.code, stdout, stderr, _note(done, wall_s))
+
+    async def start(self, project: str, environment: Path, command: str, wall_s: float, log: str) -> str:
+        """In the background, until it ends or the task does; the log that `read_file` shows. Raises ScriptFailure."""
+        name = f"{_BACKGROUND}-{log}.log"
+        if name not in self._running:
+            run = self._run_of(project, environment, f"exec 2>&1\n{command}", wall_s)
+            self._running[name] = await self._parts.start(project, run, self._root / Area.LOGS.value / name)
+        return str(LOGS / name)
+
+    def state_of(self, place: Place) -> str:
+        """What is known of the command that wrote this log; nothing, when it was none in the background."""
+        if place.area is not Area.LOGS or not place.parts or not place.parts[-1].startswith(_BACKGROUND):
+            return ""
+        process = self._running.get(place.parts[-1])
+        if process is None:
+            return "[This command does not run any more: the service was restarted meanwhile. Start it again if it is needed.]"
+        if not process.has_ended:
+            return "[This command is still running.]"
+        return "[This command has ended.]"
+
+    async def end(self) -> None:
+        """All that runs in the background."""
+        for process in [*self._running.values()]:
+            await process.kill()
+        self._running.clear()
+
+    def _run_of(self, project: str, environment: Path, command: str, wall_s: float) -> Run:
+        seen, folder = environment_of(project), Path(WORK / project)
+        uv = self._parts.programs.uv.file.parent
+        variables = {
+            "PATH": f"{seen}/bin:{uv}:/usr/bin:/bin",
+            "VIRTUAL_ENV": str(seen),
+            "UV_PROJECT_ENVIRONMENT": str(seen),
+            "UV_NO_SYNC": "1",
+            "UV_OFFLINE": "1",
+        }
+        mounts = (
+            Mount(self._root / Area.WORK.value, Path(WORK), writable=True),
+            Mount(self._root / Area.LOGS.value, Path(LOGS)),
+            Mount(environment, Path(seen)),
+        )
+        return Run((_SHELL, "-c", command), folder, wall_s, mounts, variables)
+
+
+def outputs_shown(root: Path, log: str, stdout: bytes, stderr: bytes) -> tuple[str, str]:
+    """As much as a model is shown at once; the whole of a longer one is put into a log, and how to read on is said. Blocks."""
+    out, err = (_shown(root, f"{log}.{name}", text) for name, text in (("stdout", stdout), ("stderr", stderr)))
+    return out, err
+
+
+def _shown(root: Path, name: str, content: bytes) -> str:
+    text = content.decode(errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+    if len(text) <= _LONGEST_STREAM:
+        return text
+    (root / Area.LOGS.value / name).write_text(text, encoding="utf-8")
+    return trimmed(text, str(LOGS / name), _LONGEST_STREAM)
+
+
+def _note(done: Execution, wall_s: float) -> str:
+    match done.cut:
+        case "time":
+            return f"Ended after {wall_s:g} s, as it had not ended by itself. Give more with timeout, or start it with is_background."
+        case "stdout" | "stderr":
+            return f"Ended, as it wrote too much on {done.cut}."
+        case None:
+            pass
+    ending = done.ending
+    for is_so, what in ((ending.out_of_memory, "memory"), (ending.disk_full, "disk"), (ending.processes_refused, "processes")):
+        if is_so:
+            return f"It took more {what} than it may."
+    return f"It was {exit_text(-(done.code - 128))}." if done.code > 128 else ""

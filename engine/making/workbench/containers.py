@@ -1,0 +1,149 @@
+"""The containers of a task, each found again by the use that made it; no others can be named."""
+
+import hashlib
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+
+from engine.making.workbench.places import WORK, Area
+from engine.making.workbench.refusal import BenchRefused
+from engine.runtimes.docker.building import BuildContainers
+from engine.runtimes.docker.commands import Executed
+from engine.runtimes.docker.wishes import Wishes
+from engine.runtimes.runtime import Progress
+from engine.runtimes.sandbox.removal import remove
+from toolagent.contracts.containers import ContainerInfo
+
+__all__ = ["BenchContainers"]
+
+_SHELL = "/bin/sh"
+_OWN_NAME = r"letters, digits, '.', '_' and '-'"
+
+
+class BenchContainers:
+    """Each is marked with the task and the use that made it, `<task>:<use>`: what a dead attempt made is what the next one finds."""
+
+    def __init__(self, task_id: str, folder: Path, builds: BuildContainers | str) -> None:
+        self._task_id, self._folder, self._builds = task_id, folder, builds
+
+    async def create(self, wishes: Wishes, use: str, progress: Progress) -> ContainerInfo:
+        """`wishes.tool_id` is put in here. It sees the files of the task at `/work`, read-only. Raises BenchRefused, StartFailed."""
+        builds, mark = self._engine, self._mark(use)
+        if (made := self._marked(mark)) is not None:
+            return made
+        _insist_on_volumes(wishes.volumes)
+        shown = {str(self._folder / Area.WORK.value): str(WORK)}
+        return await builds.create(replace(wishes, tool_id=mark, shown=shown), progress)
+
+    async def run(self, container_id: str, command: str, wall_s: float) -> Executed:
+        """The text is read by a shell of the container. Raises BenchRefused, StartFailed."""
+        return await self._engine.run(self._own(container_id).container_id, (_SHELL, "-c", _text(command)), wall_s)
+
+    async def start(self, container_id: str, command: str) -> str:
+        """The log of it, in the container. Raises BenchRefused, StartFailed."""
+        return await self._engine.run_in_background(self._own(container_id).container_id, (_SHELL, "-c", _text(command)))
+
+    async def rebuild(
+        self, container_id: str, ports: tuple[int, ...], use: str, *, mem_limit: str | None, nano_cpus: int | None
+    ) -> ContainerInfo:
+        """The same files behind other ports. Raises BenchRefused, StartFailed.
+
+        The new one has the mark of the old: an attempt that died before the old one was gone leaves two, of which the new one goes.
+        """
+        note = self._folder / "uses" / f"rebuild-{hashlib.sha256(use.encode()).hexdigest()[:32]}.json"
+        before = _noted(note)
+        if before is None:
+            own = self._own(container_id)
+            before = {"id": own.container_id, "mark": own.tool_id}
+            _keep(note, before)
+        marked = [one for one in self._engine.known if one.tool_id == before["mark"]]
+        others = [one for one in marked if one.container_id != before["id"]]
+        if not marked:
+            raise self._unknown(container_id)
+        if len(others) == len(marked):
+            return others[0]
+        for one in others:
+            await self._engine.destroy(one.container_id)
+        return await self._engine.rebuild(before["id"], ports, mem_limit=mem_limit, nano_cpus=nano_cpus)
+
+    async def destroy(self, container_id: str, use: str) -> None:
+        """Raises BenchRefused, StartFailed."""
+        note = self._folder / "uses" / f"destroy-{hashlib.sha256(use.encode()).hexdigest()[:32]}.json"
+        if (before := _noted(note)) is None:
+            before = {"id": self._own(container_id).container_id}
+            _keep(note, before)
+        if any(one.container_id == before["id"] for one in self.own):
+            await self._engine.destroy(before["id"])
+
+    def insist_on(self, container_id: str) -> None:
+        """Raises BenchRefused when the task has no such container."""
+        self._own(container_id)
+
+    async def remove(self) -> None:
+        """All of the task, with the folders they had for themselves. Raises StartFailed."""
+        if isinstance(self._builds, str):
+            return
+        for one in self.own:
+            await self._builds.destroy(one.container_id)
+        for folder in self._builds.volumes.glob(f"{self._task_id}_*"):
+            remove(folder)
+
+    @property
+    def own(self) -> tuple[ContainerInfo, ...]:
+        """Those there are."""
+        if isinstance(self._builds, str):
+            return ()
+        return tuple(one for one in self._builds.known if one.tool_id.startswith(f"{self._task_id}:"))
+
+    @property
+    def _engine(self) -> BuildContainers:
+        if isinstance(self._builds, str):
+            raise BenchRefused(f"There are no containers here: {self._builds} Make the tool with create_uv_project instead.")
+        return self._builds
+
+    def _marked(self, mark: str) -> ContainerInfo | None:
+        return next((one for one in self.own if one.tool_id == mark), None)
+
+    def _own(self, container_id: str) -> ContainerInfo:
+        _ = self._engine
+        found = [one for one in self.own if len(container_id) >= 12 and one.container_id.startswith(container_id)]
+        if len(found) != 1:
+            raise self._unknown(container_id)
+        return found[0]
+
+    def _unknown(self, container_id: str) -> BenchRefused:
+        known = ", ".join(one.container_id[:12] for one in self.own)
+        told = f"There are: {known}." if known else "There is none: it was destroyed, or was not used for too long."
+        return BenchRefused(f"This task has no container {container_id[:80]!r}. {told} Make one with create_docker_env.")
+
+    def _mark(self, use: str) -> str:
+        return f"{self._task_id}:u{hashlib.sha256(use.encode('utf-8', 'surrogatepass')).hexdigest()[:20]}"
+
+
+def _text(command: str) -> str:
+    if not command.strip() or "\0" in command:
+        raise BenchRefused("The command is empty, or holds a NUL character.")
+    return command
+
+
+def _insist_on_volumes(volumes: Mapping[str, str]) -> None:
+    for name, target in volumes.items():
+        if "/" in name or name in (".", ".."):
+            raise BenchRefused(
+                f"The volume {name!r} is a path of the machine. Give a name ({_OWN_NAME}) for a folder of the container's own; "
+                f"the files of the task are in every container at {WORK}, read-only."
+            )
+        if PurePosixPath(target).is_relative_to(WORK) or WORK.is_relative_to(target):
+            raise BenchRefused(f"The volume {name!r} cannot be at {target!r}: the files of the task are at {WORK}.")
+
+
+def _noted(note: Path) -> dict[str, str] | None:
+    return json.loads(note.read_text(encoding="utf-8")) if note.is_file() else None
+
+
+def _keep(note: Path, value: dict[str, str]) -> None:
+    part = note.with_name(f"{note.name}.{secrets.token_hex(4)}")
+    part.write_text(json.dumps(value), encoding="utf-8")
+    part.rename(note)

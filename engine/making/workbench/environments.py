@@ -1,0 +1,142 @@
+"""The packages of a task's projects: each installation that succeeds is a version of its own, and the newest is the one in use."""
+
+import asyncio
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+from engine.making.workbench.places import environment_of
+from engine.making.workbench.refusal import BenchRefused
+from engine.making.workbench.runs import BenchParts, Run
+from engine.runtimes.file_lock import locked
+from engine.runtimes.folders import seal
+from engine.runtimes.sandbox.box import Mount
+from engine.runtimes.sandbox.removal import remove
+from engine.runtimes.scripts.execution import Execution
+
+__all__ = ["ProjectEnvironments"]
+
+_KEPT = 3
+"""Versions of one environment: a program in the background may still run with an earlier one."""
+
+_STEP_S = 60.0
+_TOLD = 4_000
+_FROM = Path("/from")
+_PART = "part"
+_INSTALLED = re.compile(r"^(?P<name>[A-Za-z0-9_.]+)-(?P<version>[^-]+)\.dist-info$")
+
+
+class ProjectEnvironments:
+    """Of one task, in `folder`: `<project>/<number>`. What is there by its number is whole and is not changed any more.
+
+    A version is made as `part`, in the sandbox, of a copy of the one before; who dies meanwhile leaves a part, which the next one removes.
+    """
+
+    def __init__(self, parts: BenchParts, folder: Path, logs: Path) -> None:
+        self._parts, self._folder, self._logs = parts, folder, logs
+
+    def newest(self, project: str) -> Path | None:
+        """Blocks."""
+        versions = self._versions(project)
+        return versions[-1] if versions else None
+
+    def installed(self, project: str) -> dict[str, str]:
+        """Versions by name, as their folders have it (`_` for `-`). Blocks."""
+        newest = self.newest(project)
+        found = (path.name for path in newest.glob("lib/python*/site-packages/*.dist-info")) if newest else ()
+        return {match["name"].lower(): match["version"] for match in map(_INSTALLED.match, found) if match}
+
+    async def ensure(self, project: str) -> Path:
+        """A bare one, unless there is one. Raises BenchRefused, ScriptFailure, OSError."""
+        async with self._turn(project):
+            newest = await asyncio.to_thread(self.newest, project)
+            if newest is not None:
+                return newest
+            part = await asyncio.to_thread(self._part, project)
+            target, uv = str(environment_of(project)), str(self._parts.programs.uv.file)
+            python = str(self._parts.programs.python.file)
+            # Found from where it is, as it is made at one place and used at another where the sandbox has no view of its own.
+            made = (uv, "venv", "--relocatable", "--no-project", "--allow-existing", "--python", python, target)
+            try:
+                await self._step(project, Run(made, Path(target), _STEP_S, (Mount(part, Path(target), writable=True),)))
+                return await asyncio.to_thread(self._finish, part, project)
+            finally:
+                await asyncio.shield(asyncio.to_thread(remove, part))
+
+    async def install(self, project: str, requirement: str, not_after: datetime | None, wall_s: float) -> Path:
+        """One more package. The version there was before stays, also when this fails. Raises BenchRefused, ScriptFailure, OSError."""
+        async with self._turn(project):
+            before = await asyncio.to_thread(self.newest, project)
+            if before is None:
+                raise BenchRefused(f"There is no project {project!r}. Make it with create_uv_project.")
+            part = await asyncio.to_thread(self._part, project)
+            try:
+                for run in await self._steps(project, before, part, (requirement,), not_after, wall_s):
+                    await self._step(project, run)
+                return await asyncio.to_thread(self._finish, part, project)
+            finally:
+                await asyncio.shield(asyncio.to_thread(remove, part))
+
+    async def _steps(
+        self, project: str, before: Path, part: Path, requirements: Sequence[str], not_after: datetime | None, wall_s: float
+    ) -> tuple[Run, ...]:
+        target = Path(environment_of(project))
+        mounts = (Mount(part, target, writable=True), Mount(before, _FROM))
+        age = ("--exclude-newer", not_after.isoformat()) if not_after else ()
+        # What is built is other people's code, which would see the password in the address of the index.
+        without_builds = ("--no-build",) if (await self._parts.index()).passwords else ()
+        python = ("--python", str(target / "bin/python"))
+        uv = (str(self._parts.programs.uv.file), "pip", "install", "--compile-bytecode", *python, *age, *without_builds, *requirements)
+        return (
+            # By a program in the sandbox: what was installed is other people's, and so are its links and rights.
+            Run(("/bin/cp", "-aT", str(_FROM), str(target)), target, _STEP_S, mounts),
+            Run(("/bin/chmod", "-R", "u+w", str(target)), target, _STEP_S, mounts[:1]),
+            Run(uv, target, wall_s, mounts[:1], {"HOME": "/tmp"}, reaches_index=True),  # noqa: S108 - the sandbox's own
+        )
+
+    async def _step(self, project: str, run: Run) -> None:
+        done = await self._parts.run(project, run, self._logs)
+        if done.code != 0 or done.cut or done.ending.disk_full:
+            raise BenchRefused(f"{_why(done)} The environment is as it was before.\n{_told(done)}".strip())
+
+    def _turn(self, project: str):
+        folder = self._folder / project
+        folder.mkdir(parents=True, exist_ok=True)
+        return locked(folder / "turn.lock")
+
+    def _part(self, project: str) -> Path:
+        part = self._folder / project / _PART
+        remove(part)
+        part.mkdir(mode=0o755)
+        return part
+
+    def _finish(self, part: Path, project: str) -> Path:
+        versions = self._versions(project)
+        # A folder that one may not write to cannot be moved.
+        seal(part)
+        part.chmod(0o755)
+        target = part.with_name(str(int(versions[-1].name) + 1 if versions else 1))
+        part.rename(target)
+        for old in versions[: -(_KEPT - 1)]:
+            remove(old)
+        return target
+
+    def _versions(self, project: str) -> list[Path]:
+        folder = self._folder / project
+        found = [path for path in folder.iterdir() if path.name.isdecimal()] if folder.is_dir() else []
+        return sorted(found, key=lambda path: int(path.name))
+
+
+def _why(done: Execution) -> str:
+    if done.cut is not None:
+        return "It took too long." if done.cut == "time" else "It wrote too much."
+    ending = done.ending
+    for is_so, what in ((ending.out_of_memory, "memory"), (ending.disk_full, "disk"), (ending.processes_refused, "processes")):
+        if is_so:
+            return f"It took more {what} than it may."
+    return f"It failed with exit code {done.code}."
+
+
+def _told(done: Execution) -> str:
+    return (done.stderr or done.stdout)[-_TOLD:].decode(errors="replace").strip()

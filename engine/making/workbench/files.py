@@ -1,0 +1,164 @@
+"""The files of a task, written whole and read in parts."""
+
+import hashlib
+import json
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from engine.making.workbench.descent import folder_at, opened_file
+from engine.making.workbench.places import Area, Place
+from engine.making.workbench.refusal import BenchRefused
+from engine.runtimes.sandbox.identity import Identity
+from toolagent.core.trimming import window
+
+__all__ = ["BenchFiles", "Written"]
+
+MOST_WRITTEN = 4 * 1024 * 1024
+"""Bytes of one file that is written."""
+
+MOST_READ = 32 * 1024 * 1024
+_LISTED = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """`size` is in bytes, of the whole file."""
+
+    path: str
+    size: int
+
+
+_WRITTEN = TypeAdapter(Written)
+
+
+class BenchFiles:
+    """Of one task. `uses` is a folder of ours for what is on its way; files become those of `identity`, as whom programs run."""
+
+    def __init__(self, root: Path, uses: Path, identity: Identity | None) -> None:
+        self._root, self._uses, self._identity = root, uses, identity
+
+    def write(self, place: Place, content: str, mode: Literal["overwrite", "append"], use: str) -> Written:
+        """Made at once, and once for each `use` however often it is asked for. Raises BenchRefused, OSError. Blocks.
+
+        The new content lies whole beside the bench before the use is noted, and takes its place in one step after that: whoever finds the
+        note knows from the content being there or not whether that step was taken.
+        """
+        if place.area is not Area.WORK or not place.parts:
+            raise BenchRefused(f"{str(place)!r} cannot be written. Name a file below /work.")
+        stage, note = self._uses / f"{_digest(use)}.content", self._uses / f"{_digest(use)}.json"
+        written = _noted(note)
+        if written is None:
+            before = self._before(place) if mode == "append" else b""
+            written = Written(str(place), self._staged(stage, before + _bytes(content)))
+            _write(note, json.dumps({"path": written.path, "size": written.size}).encode())
+        if stage.exists():
+            self._take_place(stage, place)
+        return written
+
+    def read(self, place: Place, offset: int = 0, limit: int | None = None) -> str:
+        """From a character on, with how to read on where there is more. Raises BenchRefused. Blocks."""
+        text = self.text(place)
+        return window(text, offset) if limit is None else window(text, offset, limit)
+
+    def text(self, place: Place) -> str:
+        """All of it. Raises BenchRefused. Blocks."""
+        content = self._content(place, MOST_READ)
+        try:
+            text = content.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            text = "\0"
+        if "\0" in text:
+            raise BenchRefused(f"{str(place)!r} is a binary file of {len(content):,} bytes, which cannot be shown as text.")
+        return text
+
+    def _before(self, place: Place) -> bytes:
+        try:
+            with opened_file(self._root / place.area.value, place.parts) as fd:
+                return _all(fd, str(place), MOST_WRITTEN)
+        except FileNotFoundError:
+            return b""
+
+    def _content(self, place: Place, most: int) -> bytes:
+        if not place.parts:
+            raise BenchRefused(f"{str(place)!r} is a folder.{self._listed(place)}")
+        try:
+            with opened_file(self._root / place.area.value, place.parts) as fd:
+                return _all(fd, str(place), most)
+        except FileNotFoundError as error:
+            raise BenchRefused(f"There is no file {str(place)!r}.{self._beside(place)}") from error
+        except PermissionError as error:
+            raise BenchRefused(f"{str(place)!r} cannot be read: a program took the right to.") from error
+        except BenchRefused as refused:
+            raise BenchRefused(f"{refused}{self._listed(place)}") from refused
+
+    def _beside(self, place: Place) -> str:
+        return self._listed(Place(place.area, place.parts[:-1]))
+
+    def _listed(self, place: Place) -> str:
+        try:
+            with folder_at(self._root / place.area.value, place.parts) as fd:
+                names = sorted(os.listdir(fd))  # noqa: PTH208 - of a descriptor
+        except (OSError, BenchRefused):
+            return ""
+        more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+        return f" In {place} there is: {', '.join(names[:_LISTED])}{more}." if names else f" {place} is empty."
+
+    def _staged(self, stage: Path, content: bytes) -> int:
+        if len(content) > MOST_WRITTEN:
+            raise BenchRefused(
+                f"The file would have {len(content):,} bytes, and {MOST_WRITTEN:,} is the most. Write less, in several files."
+            )
+        part = stage.with_name(f"{stage.name}.{secrets.token_hex(4)}")
+        part.write_bytes(content)
+        part.chmod(0o644)
+        if self._identity is not None:
+            self._identity.own(part)
+        part.rename(stage)
+        return len(content)
+
+    def _take_place(self, stage: Path, place: Place) -> None:
+        root = self._root / place.area.value
+        try:
+            with folder_at(root, place.parts[:-1], made_for=self._identity, make=True) as folder:
+                os.rename(stage, place.parts[-1], dst_dir_fd=folder)
+        except IsADirectoryError as error:
+            raise BenchRefused(f"{str(place)!r} is a folder. Name a file in it.") from error
+        except PermissionError as error:
+            raise BenchRefused(f"{str(place)!r} cannot be written: a program took the right to.") from error
+
+
+def _bytes(content: str) -> bytes:
+    try:
+        return content.encode()
+    except UnicodeEncodeError as error:
+        raise BenchRefused(f"The content is no text that can be written: {error.reason} at character {error.start}.") from error
+
+
+def _all(fd: int, shown: str, most: int) -> bytes:
+    size = os.fstat(fd).st_size
+    if size > most:
+        raise BenchRefused(f"{shown!r} has {size:,} bytes, and {most:,} is the most. Look at it with a command, such as head or grep.")
+    with os.fdopen(os.dup(fd), "rb") as file:
+        return file.read(most)
+
+
+def _digest(use: str) -> str:
+    return hashlib.sha256(use.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _noted(note: Path) -> Written | None:
+    try:
+        return _WRITTEN.validate_json(note.read_bytes())
+    except (FileNotFoundError, ValidationError):
+        return None
+
+
+def _write(path: Path, content: bytes) -> None:
+    part = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+    part.write_bytes(content)
+    part.rename(path)

@@ -1,0 +1,104 @@
+"""Programs of a task in the sandbox: what they see, and what they may take."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from engine.runtimes.launching import launched
+from engine.runtimes.output import Output
+from engine.runtimes.processes import Launcher, Process
+from engine.runtimes.sandbox.box import Box, LevelUnavailable, Mount
+from engine.runtimes.sandbox.identity import Identity
+from engine.runtimes.sandbox.package_indexes import IndexesUnknown
+from engine.runtimes.sandbox.sandbox import run_name
+from engine.runtimes.scripts.environments import Index, Installer
+from engine.runtimes.scripts.execution import Execution, Executor, Order
+from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.scripts.network import no_network
+from engine.runtimes.scripts.programs import Programs
+from toolagent.contracts.manifest import SecurityContext
+from toolagent.contracts.sandbox import SandboxLimits
+from toolagent.contracts.sources import ScriptLanguage
+
+__all__ = ["BenchParts", "Run"]
+
+_MIB = 1024 * 1024
+_LIMITS = SandboxLimits(
+    memory_bytes=2048 * _MIB, cpus=2, processes=256, open_files=4096, file_bytes=1024 * _MIB, disk_bytes=4096 * _MIB,
+    output_bytes=8 * _MIB, wall_s=86_400,
+)  # fmt: skip
+_VARIABLES = {
+    "PATH": "/usr/bin:/bin",
+    "HOME": "/tmp",  # noqa: S108 - the sandbox's own
+    "LANG": "C.UTF-8",
+    "PYTHONUTF8": "1",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "UV_NO_PROGRESS": "1",
+    "UV_PYTHON_DOWNLOADS": "never",
+    "UV_CACHE_DIR": "/tmp/uv",  # noqa: S108 - the sandbox's own
+    "UV_LINK_MODE": "copy",
+    "DO_NOT_TRACK": "1",
+}
+_LOG_BYTES = 8 * _MIB
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """`folder` and the targets of the mounts are as the program sees them. `reaches_index`: packages can be had, and nothing else."""
+
+    argv: Sequence[str]
+    folder: Path
+    wall_s: float
+    mounts: tuple[Mount, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
+    reaches_index: bool = False
+
+
+class BenchParts:
+    """What all workbenches of a host share. `identity` is the user that programs are when we are root."""
+
+    def __init__(
+        self, launcher: Launcher, executor: Executor, programs: Programs, installer: Installer, identity: Identity | None = None
+    ) -> None:
+        self._launcher, self._executor, self._installer = launcher, executor, installer
+        self.programs, self.identity = programs, identity
+
+    async def run(self, name: str, run: Run, logs: Path) -> Execution:
+        """To its end, or until it is over time or cancelled; the address of the index is hidden in what it said. Raises ScriptFailure."""
+        index = await self.index() if run.reaches_index else Index()
+        box = self._box(name, run, index)
+        network = self._installer.network if run.reaches_index else no_network
+        async with network(box, run.argv, index.hosts) as opened:
+            done = await self._executor.run(Order(opened.argv, opened.box, run.wall_s, logs))
+        return _without(index.passwords, done)
+
+    async def start(self, name: str, run: Run, log: Path) -> Process:
+        """One that goes on by itself, with what it says in a file that is cut into two when it grows. Raises ScriptFailure."""
+        box, logs = self._box(name, run, Index()), log.with_suffix(".run")
+        try:
+            await asyncio.to_thread(logs.mkdir, parents=True, exist_ok=True)
+            prepared = await self._executor.sandbox.level.prepare(run.argv, box)
+            streams = Output(log, _LOG_BYTES), Output(logs / "stderr.log", _LOG_BYTES)
+            return await launched(self._launcher.launch_boxed(prepared, run.argv, logs=logs, stdin=b"", streams=streams), Process.kill)
+        except (LevelUnavailable, OSError) as error:
+            raise ScriptFailure(ScriptErrorKind.UNAVAILABLE, f"The sandbox could not be set up: {error}") from error
+
+    async def index(self) -> Index:
+        """Raises ScriptFailure (`UnavailableError`)."""
+        try:
+            return await self._installer.indexes(ScriptLanguage.PYTHON)
+        except IndexesUnknown as error:
+            raise ScriptFailure(ScriptErrorKind.UNAVAILABLE, str(error)) from error
+
+    def _box(self, name: str, run: Run, index: Index) -> Box:
+        limits = self._executor.sandbox.grant(SecurityContext(limits=_LIMITS)).enforced.limits
+        mounts = (*self.programs.python.mounts, *self.programs.uv.mounts, *run.mounts)
+        return Box(run_name(name), run.folder, limits, mounts, {**index.variables, **_VARIABLES, **run.variables})
+
+
+def _without(passwords: Sequence[str], done: Execution) -> Execution:
+    stdout, stderr = done.stdout, done.stderr
+    for password in passwords:
+        stdout, stderr = (text.replace(password.encode(), b"***") for text in (stdout, stderr))
+    return Execution(done.code, stdout, stderr, done.ending, done.duration_s, done.cut)

@@ -1,0 +1,96 @@
+"""Our messages as the Messages API has them, with marks for its cache, and its answers as ours."""
+
+from collections.abc import Sequence
+from typing import cast
+
+from anthropic import types
+from pydantic import JsonValue, TypeAdapter
+
+from toolagent.contracts.model import Block, Carried, Message, ModelRequest, ModelTurn, Text, ToolOutcome, ToolUse, Usage
+from toolagent.core.conversation import sendable
+
+__all__ = ["messages_of", "system_of", "tools_of", "turn_of", "usage_of"]
+
+_Marked = types.TextBlockParam | types.ToolResultBlockParam
+_MARK: types.CacheControlEphemeralParam = {"type": "ephemeral"}
+
+_MARKED_MESSAGES = 2
+"""The API takes four marks: the tools, the system prompt, and the last two messages of ours. It looks back from a mark over twenty blocks
+only, and a turn may have more: the mark before is where the last turn's cache is found.
+"""
+
+_object: TypeAdapter[dict[str, JsonValue]] = TypeAdapter(dict[str, JsonValue])
+
+
+def system_of(request: ModelRequest) -> list[types.TextBlockParam]:
+    return [{"type": "text", "text": request.system, "cache_control": _MARK}] if request.system else []
+
+
+def tools_of(request: ModelRequest) -> list[types.ToolParam]:
+    tools: list[types.ToolParam] = [
+        {"name": tool.name, "description": tool.description, "input_schema": {**tool.input_schema}} for tool in request.tools
+    ]
+    if tools:
+        tools[-1]["cache_control"] = _MARK
+    return tools
+
+
+def messages_of(request: ModelRequest) -> list[types.MessageParam]:
+    """In turn, none of them empty, the last ones of ours marked."""
+    messages = sendable(request.messages)
+    marked = [place for place, message in enumerate(messages) if message.role == "user"][-_MARKED_MESSAGES:]
+    return [_message(message, marked=place in marked) for place, message in enumerate(messages)]
+
+
+def turn_of(answer: types.Message) -> ModelTurn:
+    """Raises ValueError when a part of it is not of the form it should have."""
+    return ModelTurn(
+        content=tuple(_block(block) for block in answer.content),
+        stop_reason=answer.stop_reason or "",
+        model=answer.model,
+        usage=usage_of(answer.usage),
+    )
+
+
+def usage_of(usage: types.Usage) -> Usage:
+    """Endpoints that do not cache leave counts out."""
+    return Usage(
+        input_tokens=usage.input_tokens or 0,
+        output_tokens=usage.output_tokens or 0,
+        cache_read_tokens=usage.cache_read_input_tokens or 0,
+        cache_write_tokens=usage.cache_creation_input_tokens or 0,
+    )
+
+
+def _message(message: Message, *, marked: bool) -> types.MessageParam:
+    content = [_param(block) for block in message.content]
+    if marked and isinstance(message.content[-1], Text | ToolOutcome):
+        cast("_Marked", content[-1])["cache_control"] = _MARK
+    # What is carried has whatever form it came with.
+    whole = cast("Sequence[types.TextBlockParam]", content)
+    if message.role == "user":
+        return types.UserMessageParam(role="user", content=whole)
+    return types.AssistantMessageParam(role="assistant", content=whole)
+
+
+def _param(block: Block) -> object:
+    match block:
+        case Text(text=text):
+            return types.TextBlockParam(type="text", text=text)
+        case ToolUse(id=use_id, name=name, input=arguments):
+            return types.ToolUseBlockParam(type="tool_use", id=use_id, name=name, input={**arguments})
+        case ToolOutcome(tool_use_id=use_id, content=content, is_error=is_error):
+            return types.ToolResultBlockParam(type="tool_result", tool_use_id=use_id, content=content, is_error=is_error)
+        case Carried(block=carried):
+            return carried
+
+
+def _block(block: types.ContentBlock) -> Block:
+    # The client gives a block of a type that it does not know the class of another: the type decides.
+    match block:
+        case types.TextBlock(type="text", text=text):
+            return Text(text=text)
+        case types.ToolUseBlock(type="tool_use", id=use_id, name=name, input=arguments):
+            return ToolUse(id=use_id, name=name, input=_object.validate_python(arguments))
+        case _:
+            return Carried(block=_object.validate_python(block.to_dict()))

@@ -1,0 +1,81 @@
+"""The table `messages`: the transcript of a task."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import func, insert, or_, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from engine.store.database import Database
+from engine.store.file_references import hold_files, holder_of_task
+from engine.store.files import FileStore
+from engine.store.packed_content import PackedContent, packed, unpacked
+from engine.store.tables import messages
+from engine.store.task_notes import lock_of_task
+from toolagent.contracts.model import Message
+
+__all__ = ["MessageTable", "PackedMessage", "write_message"]
+
+
+@dataclass(frozen=True, slots=True)
+class PackedMessage:
+    """A message as it is kept."""
+
+    role: str
+    packed: PackedContent
+
+
+class MessageTable:
+    """Positions count from 1, without gaps where nobody chooses them; messages are never changed.
+
+    Large ones are files, held by their task. Everything raises StoreUnavailableError, and for large ones what files do.
+    """
+
+    def __init__(self, database: Database, files: FileStore) -> None:
+        self._database = database
+        self._files = files
+
+    async def append(self, task_id: str, key: str, message: Message) -> int:
+        """Add a message after the last one and return its position. `key` says which it is: of two with one key the first stands."""
+        kept = await self.pack(message)
+        async with self._database.write(alone=lock_of_task(task_id)) as connection:
+            return await write_message(connection, task_id, key, kept)
+
+    async def put(self, task_id: str, position: int, message: Message) -> Message:
+        """Write the message of this position, and return what stands there: of two the first."""
+        kept = await self.pack(message)
+        async with self._database.write(alone=lock_of_task(task_id)) as connection:
+            await write_message(connection, task_id, f"position:{position}", kept, position)
+        return (await self.read(task_id, position, position))[0]
+
+    async def read(self, task_id: str, first: int = 1, last: int | None = None) -> tuple[Message, ...]:
+        """The messages from one position to another, both included, in order. Raises ContentMissingError."""
+        query = select(messages).where(messages.c.task_id == task_id, messages.c.position >= first)
+        if last is not None:
+            query = query.where(messages.c.position <= last)
+        async with self._database.read() as connection:
+            rows = (await connection.execute(query.order_by(messages.c.position))).mappings().all()
+        contents = [(row["role"], await unpacked(self._files, row["content"], row["file_id"])) for row in rows]
+        return tuple(Message.model_validate({"role": role, "content": content}) for role, content in contents)
+
+    async def pack(self, message: Message) -> PackedMessage:
+        """For `write_message`, before its transaction begins."""
+        return PackedMessage(message.role, await packed(self._files, message.model_dump(mode="json")["content"]))
+
+
+async def write_message(connection: AsyncConnection, task_id: str, key: str, kept: PackedMessage, position: int | None = None) -> int:
+    """Give the message a position (the next one, where none is named), or find the one it has.
+
+    In a transaction that has the lock of the task. What stands at a named position stays there.
+    """
+    of_task = messages.c.task_id == task_id
+    there = messages.c.key == key if position is None else or_(messages.c.key == key, messages.c.position == position)
+    known = (await connection.execute(select(messages.c.position).where(of_task, there).order_by(messages.c.position))).scalars().first()
+    if known is not None:
+        return known
+    last: int = (await connection.execute(select(func.coalesce(func.max(messages.c.position), 0)).where(of_task))).scalar_one()
+    given = last + 1 if position is None else position
+    row = {"task_id": task_id, "position": given, "key": key, "role": kept.role}
+    await connection.execute(insert(messages).values(**row, content=kept.packed.content, file_id=kept.packed.file_id))
+    if kept.packed.file_id is not None:
+        await hold_files(connection, holder_of_task(task_id), (kept.packed.file_id,))
+    return given

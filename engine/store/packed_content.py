@@ -1,0 +1,49 @@
+"""JSON that is kept in a row when it is small, and as a file of the content store when it is large."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from engine.store.files import FileStore
+from toolagent.core.failures import ContentMissingError
+
+__all__ = ["PackedContent", "packed", "unpacked"]
+
+_INLINE_BYTES = 8 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class PackedContent:
+    """One of both. A file is anybody's to sweep until a row names it and somebody holds it (`hold_files`)."""
+
+    content: str | None
+    file_id: str | None
+
+
+async def packed(files: FileStore, value: JsonValue) -> PackedContent:
+    """Puts what is too large for a row into the content store. Raises what `FileStore.put` does."""
+    # Escaped: a program's output may hold what neither a database nor UTF-8 takes.
+    text = json.dumps(value, ensure_ascii=True)
+    if len(text) <= _INLINE_BYTES:
+        return PackedContent(text, None)
+    file = await files.put(_one(text.encode("ascii")), "content.json", "application/json")
+    return PackedContent(None, file.file_id)
+
+
+async def unpacked(files: FileStore, content: str | None, file_id: str | None) -> JsonValue:
+    """Raises ContentMissingError, ContentUnavailableError."""
+    if file_id is not None:
+        file = await files.get(file_id)
+        if file is None:
+            raise ContentMissingError(file_id)
+        async with aclosing(files.read(file)) as pieces:
+            content = b"".join([piece async for piece in pieces]).decode("ascii")
+    value: JsonValue = json.loads(content or "null")
+    return value
+
+
+async def _one(content: bytes) -> AsyncIterator[bytes]:
+    yield content

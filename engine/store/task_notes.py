@@ -1,0 +1,109 @@
+"""The table `task_notes`: what happened in a task, line by line."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from pydantic import JsonValue
+from sqlalchemy import RowMapping, func, insert, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from engine.store.clock import now, timestamp
+from engine.store.database import Database
+from engine.store.tables import task_notes
+from toolagent.contracts.making import TaskNote, TaskNoteKind
+
+__all__ = ["NewNote", "TaskNoteTable", "lock_of_task", "plain", "write_notes"]
+
+_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class NewNote:
+    """What happened. `key` says which happening of the task it is, in at most 200 characters: noted twice, it is there once."""
+
+    key: str
+    kind: TaskNoteKind
+    text: str
+    payload: JsonValue = None
+    at: datetime | None = None
+
+
+class TaskNoteTable:
+    """Positions count from 1 without gaps, in the order in which notes were committed; notes are never changed."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, task_id: str, key: str, kind: TaskNoteKind, text: str, payload: JsonValue = None) -> TaskNote:
+        """Note one thing, and return what stands under its key."""
+        return (await self.add_all(task_id, (NewNote(key, kind, text, payload),)))[0]
+
+    async def add_all(self, task_id: str, notes: Sequence[NewNote]) -> tuple[TaskNote, ...]:
+        """Note several things in this order, and return what stands under their keys. May be repeated."""
+        async with self._database.write(alone=lock_of_task(task_id)) as connection:
+            await write_notes(connection, task_id, notes)
+        query = select(task_notes).where(task_notes.c.task_id == task_id, task_notes.c.key.in_([note.key for note in notes]))
+        async with self._database.read() as connection:
+            found = {row["key"]: _note(row) for row in (await connection.execute(query)).mappings()}
+        return tuple(found[note.key] for note in notes)
+
+    async def after(
+        self, task_id: str, position: int = 0, *, kind: TaskNoteKind | None = None, limit: int = _AT_ONCE
+    ) -> tuple[TaskNote, ...]:
+        """What follows a position, in order, at most `limit` of it."""
+        query = select(task_notes).where(task_notes.c.task_id == task_id, task_notes.c.position > position)
+        if kind is not None:
+            query = query.where(task_notes.c.kind == kind.value)
+        async with self._database.read() as connection:
+            rows = (await connection.execute(query.order_by(task_notes.c.position).limit(limit))).mappings().all()
+        return tuple(map(_note, rows))
+
+    async def tail(self, task_id: str, count: int) -> tuple[TaskNote, ...]:
+        """The last of them, in order."""
+        query = select(task_notes).where(task_notes.c.task_id == task_id).order_by(task_notes.c.position.desc()).limit(count)
+        async with self._database.read() as connection:
+            rows = (await connection.execute(query)).mappings().all()
+        return tuple(_note(row) for row in reversed(rows))
+
+
+def lock_of_task(task_id: str) -> str:
+    """What transactions say as `alone` that give out positions of a task, or write what they conclude from its row."""
+    return f"task:{task_id}"
+
+
+async def write_notes(connection: AsyncConnection, task_id: str, notes: Sequence[NewNote]) -> None:
+    """Write those that are not there. In a transaction that has the lock of the task, so that positions have no gaps."""
+    new = {note.key: note for note in notes}
+    if not new:
+        return
+    of_task = task_notes.c.task_id == task_id
+    there = (await connection.execute(select(task_notes.c.key).where(of_task, task_notes.c.key.in_([*new])))).scalars().all()
+    last = (await connection.execute(select(func.coalesce(func.max(task_notes.c.position), 0)).where(of_task))).scalar_one()
+    missing = [note for key, note in new.items() if key not in there]
+    rows = [_row(task_id, last + number, note) for number, note in enumerate(missing, start=1)]
+    if rows:
+        await connection.execute(insert(task_notes), rows)
+
+
+def plain(text: str) -> str:
+    """What programs print may hold what no database takes: NUL, and halves of surrogate pairs."""
+    return text.replace("\x00", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode("utf-8")
+
+
+def _row(task_id: str, position: int, note: NewNote) -> dict[str, object]:
+    return {
+        "task_id": task_id,
+        "position": position,
+        "key": note.key,
+        "at": timestamp(note.at or now()),
+        "kind": note.kind.value,
+        "text": plain(note.text),
+        "payload": json.dumps(note.payload) if note.payload is not None else None,
+    }
+
+
+def _note(row: RowMapping) -> TaskNote:
+    payload: JsonValue = json.loads(row["payload"]) if row["payload"] else None
+    return TaskNote.model_validate({**row, "payload": payload})

@@ -1,0 +1,79 @@
+"""Rows of the table `tasks`, and the tasks they stand for."""
+
+import json
+from collections.abc import Sequence
+
+from pydantic import JsonValue, TypeAdapter
+from sqlalchemy import RowMapping
+
+from engine.store.clock import timestamp
+from engine.store.task_notes import plain
+from toolagent.contracts.calls import Caller
+from toolagent.contracts.contract import Contract
+from toolagent.contracts.making import MakeTask, Stage, StageView
+from toolagent.contracts.task_specs import Example
+from toolagent.contracts.tasks import TaskState
+
+__all__ = ["is_same_request", "json_of", "stages_of", "task_of", "task_row"]
+
+_STAGES = TypeAdapter(tuple[StageView, ...])
+_EXAMPLES = TypeAdapter(tuple[Example, ...])
+
+
+def task_row(task: MakeTask) -> dict[str, object]:
+    """Its columns, but for those that follow from what happens later."""
+    return {
+        "task_id": task.task_id,
+        "type": task.spec.type,
+        "tool_id": task.tool_id,
+        "status": task.status.value,
+        # ASCII: neither NUL nor half a surrogate pair gets to the database as itself.
+        "spec": json.dumps(task.spec.model_dump(mode="json"), ensure_ascii=True),
+        "description": plain(task.description),
+        "examples": json_of(task.examples),
+        "caller": task.caller.model_dump_json(),
+        "request_key": task.key,
+        "tool_ids": json.dumps(task.tool_ids),
+        "stage": task.stage.value if task.stage else None,
+        "stages": json_of(task.stages),
+        "progress": plain(task.progress),
+        "reason": plain(task.reason),
+        "evidence": task.evidence.model_dump_json() if task.evidence else None,
+        "cost_usd": task.cost_usd,
+        "tokens": task.tokens,
+        "created_at": timestamp(task.created_at),
+        "started_at": timestamp(task.started_at) if task.started_at else None,
+        "ended_at": timestamp(task.ended_at) if task.ended_at else None,
+    }
+
+
+def task_of(row: RowMapping) -> MakeTask:
+    spec: JsonValue = json.loads(row["spec"])
+    evidence: JsonValue = json.loads(row["evidence"]) if row["evidence"] else None
+    return MakeTask.model_validate(
+        {
+            **row,
+            "status": TaskState(row["status"]),
+            "spec": spec,
+            "tool_ids": json.loads(row["tool_ids"]),
+            "stage": Stage(row["stage"]) if row["stage"] else None,
+            "stages": stages_of(row["stages"]),
+            "examples": _EXAMPLES.validate_json(row["examples"]),
+            "caller": Caller.model_validate_json(row["caller"]),
+            "evidence": evidence,
+            "key": row["request_key"],
+        }
+    )
+
+
+def stages_of(text: str) -> tuple[StageView, ...]:
+    return _STAGES.validate_json(text)
+
+
+def json_of(values: Sequence[Contract]) -> str:
+    return json.dumps([value.model_dump(mode="json") for value in values], ensure_ascii=True)
+
+
+def is_same_request(one: MakeTask, other: MakeTask) -> bool:
+    """Whether the same thing was asked for, whenever that was."""
+    return (one.spec, plain(one.description), one.key) == (other.spec, plain(other.description), other.key)

@@ -1,0 +1,65 @@
+"""Who of the tasks runs and who waits: so many at once, in the order in which they were created."""
+
+from datetime import timedelta
+
+from sqlalchemy import ColumnElement, and_, func, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from engine.store.clock import now, timestamp
+from engine.store.database import Database
+from engine.store.hosts import database_time
+from engine.store.tables import tasks
+from toolagent.contracts.tasks import TaskState
+from toolagent.core.failures import TaskEndedError, UnknownTaskError
+
+__all__ = ["TaskSlots"]
+
+_SLOTS = "slots of tasks"
+_SILENT = timedelta(seconds=60)
+"""A task that has not asked for so long waits no more: its workflow was ended by force, and nobody shall wait behind it for ever."""
+
+
+class TaskSlots:
+    """Columns `asked_at` and `slot_at` of the table `tasks`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def claim(self, task_id: str, most: int) -> bool:
+        """Whether the task is one of the at most `most` that run; then it is `running`. One that runs may ask again.
+
+        Who is told False asks again, more often than once a minute: who does not is passed over. Raises TaskEndedError, UnknownTaskError.
+        """
+        async with self._database.write(alone=_SLOTS) as connection:
+            # The row is locked by this, so that an end which comes now waits, or is seen below.
+            await connection.execute(update(tasks).where(tasks.c.task_id == task_id).values(asked_at=database_time(connection)))
+            columns = (tasks.c.slot_at, tasks.c.created_at, tasks.c.ended_at, tasks.c.status)
+            row = (await connection.execute(select(*columns).where(tasks.c.task_id == task_id))).one_or_none()
+            if row is None:
+                raise UnknownTaskError(task_id)
+            slot_at, created_at, ended_at, status = row
+            if ended_at is not None:
+                raise TaskEndedError(task_id, status)
+            if slot_at is not None:
+                return True
+            if await _before(connection, task_id, created_at) >= most:
+                return False
+            moment = timestamp(now())
+            begun = {"slot_at": moment, "started_at": func.coalesce(tasks.c.started_at, moment), "status": TaskState.RUNNING.value}
+            await connection.execute(update(tasks).where(tasks.c.task_id == task_id).values(**begun))
+            return True
+
+    async def release(self, task_id: str) -> None:
+        """Nothing happens when it has none."""
+        async with self._database.write_once() as connection:
+            waits = {"slot_at": None, "status": TaskState.PENDING.value}
+            await connection.execute(update(tasks).where(tasks.c.task_id == task_id, tasks.c.ended_at.is_(None)).values(**waits))
+
+
+async def _before(connection: AsyncConnection, task_id: str, created_at: str) -> int:
+    """How many have a slot, or have the better claim to one."""
+    older = or_(tasks.c.created_at < created_at, and_(tasks.c.created_at == created_at, tasks.c.task_id < task_id))
+    heard: ColumnElement[bool] = func.coalesce(tasks.c.asked_at, tasks.c.created_at) > database_time(connection, -_SILENT)
+    counted = or_(tasks.c.slot_at.is_not(None), and_(older, heard))
+    query = select(func.count()).select_from(tasks).where(tasks.c.ended_at.is_(None), tasks.c.task_id != task_id, counted)
+    return (await connection.execute(query)).scalar_one()

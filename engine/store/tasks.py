@@ -1,0 +1,188 @@
+"""The table `tasks`: what was asked for, how far it is and how it ended."""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal
+
+from sqlalchemy import and_, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from engine.store.clock import now, timestamp
+from engine.store.database import Database
+from engine.store.tables import tasks
+from engine.store.task_notes import NewNote, lock_of_task, plain, write_notes
+from engine.store.task_rows import is_same_request, json_of, task_of, task_row
+from engine.store.task_slots import TaskSlots
+from engine.store.upserts import insert_new
+from toolagent.contracts.making import Evidence, MakeTask, Stage, StageView, TaskNoteKind
+from toolagent.contracts.tasks import TaskState
+from toolagent.core.coding_log import log_line
+from toolagent.core.failures import TaskConflictError, TaskEndedError, UnknownTaskError
+
+__all__ = ["Ending", "TaskTable"]
+
+Ending = Literal[TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELLED]
+_STATE_OF_LAST_STAGE: dict[TaskState, Literal["done", "failed", "cancelled"]] = {
+    TaskState.COMPLETED: "done",
+    TaskState.FAILED: "failed",
+    TaskState.CANCELLED: "cancelled",
+}
+
+
+class TaskTable:
+    """Every write is keyed by the task's id and may be repeated. What a task cost is written by its ledger (`ModelTurnTable`)."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._slots = TaskSlots(database)
+
+    async def create(self, task: MakeTask, workflow_id: str = "", run_id: str = "") -> MakeTask:
+        """Write a new task, and return what stands under its id. Raises TaskConflictError when something else was asked for there.
+
+        `workflow_id` and `run_id` are noted also later, by whoever knows them.
+        """
+        row = task_row(task) | {"workflow_id": workflow_id, "run_id": run_id}
+        async with self._database.write(alone=lock_of_task(task.task_id)) as connection:
+            await insert_new(connection, tasks, (row,))
+            stands = await _get(connection, task.task_id)
+            if not is_same_request(stands, task):
+                raise TaskConflictError(task.task_id)
+            if run_id:
+                await connection.execute(_of(task.task_id).values(workflow_id=workflow_id, run_id=run_id))
+        return stands
+
+    async def get(self, task_id: str) -> MakeTask | None:
+        async with self._database.read() as connection:
+            row = (await connection.execute(select(tasks).where(tasks.c.task_id == task_id))).mappings().one_or_none()
+        return task_of(row) if row is not None else None
+
+    async def page(
+        self,
+        *,
+        status: TaskState | None = None,
+        spec_type: str | None = None,
+        tool_id: str | None = None,
+        limit: int = 50,
+        before: str | None = None,
+    ) -> tuple[MakeTask, ...]:
+        """The newest first; `before` is the id of a task, which they are older than. Empty for one that is not there."""
+        wanted = ((tasks.c.status, status.value if status else None), (tasks.c.type, spec_type), (tasks.c.tool_id, tool_id))
+        query = select(tasks).where(*(column == value for column, value in wanted if value is not None))
+        if before is not None:
+            at = select(tasks.c.created_at).where(tasks.c.task_id == before).scalar_subquery()
+            query = query.where(or_(tasks.c.created_at < at, and_(tasks.c.created_at == at, tasks.c.task_id < before)))
+        async with self._database.read() as connection:
+            rows = (await connection.execute(query.order_by(tasks.c.created_at.desc(), tasks.c.task_id.desc()).limit(limit))).mappings()
+            return tuple(map(task_of, rows))
+
+    async def unended(self) -> tuple[tuple[str, str], ...]:
+        """Ids of tasks that have not ended, and of their workflows: for whoever looks after those that nobody works at any more."""
+        query = select(tasks.c.task_id, tasks.c.workflow_id).where(tasks.c.ended_at.is_(None)).order_by(tasks.c.created_at)
+        async with self._database.read() as connection:
+            return tuple((task_id, workflow_id or task_id) for task_id, workflow_id in (await connection.execute(query)).all())
+
+    async def enter_stage(self, task_id: str, stage: Stage, left: Literal["done", "failed"] = "done") -> MakeTask:
+        """The task is at this stage now, and through with the one before (`left` says how that went); its log says so too.
+
+        Nothing happens when it is there already. Raises TaskEndedError, UnknownTaskError.
+        """
+        async with self._database.write(alone=lock_of_task(task_id)) as connection:
+            task = await _unended(connection, task_id)
+            if task.stages and task.stages[-1].stage is stage and task.stages[-1].state == "running":
+                return task
+            stages = (*_closed(task, left, now()), StageView(stage=stage, state="running", started_at=now()))
+            await connection.execute(_of(task_id).values(stage=stage.value, stages=json_of(stages), progress=""))
+            await write_notes(connection, task_id, _said_of(stages))
+            return await _get(connection, task_id)
+
+    async def note_progress(self, task_id: str, progress: str) -> None:
+        """What it does at the moment, in a line. Nothing happens when it has ended."""
+        async with self._database.write_once() as connection:
+            await connection.execute(_of(task_id).where(tasks.c.ended_at.is_(None)).values(progress=plain(progress)))
+
+    async def settle(
+        self,
+        task_id: str,
+        status: Ending,
+        reason: str = "",
+        *,
+        tool_ids: Sequence[str] = (),
+        evidence: Evidence | None = None,
+        notes: Sequence[NewNote] = (),
+    ) -> MakeTask:
+        """Write down how it ended, with the last lines of its log, and give its slot back; all in one transaction.
+
+        Returns the task as it stands: of several ends the first one, which somebody may have been told. Raises UnknownTaskError.
+        """
+        async with self._database.write(alone=lock_of_task(task_id)) as connection:
+            task = await _get(connection, task_id)
+            if task.ended_at is not None:
+                return task
+            at = now()
+            stages = _closed(task, _STATE_OF_LAST_STAGE[status], at)
+            ended = {
+                "status": status.value,
+                "reason": plain(reason),
+                "tool_ids": json.dumps([*tool_ids]),
+                "evidence": evidence.model_dump_json() if evidence else None,
+                "stages": json_of(stages),
+                "progress": "",
+                "slot_at": None,
+                "ended_at": timestamp(at),
+            }
+            await connection.execute(_of(task_id).values(**ended))
+            await write_notes(connection, task_id, (*_said_of(stages), *notes))
+            return await _get(connection, task_id)
+
+    async def claim_slot(self, task_id: str, most: int) -> bool:
+        """Whether the task may run now; see `TaskSlots.claim`. Raises TaskEndedError, UnknownTaskError."""
+        return await self._slots.claim(task_id, most)
+
+    async def release(self, task_id: str) -> None:
+        """Give its slot back before it ends; an end does so by itself."""
+        await self._slots.release(task_id)
+
+
+def _of(task_id: str):
+    return update(tasks).where(tasks.c.task_id == task_id)
+
+
+async def _get(connection: AsyncConnection, task_id: str) -> MakeTask:
+    row = (await connection.execute(select(tasks).where(tasks.c.task_id == task_id))).mappings().one_or_none()
+    if row is None:
+        raise UnknownTaskError(task_id)
+    return task_of(row)
+
+
+async def _unended(connection: AsyncConnection, task_id: str) -> MakeTask:
+    task = await _get(connection, task_id)
+    if task.ended_at is not None:
+        raise TaskEndedError(task_id, task.status.value)
+    return task
+
+
+def _closed(task: MakeTask, state: Literal["done", "failed", "cancelled"], at: datetime) -> tuple[StageView, ...]:
+    """Its stages, the last one ended; what it cost is what no stage before it did."""
+    if not task.stages or task.stages[-1].state != "running":
+        return task.stages
+    *before, last = task.stages
+    cost = max(task.cost_usd - sum(stage.cost_usd for stage in before), 0.0)
+    return (*before, last.model_copy(update={"state": state, "ended_at": at, "cost_usd": cost}))
+
+
+def _said_of(stages: Sequence[StageView]) -> tuple[NewNote, ...]:
+    """A line for each beginning and each end of a stage."""
+    found: list[NewNote] = []
+    for number, stage in enumerate(stages, start=1):
+        begun = stage.model_copy(update={"state": "running", "ended_at": None, "cost_usd": 0.0})
+        found.append(_note(f"stage:{number}:begun", f"[STAGE] {stage.stage.value} begins", begun, stage.started_at))
+        if stage.ended_at is not None:
+            seconds = (stage.ended_at - stage.started_at).total_seconds()
+            text = f"[STAGE] {stage.stage.value} {stage.state} after {seconds:.1f} s, ${stage.cost_usd:.4f}"
+            found.append(_note(f"stage:{number}:ended", text, stage, stage.ended_at))
+    return tuple(found)
+
+
+def _note(key: str, text: str, stage: StageView, at: datetime) -> NewNote:
+    return NewNote(key, TaskNoteKind.STAGE, log_line(at, text), stage.model_dump(mode="json"), at)

@@ -1,0 +1,44 @@
+"""The table `tool_outcomes`: what came of each use of an agent's tool, until and after the model is shown it."""
+
+from collections.abc import Collection
+
+from sqlalchemy import select
+
+from engine.store.database import Database
+from engine.store.file_references import hold_files, holder_of_task
+from engine.store.files import FileStore
+from engine.store.packed_content import packed, unpacked
+from engine.store.tables import tool_outcomes
+from engine.store.upserts import insert_new
+from toolagent.contracts.model import ToolOutcome
+
+__all__ = ["ToolOutcomeTable"]
+
+
+class ToolOutcomeTable:
+    """Named by their task and a key of at most 200 characters that says which use of the task it was (a model may give one id twice).
+
+    Large ones are files, held by their task.
+    """
+
+    def __init__(self, database: Database, files: FileStore) -> None:
+        self._database = database
+        self._files = files
+
+    async def put(self, task_id: str, key: str, outcome: ToolOutcome) -> ToolOutcome:
+        """Write it down, and return what stands: a use that was repeated has the outcome it had first."""
+        kept = await packed(self._files, outcome.model_dump(mode="json"))
+        row = {"task_id": task_id, "key": key, "content": kept.content, "file_id": kept.file_id}
+        async with self._database.write() as connection:
+            await insert_new(connection, tool_outcomes, (row,))
+            if kept.file_id is not None:
+                await hold_files(connection, holder_of_task(task_id), (kept.file_id,))
+        return (await self.get(task_id, (key,)))[key]
+
+    async def get(self, task_id: str, keys: Collection[str]) -> dict[str, ToolOutcome]:
+        """By key; those that there is no outcome of are left out. Raises ContentMissingError."""
+        query = select(tool_outcomes).where(tool_outcomes.c.task_id == task_id, tool_outcomes.c.key.in_([*keys]))
+        async with self._database.read() as connection:
+            rows = (await connection.execute(query)).mappings().all()
+        contents = {row["key"]: await unpacked(self._files, row["content"], row["file_id"]) for row in rows}
+        return {key: ToolOutcome.model_validate(content) for key, content in contents.items()}

@@ -1,0 +1,221 @@
+"""The commands that have tools made, repaired and taken back."""
+
+import sys
+from typing import Annotated
+
+import typer
+from pydantic import JsonValue
+
+from toolagent.cli.failures import ExitCode, reported
+from toolagent.cli.files import read_text
+from toolagent.cli.making_follow import elapsed, follow_making, how_to_follow
+from toolagent.cli.options import ApiKey, AsJson, Tool, Url, connected, tool_id_of
+from toolagent.cli.parameters import ParameterError, parse_json
+from toolagent.cli.render import show_contract, show_failure, show_note, show_plain, show_rows, show_versions
+from toolagent.client.http import DEFAULT_URL, ToolAgentHttp
+from toolagent.contracts.making import StageView
+from toolagent.contracts.making_views import ListedTask, MakingTask, TaskSubmitted
+from toolagent.contracts.tasks import TaskState
+from toolagent.core.task_requests import tool_name_from
+
+__all__ = ["add_commands", "show_making"]
+
+_COLUMNS = ("task", "status", "type", "tool", "stage", "time", "cost", "reason or progress")
+
+Examples = Annotated[
+    list[str] | None,
+    typer.Option("--example", metavar="FILE", help='A JSON file: {"input": …, "expected_output": …}, or a list of such. May be repeated.'),
+]
+Follow = Annotated[bool, typer.Option("--follow", help="Show its log until it ends; Ctrl-C leaves it running.")]
+Key = Annotated[str | None, typer.Option(metavar="KEY", help="Idempotency key: the same key is one task, however often it is sent.")]
+
+
+def add_commands(app: typer.Typer) -> None:
+    app.command()(create)
+    app.command()(repair)
+    app.command()(rollback)
+    app.command()(tasks)
+
+
+def create(
+    description: Annotated[str, typer.Argument(show_default=False, help="What the tool is to do, in your words.")] = "",
+    spec: Annotated[
+        str | None, typer.Option(metavar="FILE|-", help="A task specification as JSON, or prose; the options below override its fields.")
+    ] = None,
+    repo: Annotated[str | None, typer.Option(metavar="URL", help="Make a tool of this repository.")] = None,
+    name: Annotated[str | None, typer.Option(metavar="ID", help="The id of the tool; unset, it follows from description or URL.")] = None,
+    runtime: Annotated[str | None, typer.Option(help="local, uv (the same) or docker.")] = None,
+    example: Examples = None,
+    follow: Follow = False,
+    key: Key = None,
+    json_output: AsJson = False,
+    url: Url = DEFAULT_URL,
+    api_key: ApiKey = None,
+) -> None:
+    """Have a tool made. Prints the task's id; with --follow exit code 0 only if the tool is there.
+
+    `toolagent create "Count the words of a text" --name word_counter --example one.json --example two.json --follow`
+
+    `toolagent create --repo https://github.com/user/project --name project_api --follow`
+    """
+    with reported(), connected(url, api_key) as service:
+        asked = _spec(description, spec, {"repo_url": repo, "tool_name": name, "runtime": runtime}, _examples(example))
+        _begun(service, service.create_tool(description, asked, key), follow=follow, json_output=json_output)
+
+
+def repair(
+    tool: Tool,
+    error: Annotated[str, typer.Option(metavar="TEXT", help="What goes wrong, as far as you know.")] = "",
+    description: Annotated[str, typer.Option(metavar="TEXT", help="What else is to be known.")] = "",
+    example: Examples = None,
+    follow: Follow = False,
+    key: Key = None,
+    json_output: AsJson = False,
+    url: Url = DEFAULT_URL,
+    api_key: ApiKey = None,
+) -> None:
+    """Have a tool repaired. The version that is there stays until a new one has passed.
+
+    `toolagent repair word_counter --error "HTTP 500 for an empty text" --follow`
+    """
+    with reported(), connected(url, api_key) as service:
+        wishes: dict[str, JsonValue] = {"error": error, "description": description, "examples": _examples(example)}
+        given: dict[str, JsonValue] = {name: value for name, value in wishes.items() if value}
+        _begun(service, service.repair_tool(tool_id_of(tool), given, key), follow=follow, json_output=json_output)
+
+
+def rollback(
+    tool: Tool,
+    from_version: Annotated[str | None, typer.Option("--from", metavar="VERSION", help="Only if this is the active version.")] = None,
+    json_output: AsJson = False,
+    url: Url = DEFAULT_URL,
+    api_key: ApiKey = None,
+) -> None:
+    """Return to the version of a tool that was active before. The one that is left cannot be called until it is activated.
+
+    `toolagent rollback word_counter --from 1.1.0`
+    """
+    with reported(), connected(url, api_key) as service:
+        versions = service.roll_back(tool_id_of(tool), from_version)
+        if json_output:
+            show_contract(versions)
+        else:
+            show_versions(versions)
+
+
+def tasks(
+    status: Annotated[str | None, typer.Option(help="Only tasks that are pending, running, completed, failed or cancelled.")] = None,
+    kind: Annotated[str | None, typer.Option("--type", help="Only github_deploy, build_tool or repair_tool.")] = None,
+    tool: Annotated[str | None, typer.Option(metavar="ID", help="Only tasks about this tool.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=200, help="The newest so many.")] = 50,
+    before: Annotated[str | None, typer.Option(metavar="ID", help="Only tasks older than this one.")] = None,
+    json_output: AsJson = False,
+    url: Url = DEFAULT_URL,
+    api_key: ApiKey = None,
+) -> None:
+    """List the tasks that make or repair tools, the newest first.
+
+    `toolagent tasks --status failed`
+    """
+    with reported(), connected(url, api_key) as service:
+        found = service.making_tasks(status, kind, tool, limit, before)
+        if json_output:
+            show_contract(found)
+            return
+        if found.tasks:
+            show_rows(_COLUMNS, map(_row, found.tasks))
+        else:
+            show_note("No task fits.")
+        if found.next:
+            show_note(f"There are older ones: --before {found.next}")
+
+
+def show_making(service: ToolAgentHttp, task_id: str, *, follow: bool, log: bool, cancel: bool, say: str | None, json_output: bool) -> None:
+    """The command `task` for a task that makes or repairs a tool. Exit code 1 when it has ended and is not completed."""
+    if say:
+        show_note(f"noted as line {service.say(task_id, say).position} of its log")
+    task = service.cancel_making(task_id) if cancel else None
+    if follow:
+        task = follow_making(service, task_id)
+    task = task or service.making_task(task_id)
+    if json_output:
+        show_contract(task)
+    else:
+        _show(task, log=log)
+    if task.has_ended and task.status is not TaskState.COMPLETED and not (cancel and task.status is TaskState.CANCELLED):
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _begun(service: ToolAgentHttp, begun: TaskSubmitted, *, follow: bool, json_output: bool) -> None:
+    if follow:
+        show_note(f"{begun.task_id} {begun.status.value}")
+        show_making(service, begun.task_id, follow=True, log=False, cancel=False, say=None, json_output=json_output)
+        return
+    if json_output:
+        show_contract(begun)
+    else:
+        show_plain(begun.task_id)
+    show_note(f"Follow it: {how_to_follow(begun.task_id)}")
+
+
+def _show(task: MakingTask, *, log: bool) -> None:
+    show_rows(_COLUMNS, (_row(task),))
+    if task.stages:
+        show_rows(("stage", "state", "seconds", "cost"), map(_stage_row, task.stages))
+    if log:
+        for line in task.log:
+            show_plain(line)
+    if task.status is TaskState.FAILED:
+        show_failure(task.result or task.reason)
+    elif task.result:
+        show_note(task.result)
+
+
+def _row(task: ListedTask) -> tuple[str, ...]:
+    said = task.reason or task.progress
+    stage = task.stage.value if task.stage else ""
+    return (task.task_id, task.status.value, task.type, task.tool_id, stage, elapsed(task), f"${task.cost_usd:.4f}", said)
+
+
+def _stage_row(stage: StageView) -> tuple[str, ...]:
+    seconds = f"{(stage.ended_at - stage.started_at).total_seconds():.1f}" if stage.ended_at else "—"
+    return (stage.stage.value, stage.state, seconds, f"${stage.cost_usd:.4f}")
+
+
+def _spec(
+    description: str, file: str | None, fields: dict[str, str | None], examples: list[JsonValue]
+) -> dict[str, JsonValue] | str | None:
+    """What is sent as `task_spec`. Raises ParameterError."""
+    given: dict[str, JsonValue] = {name: value for name, value in fields.items() if value is not None}
+    if examples:
+        given["examples"] = examples
+    written = _read(file) if file else None
+    if isinstance(written, dict):
+        return {**written, **given}
+    if not given:
+        if not (written or description).strip():
+            raise ParameterError("Say what the tool is to do, or name a repository with --repo or a specification with --spec.")
+        return written
+    repo = fields["repo_url"]
+    words = "\n\n".join(filter(None, (description, written)))
+    named = tool_name_from(repo.rstrip("/").removesuffix(".git").rpartition("/")[2]) if repo else tool_name_from(words)
+    if "tool_name" not in given and named is None:
+        raise ParameterError("No name follows from what was given: name the tool with --name, such as --name word_counter.")
+    return {"type": "github_deploy" if repo else "build_tool", "tool_name": named, "description": words, **given}
+
+
+def _read(file: str) -> dict[str, JsonValue] | str:
+    """An object, or the text that is none. Raises ParameterError for what begins like JSON and is none."""
+    text = sys.stdin.read() if file == "-" else read_text(file)
+    if not text.lstrip("\ufeff \t\r\n").startswith("{"):
+        return text
+    value = parse_json(text, file)
+    return value if isinstance(value, dict) else text
+
+
+def _examples(files: list[str] | None) -> list[JsonValue]:
+    found: list[JsonValue] = []
+    for file in files or ():
+        value = parse_json(read_text(file), file)
+        found.extend(value if isinstance(value, list) else [value])
+    return found

@@ -1,0 +1,105 @@
+"""Watching a task that makes or repairs a tool: its log line by line, with stage, time and cost. Ctrl-C leaves it running."""
+
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Protocol
+
+from rich.console import Console
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
+from toolagent.cli.failures import Interrupted
+from toolagent.cli.render import cell, show_note
+from toolagent.client.http import ToolAgentHttp, Unreachable
+from toolagent.contracts.making import TaskNote
+from toolagent.contracts.making_views import ListedTask, MakingTask
+
+__all__ = ["elapsed", "follow_making", "how_to_follow"]
+
+
+class _Screen(Protocol):
+    def show(self, event: TaskNote | ListedTask) -> None: ...
+
+
+def follow_making(service: ToolAgentHttp, task_id: str) -> MakingTask:
+    """The task once it has ended. Raises Interrupted on Ctrl-C; the task goes on."""
+    try:
+        with _screen() as screen:
+            for event in service.task_events(task_id):
+                screen.show(event)
+        return service.making_task(task_id)
+    except Unreachable:
+        show_note(f"The task goes on without us: {how_to_follow(task_id)}")
+        raise
+    except KeyboardInterrupt as error:
+        raise Interrupted(f"{task_id} goes on. See how it ends: {how_to_follow(task_id)}") from error
+
+
+def how_to_follow(task_id: str) -> str:
+    return f"toolagent task {task_id} --follow"
+
+
+def elapsed(task: ListedTask) -> str:
+    """How long it has been at work, as `1:02`; empty while it waits."""
+    if task.started_at is None:
+        return ""
+    seconds = max(int(((task.ended_at or datetime.now(UTC)) - task.started_at).total_seconds()), 0)
+    hours, rest = divmod(seconds, 3600)
+    return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
+
+
+@contextmanager
+def _screen() -> Generator[_Screen]:
+    console = Console(stderr=True, highlight=False)
+    if not console.is_terminal:
+        yield _Lines()
+        return
+    bottom = _Bottom(console)
+    with Live(bottom, console=console, refresh_per_second=4, transient=True):
+        yield bottom
+
+
+class _Lines:
+    """Plain lines: the log, and each change of state."""
+
+    def __init__(self) -> None:
+        self._said = ""
+
+    def show(self, event: TaskNote | ListedTask) -> None:
+        if isinstance(event, TaskNote):
+            show_note(event.text)
+        elif (line := _state(event)) != self._said:
+            self._said = line
+            show_note(line)
+
+
+class _Bottom:
+    """The log scrolls by; on the last line stands where the task is, and for how long it has been at work."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._task: ListedTask | None = None
+        self._spinner = Spinner("dots")
+
+    def show(self, event: TaskNote | ListedTask) -> None:
+        if isinstance(event, TaskNote):
+            self._console.print(cell(event.text, "bold" if event.kind == "stage" else ""), soft_wrap=True)
+        else:
+            self._task = event
+
+    def __rich__(self) -> Text:
+        frame = self._spinner.render(time.monotonic())
+        marker = frame if isinstance(frame, Text) else Text()
+        return Text(" ").join((marker, Text("…") if self._task is None else cell(_line(self._task))))
+
+
+def _state(task: ListedTask) -> str:
+    return f"{task.task_id} {task.status.value}"
+
+
+def _line(task: ListedTask) -> str:
+    parts = (_state(task), task.stage.value if task.stage else "", elapsed(task), f"${task.cost_usd:.4f}", task.progress)
+    return " · ".join(filter(None, parts))

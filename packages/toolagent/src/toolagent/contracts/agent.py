@@ -1,0 +1,178 @@
+"""What a durable agent remembers between its steps, and what its steps hand to each other through the workflow.
+
+Messages are not in here: they lie in the store by task and position. Here are positions, counts and short notes, so that a history stays
+small however long the conversation is.
+"""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from toolagent.contracts.contract import Contract
+from toolagent.contracts.model import Price, Usage
+
+__all__ = [
+    "AgentEnd",
+    "AgentLimits",
+    "AgentRequest",
+    "AgentResult",
+    "Guidance",
+    "LoopState",
+    "ModelAsk",
+    "ModelTurnNote",
+    "ShownOutcome",
+    "ToolNote",
+    "ToolRun",
+    "ToolUseNote",
+]
+
+
+class AgentEnd(StrEnum):
+    """Why an agent stopped."""
+
+    REGISTERED = "registered"
+    """It has put down a candidate to be checked."""
+    GAVE_UP = "gave_up"
+    """It answered without doing anything, though it was asked to go on."""
+    TURNS = "turns"
+    WALL_TIME = "wall_time"
+    TOKENS = "tokens"
+    MONEY = "money"
+    UNPRICED = "unpriced"
+    """There is a limit in money, and no price is known for the model."""
+    CIRCLES = "circles"
+    REFUSED = "refused"
+    """The model would not do it."""
+    CONTEXT = "context"
+    """The conversation is longer than the model can read."""
+    MODEL = "model"
+    """The model could not be asked."""
+
+
+class AgentLimits(Contract):
+    """What an agent may take. Times are in seconds, tokens are all that is read and written, cached or not."""
+
+    turns: Annotated[int, Field(ge=1)] = 100
+    wall_s: Annotated[float, Field(gt=0)] = 3_600.0
+    tokens: Annotated[int, Field(ge=1)] = 10_000_000
+    cost_usd: Annotated[float | None, Field(ge=0, description="None: no limit in money.")] = None
+    turn_tokens: Annotated[int, Field(ge=1, description="What one turn may write; a model's thinking counts too.")] = 16_000
+    rounds: Annotated[int, Field(ge=1, description="How often a candidate may be put down.")] = 3
+
+
+class Guidance(Contract):
+    """What a person says to an agent at work. The same `id` is heard once."""
+
+    id: Annotated[str, Field(min_length=1, max_length=200)]
+    text: Annotated[str, Field(min_length=1, max_length=4_000)]
+
+
+class ToolUseNote(Contract):
+    """One thing that the model wants done."""
+
+    id: Annotated[str, Field(description="The model's name for this use.")]
+    name: str
+    summary: str
+    input_digest: str
+    fault: Annotated[str, Field(description="Why it is not done, as the model is told; empty: it is done.")] = ""
+
+
+class ModelTurnNote(Contract):
+    """What the workflow learns of an answer; the answer itself lies in the store."""
+
+    stop_reason: str
+    model: str
+    usage: Usage
+    cost_usd: Annotated[float | None, Field(description="None: the price of this model is not known.")] = None
+    uses: tuple[ToolUseNote, ...] = ()
+    said: Annotated[str, Field(description="The beginning of its text.")] = ""
+
+
+class ToolRun(Contract):
+    """A use of a tool that is to be done. Its input is in the message at `position`."""
+
+    task_id: str
+    position: int
+    tool_use_id: str
+    name: str
+    summary: str
+    remaining_s: Annotated[float, Field(description="What is left of the agent's time.")]
+
+
+class ToolNote(Contract):
+    """What came of a use. What the model is shown lies in the store, unless it is here as `text`."""
+
+    tool_use_id: str
+    name: str
+    summary: str = ""
+    is_error: bool = False
+    digest: Annotated[str, Field(description="Of what came of it: two that are alike have the same.")] = ""
+    text: str | None = None
+    candidate: Annotated[str | None, Field(description="Set when a candidate was put down: what names it.")] = None
+
+
+class ShownOutcome(Contract):
+    """An outcome that the model has not seen. `text` is None where the store has it."""
+
+    tool_use_id: str
+    text: str | None = None
+
+
+class ModelAsk(Contract):
+    """One turn that is to be asked for.
+
+    The message to the model goes to `position` (the first one opens the conversation), the answer to the position after it. When there is
+    an answer already, this was asked before, and is not paid again.
+    """
+
+    task_id: str
+    prompt: str
+    turn: int
+    position: int
+    max_tokens: int
+    outcomes: tuple[ShownOutcome, ...] = ()
+    remarks: Annotated[tuple[str, ...], Field(description="What is said after the outcomes.")] = ()
+
+
+class LoopState(Contract):
+    """Where an agent is: the result of a query, what a run continues from, and what a test begins with."""
+
+    started_s: float
+    turns: int = 0
+    position: Annotated[int, Field(description="Of the last message; 0 before the first.")] = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+    unpriced_turns: int = 0
+    tool_calls: int = 0
+    last_usage: Annotated[Usage, Field(description="Of the last turn: the next one reads about as much.")] = Usage()
+    model: str = ""
+    pending: Annotated[tuple[ToolUseNote, ...], Field(description="Wanted by the last turn and not done yet, in their order.")] = ()
+    outcomes: tuple[ShownOutcome, ...] = ()
+    remarks: Annotated[tuple[str, ...], Field(description="Hints, guidance and evidence that the model was not shown yet.")] = ()
+    heard: Annotated[tuple[str, ...], Field(description="Ids of the latest guidance.")] = ()
+    fingerprints: Annotated[tuple[str, ...], Field(description="Of the latest uses with their outcomes, to notice circles.")] = ()
+    idle_turns: Annotated[int, Field(description="Turns in a row that wanted nothing done.")] = 0
+    round: int = 1
+    candidate: str | None = None
+    end: AgentEnd | None = None
+    reason: str = ""
+
+
+class AgentRequest(Contract):
+    """What an agent is started with. What it is told of its task is in the store; the first turn's activity puts it together."""
+
+    task_id: str
+    prompt: str
+    limits: AgentLimits = AgentLimits()
+    price: Annotated[Price | None, Field(description="Of the model; None: not known.")] = None
+    resume_from: LoopState | None = None
+
+
+class AgentResult(Contract):
+    """How an agent ended. `reason` is for a person; `state` is what another round goes on from."""
+
+    end: AgentEnd
+    reason: str
+    candidate: str | None = None
+    state: LoopState

@@ -1,0 +1,61 @@
+"""What the front door answers about tasks that make or repair tools."""
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field
+
+from toolagent.contracts.contract import Contract
+from toolagent.contracts.making import Evidence, Stage, StageView
+from toolagent.contracts.task_specs import TaskSpec
+from toolagent.contracts.tasks import TaskState
+
+__all__ = ["ListedTask", "MakingTask", "TaskListing", "TaskSubmitted"]
+
+
+class TaskSubmitted(Contract):
+    """The task is taken and goes on by itself (seed 001 §7); ask for it under this id."""
+
+    task_id: str
+    status: TaskState
+    message: str
+
+
+class ListedTask(Contract):
+    """One line of the list of tasks, and what a follower is told when it changes. `reason` says why it failed."""
+
+    task_id: str
+    status: TaskState
+    type: str
+    tool_id: str
+    description: str
+    stage: Stage | None
+    progress: str
+    reason: str
+    cost_usd: float
+    tokens: int
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+
+    @property
+    def has_ended(self) -> bool:
+        return self.ended_at is not None
+
+
+class TaskListing(Contract):
+    """Tasks, the newest first. `next` is what to give as `before` for those that follow; null where there are none."""
+
+    tasks: tuple[ListedTask, ...]
+    next: str | None = None
+
+
+class MakingTask(ListedTask):
+    """A task in the shape of seed 001 §7, and how far it is. `log` is the end of its log, line by line."""
+
+    result: Annotated[str | None, Field(description="What came of it, in a sentence; null while it goes on.")]
+    task_spec: TaskSpec
+    tool_ids: Annotated[tuple[str, ...], Field(description="The tools it registered.")]
+    stages: tuple[StageView, ...]
+    log: tuple[str, ...]
+    evidence: Evidence | None

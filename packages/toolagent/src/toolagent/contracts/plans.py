@@ -1,0 +1,68 @@
+"""Which way a tool is built: a union tagged by `way`."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from toolagent.contracts.contract import Contract
+
+__all__ = ["AsgiBuild", "BuildPlan", "CodingBuild", "DockerBuild", "NothingToBuild", "OpenApiRemote", "ToolFileBuild"]
+
+
+class _Plan(Contract):
+    notes: Annotated[tuple[str, ...], Field(description="Why not another way; for people and for the agent.")] = ()
+
+
+class ToolFileBuild(_Plan):
+    """The repository describes its tools itself."""
+
+    way: Literal["tool_file"] = "tool_file"
+    paths: Annotated[tuple[str, ...], Field(min_length=1, description="Of the `*.tool.json`, in the repository.")]
+
+
+class OpenApiRemote(_Plan):
+    """A document alone: the tools are served where it says."""
+
+    way: Literal["openapi_remote"] = "openapi_remote"
+    path: str
+    server_url: str
+
+
+class AsgiBuild(_Plan):
+    """An app that our launcher serves. What it says at `/openapi.json` goes before the document in the repository."""
+
+    way: Literal["asgi"] = "asgi"
+    module: Annotated[str, Field(description="As it is imported from `root`.")]
+    attribute: str
+    is_factory: bool = False
+    root: Annotated[str, Field(description="Folder of the repository that modules are imported from; empty: its top.")] = ""
+    project: Annotated[str, Field(description="Folder of the repository that says what the app depends on; empty: its top.")] = ""
+    document: Annotated[str | None, Field(description="An OpenAPI document in the repository.")] = None
+
+
+class DockerBuild(_Plan):
+    """An image that is built of the repository."""
+
+    way: Literal["docker"] = "docker"
+    dockerfile: str
+    port: int
+    document: Annotated[str | None, Field(description="An OpenAPI document in the repository.")] = None
+
+
+class CodingBuild(_Plan):
+    """The coding agent has to do it."""
+
+    way: Literal["coding"] = "coding"
+
+
+class NothingToBuild(_Plan):
+    """There is nothing that could be run; `reason` says what was looked for, and what to give instead."""
+
+    way: Literal["nothing"] = "nothing"
+    reason: str
+
+
+BuildPlan = Annotated[
+    ToolFileBuild | OpenApiRemote | AsgiBuild | DockerBuild | CodingBuild | NothingToBuild,
+    Field(discriminator="way"),
+]

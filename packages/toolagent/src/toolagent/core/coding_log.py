@@ -1,0 +1,91 @@
+"""Lines of the coding log (seed 001, appendix): one line for each thing that happens, whatever a model puts in it."""
+
+import json
+import re
+from datetime import UTC, datetime
+
+from pydantic import JsonValue
+
+from toolagent.core.masking import DEEPEST, masked_params, masked_text
+
+__all__ = [
+    "LOGGER",
+    "cost_line",
+    "done_line",
+    "log_line",
+    "shown_text",
+    "shown_use",
+    "start_line",
+    "text_line",
+    "tool_result_line",
+    "tool_use_line",
+]
+
+LOGGER = "tool_agent.tool.agent"
+
+LONGEST_LINE = 2_000
+_LONGEST_VALUE = 200
+_BREAKS = re.compile(r"\s+")
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def start_line(at: datetime, task: str) -> str:
+    return log_line(at, f"[CodingAgent] Starting task: {shown_text(task)}")
+
+
+def text_line(at: datetime, text: str) -> str:
+    """What the model said."""
+    return log_line(at, f"[TEXT] {shown_text(text)}")
+
+
+def tool_use_line(at: datetime, name: str, arguments: dict[str, JsonValue]) -> str:
+    return log_line(at, f"[TOOL_USE] {shown_use(name, arguments)}")
+
+
+def tool_result_line(at: datetime, name: str, summary: str, *, is_error: bool = False) -> str:
+    return log_line(at, f"[TOOL_RESULT] {shown_text(name)} | {'error: ' if is_error else ''}{shown_text(summary)}", is_error=is_error)
+
+
+def done_line(at: datetime, seconds: float) -> str:
+    return log_line(at, f"[DONE] duration={round(seconds * 1_000)}ms")
+
+
+def cost_line(at: datetime, cost_usd: float | None) -> str:
+    """None: the price of the model is not known."""
+    return log_line(at, f"[COST] {'unknown' if cost_usd is None else f'${cost_usd:.2f}'}")
+
+
+def log_line(at: datetime, message: str, *, is_error: bool = False) -> str:
+    """`2026-03-26 15:09:32 [tool_agent.tool.agent] INFO: …`, in UTC. The message is one line and holds no control characters."""
+    moment = at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return f"{moment} [{LOGGER}] {'ERROR' if is_error else 'INFO'}: {shown_text(message, LONGEST_LINE)}"
+
+
+def shown_use(name: str, arguments: dict[str, JsonValue]) -> str:
+    """`name | {…}` with secrets masked and long values cut."""
+    cut = {name: _cut(value, 1) for name, value in arguments.items()}
+    values = json.dumps(masked_params({}, cut), ensure_ascii=False, separators=(",", ":"))
+    return f"{shown_text(name)} | {shown_text(values, LONGEST_LINE)}"
+
+
+def shown_text(text: str, longest: int = LONGEST_LINE) -> str:
+    """On one line, with secrets masked, at most `longest` characters and a mark where it was cut."""
+    # What is beyond is not looked at: a model's text may have megabytes.
+    beginning = masked_text(text[: longest * 2])
+    line = _CONTROLS.sub("�", _BREAKS.sub(" ", beginning)).strip()
+    return line if len(line) <= longest and len(text) <= longest * 2 else f"{line[: longest - 1]}…"
+
+
+def _cut(value: JsonValue, depth: int) -> JsonValue:
+    if depth > DEEPEST:
+        return "…"
+    match value:
+        case str():
+            beginning = masked_text(value[: 2 * _LONGEST_VALUE])
+            return beginning if len(value) <= _LONGEST_VALUE else f"{beginning[:_LONGEST_VALUE]}… ({len(value)} characters)"
+        case dict():
+            return {name: _cut(inner, depth + 1) for name, inner in value.items()}
+        case list():
+            return [_cut(inner, depth + 1) for inner in value]
+        case _:
+            return value

@@ -1,0 +1,63 @@
+"""Messages to a model, put together so that the Messages API takes them: every use of a tool answered, in order, and nothing empty."""
+
+from collections.abc import Mapping, Sequence
+
+from toolagent.contracts.agent import ModelAsk
+from toolagent.contracts.model import Block, Carried, Message, Text, ToolOutcome, ToolUse
+
+__all__ = ["next_message", "opening_message", "sendable"]
+
+_NOT_RUN = "Not run. Ask for it again if it is still needed."
+_NOTHING = "(nothing)"
+"""The API takes no message without text."""
+
+
+def opening_message(opening: str, ask: ModelAsk) -> Message:
+    """The first message: what the task is, and what was said before the first turn."""
+    return _from_user((Text(text=opening), *_remarks(ask)))
+
+
+def next_message(answer: Message, kept: Mapping[str, ToolOutcome], ask: ModelAsk) -> Message:
+    """The message after an answer: an outcome for each of its uses, then the remarks.
+
+    `kept` are the outcomes in the store, by the id of the use. A use that nothing is known of is answered too: the API refuses a
+    conversation in which one is not.
+    """
+    refused = {outcome.tool_use_id: outcome.text for outcome in ask.outcomes if outcome.text is not None}
+    outcomes = tuple(_outcome(use, kept, refused) for use in answer.content if isinstance(use, ToolUse))
+    return _from_user((*outcomes, *_remarks(ask)))
+
+
+def sendable(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """As the API takes them: no text without a character in it, no message without content, roles in turn.
+
+    What an answer holds keeps its order, and what is carried is not touched: models refuse their thinking when something before it changed.
+    """
+    sent: list[Message] = []
+    for message in messages:
+        kept = tuple(block for block in message.content if not isinstance(block, Text) or block.text.strip())
+        content = kept or (Text(text=_NOTHING),)
+        if sent and sent[-1].role == message.role:
+            sent[-1] = Message(role=message.role, content=(*sent[-1].content, *content))
+        else:
+            sent.append(Message(role=message.role, content=_alone(content)))
+    return tuple(sent)
+
+
+def _alone(content: tuple[Block, ...]) -> tuple[Block, ...]:
+    # Thinking with nothing after it is an answer that was cut off; the API wants something said.
+    return (*content, Text(text=_NOTHING)) if all(isinstance(block, Carried) for block in content) else content
+
+
+def _from_user(content: tuple[Block, ...]) -> Message:
+    return Message(role="user", content=content or (Text(text=_NOTHING),))
+
+
+def _remarks(ask: ModelAsk) -> tuple[Text, ...]:
+    return tuple(Text(text=remark) for remark in ask.remarks)
+
+
+def _outcome(use: ToolUse, kept: Mapping[str, ToolOutcome], refused: Mapping[str, str]) -> ToolOutcome:
+    if use.id in refused:
+        return ToolOutcome(tool_use_id=use.id, content=refused[use.id], is_error=True)
+    return kept.get(use.id) or ToolOutcome(tool_use_id=use.id, content=_NOT_RUN, is_error=True)

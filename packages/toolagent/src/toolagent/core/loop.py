@@ -1,0 +1,283 @@
+"""The rules of a durable agent: what comes next, and what the outcome of a step changes.
+
+Pure: no clock, no I/O. The workflow does what `next_step` asks for, tells what came of it, and keeps the state. A state only grows by what
+it has to remember; messages are in the store, by position.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from toolagent.contracts.agent import (
+    AgentEnd,
+    AgentRequest,
+    AgentResult,
+    Guidance,
+    LoopState,
+    ModelAsk,
+    ModelTurnNote,
+    ShownOutcome,
+    ToolNote,
+    ToolRun,
+    ToolUseNote,
+)
+from toolagent.core.model_cost import Exhausted, answer_budget
+
+__all__ = [
+    "FINAL_TOOL",
+    "AskModel",
+    "Finish",
+    "RunTools",
+    "after_model",
+    "after_tools",
+    "another_round",
+    "begin",
+    "ended",
+    "next_step",
+    "refusal_of",
+    "with_guidance",
+]
+
+FINAL_TOOL = "register_tool"
+"""Puts down a candidate: a turn ends with it."""
+
+IDLE_TURNS = 2
+"""How often a model that does nothing is asked to go on."""
+
+CIRCLE_WINDOW = 24
+"""Of so many latest uses, those that are alike are counted: a circle of several steps shows too."""
+
+CIRCLE_HINT = 3
+CIRCLE_END = 6
+
+MOST_REMARKS = 20
+"""Pieces of guidance that may wait for the next turn."""
+
+LONGEST_EVIDENCE = 12_000
+MOST_HEARD = 50
+
+_GO_ON = (
+    "You used no tool. The task is done only when register_tool has been called and what it puts down passes the checks. "
+    "Go on with the next step, or, if it cannot be done, say in plain words what stands in the way."
+)
+_GO_ON_SHORTER = (
+    "Your answer was cut off because it was too long, before any tool was used. Go on in smaller steps: write long files in parts, the "
+    "first with write_file and the rest with mode append."
+)
+_CIRCLE = (
+    "You have done the same thing {times} times with the same outcome ({what}). Doing it again will not change it: look at why, and try "
+    "another way."
+)
+_AFTER_FINAL = f"Not run: it came after {FINAL_TOOL}, which ends a turn."
+
+
+@dataclass(frozen=True, slots=True)
+class AskModel:
+    """Ask for a turn; then `after_model`."""
+
+    ask: ModelAsk
+
+
+@dataclass(frozen=True, slots=True)
+class RunTools:
+    """Do these one after the other, since one may need what the one before it made; then `after_tools` with all notes, or with each as it
+    comes. The `refused` are notes already.
+    """
+
+    allowed: tuple[ToolRun, ...]
+    refused: tuple[ToolNote, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Nothing more is done."""
+
+    result: AgentResult
+
+
+def begin(request: AgentRequest, now_s: float) -> LoopState:
+    """The first state, or the one to go on from. `now_s` is the workflow's time."""
+    return request.resume_from or LoopState(started_s=now_s)
+
+
+def next_step(request: AgentRequest, state: LoopState, now_s: float) -> AskModel | RunTools | Finish:
+    """What is to be done now. Never changes the state: asked again, it says the same."""
+    if state.end is not None:
+        return _finish(state, state.end, state.reason)
+    remaining_s = request.limits.wall_s - (now_s - state.started_s)
+    if remaining_s <= 0:
+        return _finish(state, AgentEnd.WALL_TIME, f"The time of {request.limits.wall_s:g} s is over. Give more with limits.wall_s.")
+    if state.pending:
+        return _tools(request, state, remaining_s)
+    if False:
+        return _finish(state, AgentEnd.TURNS, f"All {request.limits.turns} turns are used. Give more with limits.turns.")
+    match answer_budget(request.limits, request.price, state):
+        case Exhausted(end=end, reason=reason):
+            return _finish(state, end, reason)
+        case int(max_tokens):
+            return AskModel(
+                ModelAsk(
+                    task_id=request.task_id,
+                    prompt=request.prompt,
+                    turn=state.turns + 1,
+                    position=state.position + 1,
+                    max_tokens=max_tokens,
+                    outcomes=state.outcomes,
+                    remarks=state.remarks,
+                )
+            )
+
+
+def after_model(state: LoopState, ask: ModelAsk, note: ModelTurnNote) -> LoopState:
+    """An answer came. What was said with `ask` is no longer to be said; guidance that came meanwhile is."""
+    answered = state.model_copy(
+        update={
+            "turns": state.turns + 1,
+            "position": ask.position + 1,
+            "tokens": state.tokens + note.usage.total,
+            "cost_usd": state.cost_usd + (note.cost_usd or 0.0),
+            "unpriced_turns": state.unpriced_turns + (note.cost_usd is None),
+            "last_usage": note.usage,
+            "model": note.model,
+            "outcomes": (),
+            "remarks": state.remarks[len(ask.remarks) :],
+        }
+    )
+    match note.stop_reason:
+        case "refusal":
+            return ended(answered, AgentEnd.REFUSED, f"The model refused the task. {note.said}".strip())
+        case "model_context_window_exceeded":
+            return ended(
+                answered, AgentEnd.CONTEXT, "The conversation is longer than the model can read. Split the task into smaller ones."
+            )
+        case _ if note.uses:
+            return answered.model_copy(update={"pending": _until_final(note.uses), "idle_turns": 0})
+        case _:
+            return _idle(answered, note)
+
+
+def after_tools(state: LoopState, notes: tuple[ToolNote, ...]) -> LoopState:
+    """Outcomes came, of all that was pending or of some. A note of what is not pending is passed over: it was told before."""
+    for note in notes:
+        state = _after_tool(state, note)
+    return state
+
+
+def with_guidance(state: LoopState, guidance: Guidance) -> LoopState:
+    """A person says something; the model is told with the next turn. What was heard before changes nothing."""
+    if guidance.id in state.heard:
+        return state
+    return state.model_copy(
+        update={
+            "remarks": (*state.remarks, f"Guidance from the person who asked for this: {guidance.text}"),
+            "heard": (*state.heard, guidance.id)[-MOST_HEARD:],
+            # Somebody has looked: what went round may be meant, and silence is answered.
+            "fingerprints": (),
+            "idle_turns": 0,
+        }
+    )
+
+
+def refusal_of(state: LoopState) -> str | None:
+    """Why guidance cannot be taken now; None: it can. For the validator of the update."""
+    if state.end is not None:
+        return f"The agent has ended ({state.end.value})."
+    if len(state.remarks) >= MOST_REMARKS:
+        return f"{MOST_REMARKS} remarks wait for the model's next turn already; say more after it."
+    return None
+
+
+def ended(state: LoopState, end: AgentEnd, reason: str) -> LoopState:
+    """The agent stops, for instance because the model cannot be asked."""
+    return state.model_copy(update={"end": end, "reason": reason})
+
+
+def another_round(request: AgentRequest, state: LoopState, evidence: str) -> LoopState | None:
+    """A candidate did not pass: the state to go on from, in which the model is told why. None when all rounds are used."""
+    if state.round >= request.limits.rounds:
+        return None
+    shown = evidence if len(evidence) <= LONGEST_EVIDENCE else f"{evidence[:LONGEST_EVIDENCE]}… ({len(evidence):,} characters)"
+    return state.model_copy(
+        update={
+            "round": state.round + 1,
+            "end": None,
+            "reason": "",
+            "candidate": None,
+            "pending": (),
+            "fingerprints": (),
+            "idle_turns": 0,
+            "remarks": (*state.remarks, f"What you put down did not pass the checks. Mend it and call {FINAL_TOOL} again.\n\n{shown}"),
+        }
+    )
+
+
+def _finish(state: LoopState, end: AgentEnd, reason: str) -> Finish:
+    return Finish(AgentResult(end=end, reason=reason, candidate=state.candidate, state=state))
+
+
+def _tools(request: AgentRequest, state: LoopState, remaining_s: float) -> RunTools:
+    return RunTools(
+        allowed=tuple(
+            ToolRun(
+                task_id=request.task_id,
+                position=state.position,
+                tool_use_id=use.id,
+                name=use.name,
+                summary=use.summary,
+                remaining_s=remaining_s,
+            )
+            for use in state.pending
+            if not use.fault
+        ),
+        refused=tuple(
+            ToolNote(tool_use_id=use.id, name=use.name, summary=use.summary, is_error=True, digest=use.fault, text=use.fault)
+            for use in state.pending
+            if use.fault
+        ),
+    )
+
+
+def _until_final(uses: tuple[ToolUseNote, ...]) -> tuple[ToolUseNote, ...]:
+    """What comes after the final tool is not done: it would change what is being checked."""
+    final = next((place for place, use in enumerate(uses) if use.name == FINAL_TOOL and not use.fault), len(uses))
+    after = (use if use.fault else use.model_copy(update={"fault": _AFTER_FINAL}) for use in uses[final + 1 :])
+    return (*uses[: final + 1], *after)
+
+
+def _idle(state: LoopState, note: ModelTurnNote) -> LoopState:
+    if state.idle_turns >= IDLE_TURNS:
+        said = f" It said: {note.said}" if note.said else ""
+        return ended(state, AgentEnd.GAVE_UP, f"The model stopped without putting down a tool.{said}")
+    remark = _GO_ON_SHORTER if note.stop_reason == "max_tokens" else _GO_ON
+    return state.model_copy(update={"idle_turns": state.idle_turns + 1, "remarks": (*state.remarks, remark)})
+
+
+def _after_tool(state: LoopState, note: ToolNote) -> LoopState:
+    use = next((use for use in state.pending if use.id == note.tool_use_id), None)
+    if use is None:
+        return state
+    done = state.model_copy(
+        update={
+            "tool_calls": state.tool_calls + 1,
+            "pending": tuple(other for other in state.pending if other is not use),
+            "outcomes": (*state.outcomes, ShownOutcome(tool_use_id=use.id, text=note.text)),
+        }
+    )
+    if note.candidate is not None:
+        return ended(
+            done.model_copy(update={"candidate": note.candidate}), AgentEnd.REGISTERED, note.summary or "A candidate was put down."
+        )
+    return _circles(done, use, note)
+
+
+def _circles(state: LoopState, use: ToolUseNote, note: ToolNote) -> LoopState:
+    fingerprint = f"{use.name}:{use.input_digest[:16]}:{note.digest[:16]}"
+    fingerprints = (*state.fingerprints, fingerprint)[-CIRCLE_WINDOW:]
+    seen = state.model_copy(update={"fingerprints": fingerprints})
+    times = Counter(fingerprints)[fingerprint]
+    if times >= CIRCLE_END:
+        return ended(
+            seen, AgentEnd.CIRCLES, f"The model went round in circles: {times} times the same with the same outcome ({use.summary})."
+        )
+    if times == CIRCLE_HINT:
+        return seen.model_copy(update={"remarks": (*seen.remarks, _CIRCLE.format(times=times, what=use.summary))})
+    return seen

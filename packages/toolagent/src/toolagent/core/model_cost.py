@@ -1,0 +1,101 @@
+"""What a turn of a model costs, and whether a task can pay for another one."""
+
+from dataclasses import dataclass
+
+from toolagent.contracts.agent import AgentEnd, AgentLimits, LoopState
+from toolagent.contracts.model import Price, Rates, Usage
+from toolagent.contracts.task_specs import MakeLimits
+
+__all__ = ["LEAST_ANSWER", "Exhausted", "answer_budget", "cost_of", "limits_for"]
+
+LEAST_ANSWER = 1_024
+"""Tokens. A turn that may write less than this can do nothing useful."""
+
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Exhausted:
+    """Nothing more can be asked for, and why."""
+
+    end: AgentEnd
+    reason: str
+
+
+def cost_of(price: Price, usage: Usage) -> float:
+    """USD. A price for long prompts holds for the whole turn."""
+    rates = _rates(price, usage)
+    spent = (
+        usage.input_tokens * rates.input
+        + usage.output_tokens * rates.output
+        + usage.cache_read_tokens * rates.cache_read
+        + usage.cache_write_tokens * rates.cache_write
+    )
+    return spent / _MILLION
+
+
+def limits_for(asked: MakeLimits, allowed: AgentLimits, price: Price | None) -> AgentLimits:
+    """What a task may take: what it asks for, never more than the service allows.
+
+    Money cannot be counted for a model without a price. A limit in money that the task itself asked for then stays, and the loop ends
+    before the first turn: somebody counts on it. The service's own gives way, or a model without a price could do nothing.
+    """
+    if asked.cost_usd is not None:
+        cost = asked.cost_usd if allowed.cost_usd is None else min(asked.cost_usd, allowed.cost_usd)
+    else:
+        cost = allowed.cost_usd if price is not None else None
+    return allowed.model_copy(
+        update={
+            "turns": min(asked.turns or allowed.turns, allowed.turns),
+            "wall_s": min(asked.wall_s or allowed.wall_s, allowed.wall_s),
+            "tokens": min(asked.tokens or allowed.tokens, allowed.tokens),
+            "cost_usd": cost,
+        }
+    )
+
+
+def answer_budget(limits: AgentLimits, price: Price | None, state: LoopState) -> int | Exhausted:
+    """How many tokens the next turn may write to stay within tokens and money: at least `LEAST_ANSWER`, unless a turn's own limit is less.
+
+    What it will read is taken to be what the last turn read and wrote.
+    """
+    reads = state.last_usage.total
+    least = min(LEAST_ANSWER, limits.turn_tokens)
+    tokens = limits.tokens - state.tokens - reads
+    if tokens < least:
+        used = f"{state.tokens:,} of {limits.tokens:,} tokens are used, and another turn takes at least {reads + least:,}."
+        return Exhausted(AgentEnd.TOKENS, f"{used} Give the task more with limits.tokens, or ask for less at once.")
+    if limits.cost_usd is None:
+        return min(tokens, limits.turn_tokens)
+    if price is None:
+        return Exhausted(
+            AgentEnd.UNPRICED,
+            "The task has a limit in money (limits.cost_usd), but no price is known for the model: add one to the file of prices, or leave "
+            "the limit out.",
+        )
+    affordable = _affordable(limits.cost_usd - state.cost_usd, price, state.last_usage)
+    if affordable < least:
+        spent = f"${state.cost_usd:.4f} of ${limits.cost_usd:.4f} are spent, which is not enough for another turn."
+        return Exhausted(AgentEnd.MONEY, f"{spent} Give the task more with limits.cost_usd.")
+    return min(tokens, limits.turn_tokens, affordable)
+
+
+def _affordable(money: float, price: Price, last: Usage) -> int:
+    """How many tokens can be written for what is left after reading."""
+    # Whoever has cached nothing so far will not begin to.
+    caches = last.cache_read_tokens + last.cache_write_tokens > 0
+    reading = (
+        Usage(cache_read_tokens=last.read, cache_write_tokens=last.output_tokens)
+        if caches
+        else Usage(input_tokens=last.read + last.output_tokens)
+    )
+    left = money - cost_of(price, reading)
+    output = _rates(price, reading).output
+    if left < 0:
+        return 0
+    return int(left * _MILLION / output) if output > 0 else _MILLION
+
+
+def _rates(price: Price, usage: Usage) -> Rates:
+    over = price.long_prompt
+    return over if over is not None and usage.read > over.over_tokens else price

@@ -1,0 +1,56 @@
+"""What the workflow learns of an answer and of an outcome: short notes instead of contents."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from itertools import islice
+
+from pydantic import JsonValue
+
+from toolagent.contracts.agent import ModelTurnNote, ToolUseNote
+from toolagent.contracts.model import ModelTurn, Text, ToolUse
+from toolagent.core.coding_log import shown_text, shown_use
+
+__all__ = ["MOST_USES", "digest_of", "note_of"]
+
+MOST_USES = 32
+"""In one turn. What is beyond is told that it was not run."""
+
+_LONGEST_SUMMARY = 160
+_LONGEST_SAID = 400
+_LONGEST_FAULT = 2_000
+_CUT_SHORT = frozenset({"max_tokens", "model_context_window_exceeded"})
+_HALF = (
+    "Not run: your answer was cut off in the middle of this call, because it was too long. Make it in smaller steps: write long files in "
+    "parts, the first with write_file and the rest with mode append."
+)
+
+
+def note_of(turn: ModelTurn, fault_of: Callable[[ToolUse], str]) -> ModelTurnNote:
+    """`fault_of` says why a use is not run (unknown tool, arguments that do not fit), in words the model can act on; empty: it is run."""
+    uses = [block for block in turn.content if isinstance(block, ToolUse)]
+    half = turn.content[-1] if turn.stop_reason in _CUT_SHORT and turn.content else None
+    said = " ".join(block.text for block in turn.content if isinstance(block, Text))
+    return ModelTurnNote(
+        stop_reason=turn.stop_reason,
+        model=turn.model,
+        usage=turn.usage,
+        cost_usd=turn.cost_usd,
+        said=shown_text(said, _LONGEST_SAID),
+        uses=tuple(
+            ToolUseNote(
+                id=use.id,
+                name=use.name[:_LONGEST_SUMMARY],
+                summary=shown_text(shown_use(use.name, use.input), _LONGEST_SUMMARY),
+                input_digest=digest_of(use.input),
+                fault=_HALF if use is half else fault_of(use)[:_LONGEST_FAULT],
+            )
+            for use in islice(uses, MOST_USES)
+        ),
+    )
+
+
+def digest_of(value: JsonValue) -> str:
+    """Two values that are alike have the same, however their keys are ordered. 32 hex digits."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).hexdigest()[:32]

@@ -1,0 +1,193 @@
+"""From what somebody asks for to a task specification, or to what is wrong with it and what to write instead."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, JsonValue, ValidationError
+
+from toolagent.contracts.identifiers import TOOL_ID_PATTERN
+from toolagent.contracts.making import MakeRequest
+from toolagent.contracts.task_specs import BuildTool, Example, GithubDeploy, MakeLimits, RepairTool
+from toolagent.core.suggestions import nearest
+
+__all__ = [
+    "TYPES",
+    "SpecError",
+    "SpecFault",
+    "prose_spec",
+    "read_spec",
+    "request_fingerprint",
+    "request_key",
+    "subject_of",
+    "task_id_for",
+    "tool_name_from",
+]
+
+Spec = GithubDeploy | BuildTool | RepairTool
+
+TYPES: Mapping[str, type[GithubDeploy] | type[BuildTool] | type[RepairTool]] = {
+    "github_deploy": GithubDeploy,
+    "build_tool": BuildTool,
+    "repair_tool": RepairTool,
+}
+_NAME_WORDS = 4
+_NAME_LENGTH = 64
+_LEFT_OUT = frozenset(
+    {"a", "an", "and", "for", "from", "i", "in", "it", "me", "need", "of", "please", "that", "the", "to", "tool", "which", "with"}
+)
+_ID_FORM = "small letters, digits, _ and -, beginning with a letter"
+_STATED = (
+    f"it is made of the first {_NAME_WORDS} words in Latin letters of the description, small words left out, and there is no such word here"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SpecFault:
+    """One thing that is wrong, where (a dotted path into the request) and what to write instead."""
+
+    field: str
+    message: str
+
+
+class SpecError(ValueError):
+    """Not a task that can be begun."""
+
+    def __init__(self, *faults: SpecFault) -> None:
+        super().__init__("; ".join(f"{fault.field}: {fault.message}" for fault in faults))
+        self.faults = faults
+
+
+def read_spec(given: Mapping[str, JsonValue], description: str = "", place: str = "task_spec") -> Spec:
+    """The specification in an object; `description` stands in where it has none of its own. Raises SpecError.
+
+    `place` is where it stands in the request, for telling what is wrong with it; empty: it is the request.
+    """
+    kind = given.get("type")
+    if not isinstance(kind, str) or kind not in TYPES:
+        raise SpecError(SpecFault(_at(place, "type"), _no_such_type(kind)))
+    model = TYPES[kind]
+    faults = [*_unknown_fields(model, given, place), *_lacking(kind, given, description, place)]
+    whole = {**given, "description": given.get("description") or description}
+    try:
+        spec = model.model_validate(whole)
+    except ValidationError as error:
+        told = {fault.field for fault in faults}
+        found = [_fault_of(_at(place, *one["loc"]), one["loc"], one["msg"], one["input"], whole) for one in error.errors()]
+        raise SpecError(*faults, *(fault for fault in found if fault.field not in told)) from error
+    if faults or (faults := [*_secrets_in(spec, place)]):
+        raise SpecError(*faults)
+    return spec
+
+
+def prose_spec(prose: str, description: str = "") -> BuildTool:
+    """A tool that somebody describes in their own words.
+
+    Its name is made of the first four words in Latin letters, small words left out, of the description or else of the prose. Raises
+    SpecError where there are none.
+    """
+    whole = "\n\n".join(dict.fromkeys(part for part in (description.strip(), prose.strip()) if part))
+    if not whole:
+        raise SpecError(SpecFault("task_spec", "There is neither a description nor a repository: say what the tool is to do."))
+    name = tool_name_from(description) or tool_name_from(prose)
+    if name is None:
+        remedy = 'give task_spec as an object with one: {"type": "build_tool", "tool_name": "word_counter", "description": "…"}'
+        raise SpecError(SpecFault("task_spec.tool_name", f"No name follows from the words ({_STATED}); {remedy}."))
+    return BuildTool(tool_name=name, description=whole)
+
+
+def tool_name_from(words: str) -> str | None:
+    """The tool id that a description gives: `Count the words of a text` is `count_words_text`. None when it has no Latin letters."""
+    found = [word for word in re.findall(r"[a-z0-9]+", words.lower()) if word not in _LEFT_OUT]
+    while found and not found[0][0].isalpha():
+        found.pop(0)
+    return "_".join(found[:_NAME_WORDS])[:_NAME_LENGTH].rstrip("_") or None
+
+
+def subject_of(spec: Spec) -> str:
+    """The id of the tool that is to be made or repaired."""
+    return spec.tool_id if isinstance(spec, RepairTool) else spec.tool_name
+
+
+def request_key(caller_id: str | None, key: str | None) -> str:
+    """What is kept of an idempotency key: two callers' equal keys are different ones. Empty without a key."""
+    return "" if key is None else hashlib.sha256(json.dumps([caller_id, key]).encode()).hexdigest()
+
+
+def task_id_for(spec: Spec, key: str, attempt: int) -> str:
+    """The id that a hashed key stands for; other attempts are for when its eight digits are another key's already."""
+    digest = hashlib.sha256(f"{key}/{attempt}".encode()).hexdigest()
+    return f"{'repair' if isinstance(spec, RepairTool) else 'create'}_{digest[:8]}"
+
+
+def request_fingerprint(request: MakeRequest) -> str:
+    """What must be equal for two requests under one id to be the same task."""
+    content = [request.key, request.description, request.spec.model_dump(mode="json"), request.caller.caller_id]
+    text = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _no_such_type(kind: JsonValue) -> str:
+    there_are = f"there are {', '.join(TYPES)}"
+    if kind is None:
+        return f"It is missing; {there_are}."
+    near = nearest(kind, TYPES, 1) if isinstance(kind, str) else ()
+    return f"There is no type {str(kind)[:64]!r}; {there_are}.{f' Did you mean {near[0]}?' if near else ''}"
+
+
+def _at(place: str, *path: int | str) -> str:
+    return ".".join(map(str, (*filter(None, (place,)), *path)))
+
+
+def _lacking(kind: str, given: Mapping[str, JsonValue], description: str, place: str) -> Iterator[SpecFault]:
+    """What pydantic would say less helpfully."""
+    told = given.get("description") or description
+    if kind == "github_deploy" and not given.get("repo_url"):
+        remedy = "give the address of the repository, or type build_tool with a description"
+        yield SpecFault(_at(place, "repo_url"), f"It is missing: {remedy}.")
+    if kind == "build_tool" and not told:
+        remedy = "say what the tool is to do, or give a repo_url with type github_deploy"
+        yield SpecFault(_at(place, "description"), f"It is missing: {remedy}.")
+    if kind != "repair_tool" and not given.get("tool_name"):
+        name = tool_name_from(str(told or ""))
+        yield SpecFault(_at(place, "tool_name"), f"It is missing: {_ID_FORM}{f', such as {name!r}' if name else ''}.")
+
+
+def _unknown_fields(model: type[BaseModel], given: Mapping[str, JsonValue], place: str) -> Iterator[SpecFault]:
+    """Contracts ignore what they do not know; a misspelt wish must not be ignored."""
+    for name, value in given.items():
+        if name not in model.model_fields:
+            near = nearest(name, model.model_fields, 1)
+            hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(model.model_fields)}."
+            yield SpecFault(_at(place, name[:64]), f"There is no such field. {hint}")
+        elif name == "limits" and isinstance(value, dict):
+            yield from _unknown_fields(MakeLimits, value, _at(place, "limits"))
+        elif name == "examples" and isinstance(value, list):
+            for number, example in enumerate(value):
+                if isinstance(example, dict):
+                    yield from _unknown_fields(Example, example, _at(place, "examples", number))
+
+
+def _fault_of(field: str, location: tuple[int | str, ...], message: str, value: object, whole: Mapping[str, JsonValue]) -> SpecFault:
+    if location in {("tool_name",), ("tool_id",)} and isinstance(value, str):
+        near = tool_name_from(value) or tool_name_from(str(whole.get("description", "")))
+        such = f"; {near!r} would do" if near and re.fullmatch(TOOL_ID_PATTERN, near) else ""
+        return SpecFault(field, f"{value[:64]!r} is no id of a tool: {_ID_FORM}{such}.")
+    return SpecFault(field, f"{message}.")
+
+
+def _secrets_in(spec: Spec, place: str) -> Iterator[SpecFault]:
+    """What is asked for is kept in logs and histories."""
+    if not isinstance(spec, GithubDeploy):
+        return
+    try:
+        parts = urlsplit(spec.repo_url)
+    except ValueError as error:
+        yield SpecFault(_at(place, "repo_url"), f"It is no address: {error}.")
+        return
+    if parts.password or (parts.username and parts.scheme in {"http", "https"}):
+        remedy = "leave it out, and let git on the service's machine know it (a credential helper, or ssh)"
+        yield SpecFault(_at(place, "repo_url"), f"There is a user name or password in it, which would be kept in logs: {remedy}.")

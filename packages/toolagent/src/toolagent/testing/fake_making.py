@@ -1,0 +1,49 @@
+"""Tasks of the fake client: what was started, cancelled and said is remembered, and nothing is made."""
+
+from dataclasses import dataclass, field
+
+from toolagent.client.failures import MakingUnreachableError
+from toolagent.contracts.agent import Guidance
+from toolagent.contracts.making import MakeRequest
+from toolagent.core.failures import TaskConflictError
+from toolagent.core.task_requests import request_fingerprint
+
+__all__ = ["FakeMaking"]
+
+
+@dataclass
+class FakeMaking:
+    """Keeps the contract of `Making`. `away` plays a Temporal server that does not answer, `at_work` the tasks that can be spoken to."""
+
+    away: bool = False
+    started: dict[str, MakeRequest] = field(default_factory=dict[str, MakeRequest])
+    at_work: set[str] = field(default_factory=set[str])
+    cancelled: list[str] = field(default_factory=list[str])
+    said: list[tuple[str, Guidance]] = field(default_factory=list[tuple[str, Guidance]])
+
+    async def start(self, request: MakeRequest) -> None:
+        """Raises TaskConflictError for another request under the same id, MakingUnreachableError while away."""
+        self._insist_on_presence()
+        known = self.started.setdefault(request.task_id, request)
+        if request_fingerprint(known) != request_fingerprint(request):
+            raise TaskConflictError(request.task_id)
+        if known is request:
+            self.at_work.add(request.task_id)
+
+    async def cancel(self, task_id: str) -> bool:
+        """False when it was not started here. Raises MakingUnreachableError while away."""
+        self._insist_on_presence()
+        if task_id in self.at_work:
+            self.cancelled.append(task_id)
+        return task_id in self.started
+
+    async def guide(self, task_id: str, guidance: Guidance) -> bool:
+        """False when it is not at work. Raises MakingUnreachableError while away."""
+        self._insist_on_presence()
+        if task_id in self.at_work:
+            self.said.append((task_id, guidance))
+        return task_id in self.at_work
+
+    def _insist_on_presence(self) -> None:
+        if self.away:
+            raise MakingUnreachableError("Temporal does not answer; ask again.")

@@ -1,0 +1,96 @@
+"""Each server alone, until it is told to stop: one line `ready http://127.0.0.1:PORT` on stdout says that it answers."""
+
+import json
+import signal
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import httpx
+import typer
+
+from toolagent.testing.servers.documents import DocumentError
+from toolagent.testing.servers.index_packages import packages_schema
+from toolagent.testing.servers.index_server import IndexServer
+from toolagent.testing.servers.model_server import ModelServer, UnexpectedRequestError
+from toolagent.testing.servers.recorder import Recorder
+from toolagent.testing.servers.scenario import scenario_schema
+from toolagent.testing.servers.serving import NotServing, ServerThread
+
+__all__ = ["app"]
+
+_STOPS = {signal.SIGINT, signal.SIGTERM}
+_FAILED, _USAGE = 1, 2
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    help="Servers that stand in for others, on 127.0.0.1. Ctrl-C or SIGTERM ends them.",
+)
+
+Port = Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")]
+
+
+@app.command()
+def model(scenario: Annotated[Path, typer.Option(metavar="FILE", show_default=False)], port: Port = 0) -> None:
+    """A model that answers by a scenario, over Anthropic's Messages API.
+
+    Exit code 1 when requests came that the scenario does not expect; stderr has them.
+    """
+    with _reported():
+        _serve(ModelServer(scenario, port))
+
+
+@app.command()
+def record(
+    to: Annotated[str, typer.Option(metavar="URL", show_default=False, help="The base URL of the real endpoint.")],
+    scenario: Annotated[Path, typer.Option(metavar="FILE", show_default=False, help="Written anew after each turn.")],
+    port: Port = 0,
+    keep_pace: Annotated[bool, typer.Option("--keep-pace", help="The scenario takes as long as the real answers did.")] = False,
+) -> None:
+    """Pass requests on to a real endpoint, and write a scenario from what comes back. Keys are never written."""
+    with _reported():
+        if not scenario.absolute().parent.is_dir():
+            raise DocumentError(f"{scenario}: there is no folder to write it in. Make it first.")
+        if httpx.URL(to).scheme not in {"http", "https"}:
+            raise DocumentError(f"--to {to!r} is no base URL; it begins with https:// or http://.")
+        _serve(Recorder(to, scenario, port, keep_pace=keep_pace))
+
+
+@app.command()
+def index(packages: Annotated[Path, typer.Option(metavar="FILE", show_default=False)], port: Port = 0) -> None:
+    """A package index of Python packages that a file describes; its index URL is the server's address with `/simple/`."""
+    with _reported():
+        _serve(IndexServer(packages, port))
+
+
+@app.command()
+def schema(of: Annotated[str, typer.Argument(metavar="scenario|packages", show_default=False)]) -> None:
+    """The JSON Schema of the files that the servers read."""
+    schemas = {"scenario": scenario_schema, "packages": packages_schema}
+    if of not in schemas:
+        raise typer.BadParameter(f"There is none of {of!r}; there are {' and '.join(schemas)}.")
+    typer.echo(json.dumps(schemas[of](), indent=2, ensure_ascii=False))
+
+
+def _serve(server: ServerThread) -> None:
+    # Blocked before the server's thread is started, so that they wait for us in it too.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
+    with server:
+        typer.echo(f"ready {server.url}")
+        signal.sigwait(_STOPS)
+
+
+@contextmanager
+def _reported() -> Generator[None]:
+    try:
+        yield
+    except (DocumentError, NotServing) as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(_USAGE) from error
+    except UnexpectedRequestError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(_FAILED) from error

@@ -1,0 +1,117 @@
+"""A file that says what a stand-in package index has."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Self
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import NormalizedName, canonicalize_name
+from packaging.version import InvalidVersion, Version
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, model_validator
+
+from toolagent.testing.servers.documents import read_document
+
+__all__ = ["IndexPackages", "IndexedPackage", "Release", "load_packages", "packages_schema"]
+
+
+def _version(text: str) -> str:
+    try:
+        Version(text)
+    except InvalidVersion as error:
+        raise ValueError(f"{text!r} is no version (PEP 440), such as 1.0.2") from error
+    return text
+
+
+def _requirement(text: str) -> str:
+    try:
+        Requirement(text)
+    except InvalidRequirement as error:
+        raise ValueError(f"{text!r} is no requirement (PEP 508), such as httpx>=0.28: {error}") from error
+    return text
+
+
+def _python(text: str) -> str:
+    try:
+        SpecifierSet(text)
+    except InvalidSpecifier as error:
+        raise ValueError(f"{text!r} is no range of versions, such as >=3.11") from error
+    return text
+
+
+def _in_utc(time: datetime | None) -> datetime | None:
+    return time.replace(tzinfo=UTC) if time is not None and time.tzinfo is None else time
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Release(_Part):
+    """One version: a wheel made of its modules, for every platform."""
+
+    version: Annotated[str, AfterValidator(_version)]
+    uploaded: Annotated[
+        datetime | None,
+        AfterValidator(_in_utc),
+        Field(description="When; UTC unless it says otherwise. Without it the index does not know."),
+    ] = None
+    modules: Annotated[
+        dict[str, str], Field(description="Source by path in the wheel; without any, one module that has the package's name.")
+    ] = {}
+    requires: tuple[Annotated[str, AfterValidator(_requirement)], ...] = ()
+    requires_python: Annotated[str | None, AfterValidator(_python)] = None
+    console_scripts: Annotated[dict[str, str], Field(description="Commands: `name: module:function`.")] = {}
+    yanked: Annotated[bool | str, Field(description="Taken back; a text says why.")] = False
+
+    @model_validator(mode="after")
+    def _stays_inside(self) -> Self:
+        if bad := [path for path in self.modules if path.startswith("/") or ".." in Path(path).parts]:
+            raise ValueError(f"{bad[0]!r} is no path in a wheel; write it like `package/module.py`")
+        return self
+
+
+class IndexedPackage(_Part):
+    name: Annotated[str, Field(pattern=r"^([A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9._-]*[A-Za-z0-9])$")]
+    summary: str = ""
+    releases: tuple[Release, ...] = ()
+
+    @property
+    def normal_name(self) -> NormalizedName:
+        return canonicalize_name(self.name)
+
+    @property
+    def latest(self) -> Release | None:
+        """Of those that are not taken back, or of all; a finished one before one that is not."""
+        standing = [one for one in self.releases if one.yanked is False] or [*self.releases]
+        finished = [one for one in standing if not Version(one.version).is_prerelease] or standing
+        return max(finished, key=lambda release: Version(release.version), default=None)
+
+    @model_validator(mode="after")
+    def _has_each_once(self) -> Self:
+        versions = [Version(one.version) for one in self.releases]
+        if len(set(versions)) < len(versions):
+            raise ValueError(f"{self.name} has a version twice; remove one")
+        return self
+
+
+class IndexPackages(_Part):
+    packages: tuple[IndexedPackage, ...]
+    upload_times: Annotated[bool, Field(description="Whether the index tells them at all, as some do not.")] = True
+
+    @model_validator(mode="after")
+    def _has_each_once(self) -> Self:
+        names = [one.normal_name for one in self.packages]
+        if len(set(names)) < len(names):
+            raise ValueError("two packages have the same name; `-`, `_`, `.` and the case of letters make no difference")
+        return self
+
+
+def load_packages(path: Path) -> IndexPackages:
+    """Raises DocumentError, naming file, path and remedy."""
+    return read_document(path, IndexPackages)
+
+
+def packages_schema() -> dict[str, JsonValue]:
+    """The JSON Schema of such files."""
+    return IndexPackages.model_json_schema()

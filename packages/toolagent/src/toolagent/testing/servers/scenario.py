@@ -1,0 +1,228 @@
+"""A scenario: what a scripted model answers, turn by turn, and what must have been asked.
+
+Text in a turn may refer to the conversation (`toolagent.testing.servers.references`).
+"""
+
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Literal, Self, TypeVar, cast
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, PositiveInt, model_validator
+
+from toolagent.testing.servers.documents import read_document
+
+__all__ = [
+    "Block",
+    "Conversation",
+    "Expectation",
+    "Fault",
+    "FaultKind",
+    "Forever",
+    "Scenario",
+    "StopReason",
+    "TextBlock",
+    "ThinkingBlock",
+    "ToolUseBlock",
+    "Turn",
+    "TurnUsage",
+    "load_scenario",
+    "scenario_schema",
+]
+
+Forever = Literal["forever"]
+StopReason = Literal["end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal", "model_context_window_exceeded"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+Item = TypeVar("Item")
+
+
+def _listed(value: object) -> Sequence[object]:
+    """One thing stands for a list of one."""
+    return cast("Sequence[object]", value) if isinstance(value, list | tuple) else (value,)
+
+
+def _kind_alone(value: object) -> Sequence[object]:
+    return [{"kind": one} if isinstance(one, str) else one for one in _listed(value)]
+
+
+OneOrMore = Annotated[tuple[Item, ...], BeforeValidator(_listed, json_schema_input_type=Item | tuple[Item, ...])]
+
+
+class TextBlock(_Part):
+    type: Literal["text"] = "text"
+    text: Annotated[str, Field(min_length=1)]
+
+
+class ToolUseBlock(_Part):
+    type: Literal["tool_use"] = "tool_use"
+    name: Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,128}$")]
+    input: dict[str, JsonValue] = {}
+
+
+class ThinkingBlock(_Part):
+    type: Literal["thinking"] = "thinking"
+    thinking: str
+    signature: str = ""
+
+
+Block = Annotated[TextBlock | ToolUseBlock | ThinkingBlock, Field(discriminator="type")]
+
+
+class FaultKind(StrEnum):
+    """What can go wrong with a request; the first six are answers with a status, the others befall the answer on its way."""
+
+    RATE_LIMIT = "rate_limit"
+    OVERLOADED = "overloaded"
+    SERVER_ERROR = "server_error"
+    UNAUTHORIZED = "unauthorized"
+    FORBIDDEN = "forbidden"
+    INVALID_REQUEST = "invalid_request"
+    CUT = "cut"
+    ENDED_EARLY = "ended_early"
+    MALFORMED = "malformed"
+    ERROR_EVENT = "error_event"
+    SLOW = "slow"
+
+
+class Fault(_Part):
+    """Comes `times` times before the turn is given. `rate_limit` alone is short for `{kind: rate_limit}`."""
+
+    kind: Annotated[
+        FaultKind,
+        Field(
+            description="rate_limit 429, overloaded 529, server_error 500, unauthorized 401, forbidden 403, invalid_request 400; "
+            "cut: the connection breaks in the middle; ended_early: the stream ends in the middle as if it were whole (not streamed: cut); "
+            "malformed: broken JSON; error_event: the stream ends with an error event; slow: nothing comes for `seconds`, then the turn."
+        ),
+    ]
+    times: PositiveInt | Forever = 1
+    retry_after: Annotated[float | None, Field(ge=0, description="Seconds, sent as the header retry-after.")] = None
+    seconds: Annotated[float, Field(ge=0, description="Of slow: how long nothing comes.")] = 30.0
+    message: Annotated[str | None, Field(description="Instead of the usual words.")] = None
+
+
+class TurnUsage(_Part):
+    """Tokens; what is not given is estimated: a token for four characters, caching by the request's cache_control marks."""
+
+    input_tokens: Annotated[int | None, Field(ge=0)] = None
+    output_tokens: Annotated[int | None, Field(ge=0)] = None
+    cache_creation_input_tokens: Annotated[int | None, Field(ge=0)] = None
+    cache_read_input_tokens: Annotated[int | None, Field(ge=0)] = None
+
+
+class Expectation(_Part):
+    """What the request that asks for this turn must hold; else it is answered with 400 and remembered."""
+
+    last_result: Annotated[OneOrMore[str], Field(description="Each occurs in one of the latest tool results.")] = ()
+    last_result_json: Annotated[JsonValue, Field(description="A part of what the latest tool result is as JSON.")] = None
+    is_error: Annotated[bool | None, Field(description="Whether one of the latest tool results is an error.")] = None
+    user: Annotated[OneOrMore[str], Field(description="Each occurs in the text of the last user message.")] = ()
+    system: Annotated[OneOrMore[str], Field(description="Each occurs in the system prompt.")] = ()
+    tools: Annotated[OneOrMore[str], Field(description="Each is the name of a tool that is offered.")] = ()
+    nowhere: Annotated[OneOrMore[str], Field(description="Each occurs nowhere in the request.")] = ()
+
+
+class Turn(_Part):
+    """One answer of the model."""
+
+    text: Annotated[str, Field(description="Said before the tools are used.")] = ""
+    tool_use: OneOrMore[ToolUseBlock] = ()
+    content: Annotated[tuple[Block, ...], Field(description="Blocks in any order, instead of text and tool_use.")] = ()
+    stop_reason: Annotated[StopReason | None, Field(description="Else tool_use where a tool is used, end_turn where none is.")] = None
+    stop_sequence: str | None = None
+    usage: TurnUsage = TurnUsage()
+    seconds: Annotated[float | None, Field(ge=0, description="How long the answer takes; a stream comes evenly in that time.")] = None
+    fault: Annotated[
+        tuple[Fault, ...],
+        BeforeValidator(_kind_alone, json_schema_input_type=FaultKind | Fault | tuple[FaultKind | Fault, ...]),
+        Field(description="What comes before the turn is given, in order."),
+    ] = ()
+    expect: Expectation = Expectation()
+    repeat: Annotated[PositiveInt | Forever, Field(description="Given so many times in a row, as so many turns.")] = 1
+
+    @model_validator(mode="after")
+    def _can_be_given(self) -> Self:
+        if any(fault.times == "forever" for fault in self.fault[:-1]):
+            raise ValueError("a fault that comes forever is followed by another; make it the last")
+        if self.content and (self.text or self.tool_use):
+            raise ValueError("a turn has content, or text and tool_use; remove one")
+        if not self.blocks and self.stop_reason is None:
+            raise ValueError("a turn says nothing; give it text or tool_use, or a stop_reason if it shall be empty")
+        return self
+
+    @property
+    def blocks(self) -> tuple[TextBlock | ToolUseBlock | ThinkingBlock, ...]:
+        """Its content, in order."""
+        return self.content or (*((TextBlock(text=self.text),) if self.text else ()), *self.tool_use)
+
+
+class Conversation(_Part):
+    name: str = "conversation"
+    when: Annotated[str | None, Field(min_length=1, description="Text that occurs in the first user message; without it all fit.")] = None
+    expect: Annotated[Expectation, Field(description="Of every turn.")] = Expectation()
+    turns: Annotated[tuple[Turn, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _ends(self) -> Self:
+        if any(turn.repeat == "forever" for turn in self.turns[:-1]):
+            raise ValueError("a turn that is repeated forever is followed by another; make it the last")
+        return self
+
+    def turn(self, position: int) -> Turn | None:
+        """The turn at a position from 0 on; None when the conversation is over by then."""
+        end = 0
+        for turn in self.turns:
+            if turn.repeat == "forever":
+                return turn
+            end += turn.repeat
+            if position < end:
+                return turn
+        return None
+
+    @property
+    def length(self) -> int:
+        """How many turns it has, but for one that is repeated forever."""
+        return sum(turn.repeat for turn in self.turns if turn.repeat != "forever")
+
+
+class Scenario(_Part):
+    """Either `turns`, or several `conversations`."""
+
+    name: str = "scenario"
+    key: Annotated[str | None, Field(min_length=1, description="The API key that must be sent; without it any will do.")] = None
+    models: Annotated[tuple[str, ...], Field(description="The models there are; without them every name will do.")] = ()
+    seconds: Annotated[float, Field(ge=0, description="How long a turn takes that does not say so itself.")] = 0.0
+    expect: Annotated[Expectation, Field(description="Of every turn.")] = Expectation()
+    turns: tuple[Turn, ...] = ()
+    conversations: tuple[Conversation, ...] = ()
+
+    @model_validator(mode="after")
+    def _is_unambiguous(self) -> Self:
+        if bool(self.turns) is bool(self.conversations):
+            raise ValueError("a scenario has either turns or conversations; give one of them")
+        if self.turns:
+            Conversation(turns=self.turns)
+        names = [one.name for one in self.conversations]
+        if len(set(names)) < len(names):
+            raise ValueError("two conversations have the same name; give each a name of its own")
+        if any(one.when is None for one in self.conversations[:-1]):
+            raise ValueError("only the last conversation may do without `when`; those after it would never be chosen")
+        return self
+
+    def all_conversations(self) -> Iterator[Conversation]:
+        yield from self.conversations or (Conversation(turns=self.turns),)
+
+
+def load_scenario(path: Path) -> Scenario:
+    """Raises DocumentError, naming file, path and remedy."""
+    return read_document(path, Scenario)
+
+
+def scenario_schema() -> dict[str, JsonValue]:
+    """The JSON Schema of scenario files."""
+    return Scenario.model_json_schema()

@@ -1,0 +1,31 @@
+"""A real server before the doors of a test."""
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import httpx
+import uvicorn
+
+from api.app import create_app
+from api.ports import Doors
+
+
+@asynccontextmanager
+async def served(doors: Doors) -> AsyncGenerator[str]:
+    """The URL of a real server. It listens from the beginning, so nothing has to be waited for."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(create_app(doors), log_config=None, lifespan="off"))
+    running = asyncio.create_task(server.serve([listening]))
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        await asyncio.wait_for(running, 20)
+
+
+@asynccontextmanager
+async def reached(doors: Doors) -> AsyncGenerator[httpx.AsyncClient]:
+    async with served(doors) as url, httpx.AsyncClient(base_url=url, timeout=20) as http:
+        yield http

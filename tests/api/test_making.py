@@ -1,0 +1,156 @@
+"""Having tools made and repaired over HTTP."""
+
+from datetime import UTC, datetime
+
+import pytest
+from pydantic import JsonValue
+
+from tests.api.conftest import COMPRESS, COMPRESS_SOURCE, House
+from tests.api.requests_for_tools import ASKED, BUILD, made
+from toolagent.contracts.making import Evidence, MakeRequest
+from toolagent.contracts.making_views import MakingTask
+from toolagent.contracts.task_specs import BuildTool, GithubDeploy, RepairTool
+from toolagent.contracts.tasks import TaskState
+from toolagent.core.task_requests import request_key, task_id_for
+
+SPEC = BuildTool(tool_name="word_counter", runtime="uv", description="Count words.")
+
+
+def started(house: House) -> list[MakeRequest]:
+    return [*house.client.making.started.values()]
+
+
+async def test_a_tool_that_is_asked_for_is_a_task(house: House) -> None:
+    answer = await house.http.post("/create_tool", json=ASKED)
+    assert answer.status_code == 202
+    body = answer.json()
+    assert (body.keys(), body["status"]) == ({"task_id", "status", "message"}, "pending")
+    assert answer.headers["location"] == f"/tasks/{body['task_id']}"
+    [request] = started(house)
+    assert (request.task_id, request.spec, request.description) == (body["task_id"], SPEC, "Count words.")
+    shown = MakingTask.model_validate_json((await house.http.get(f"/tasks/{body['task_id']}")).content)
+    assert (shown.status, shown.result, shown.task_spec, shown.tool_id) == (TaskState.PENDING, None, SPEC, "word_counter")
+
+
+@pytest.mark.parametrize(
+    ("task_spec", "spec"),
+    [
+        ('{"type": "build_tool", "tool_name": "x"}', BuildTool(tool_name="x", description="Count words.")),
+        ("It takes a text.", BuildTool(tool_name="count_words", description="Count words.\n\nIt takes a text.")),
+        (None, BuildTool(tool_name="count_words", description="Count words.")),
+        (
+            {"type": "github_deploy", "repo_url": "https://x/y", "tool_name": "y"},
+            GithubDeploy(repo_url="https://x/y", tool_name="y", description="Count words."),
+        ),
+    ],
+)
+async def test_a_specification_is_an_object_json_text_or_prose(house: House, task_spec: JsonValue, spec: BuildTool | GithubDeploy) -> None:
+    answer = await house.http.post("/create_tool", json={"description": "Count words.", "task_spec": task_spec})
+    assert answer.status_code == 202
+    assert [request.spec for request in started(house)] == [spec]
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "said"),
+    [
+        ({"task_spec": {}}, "task_spec.type", "github_deploy"),
+        ({"task_spec": {"type": "build"}}, "task_spec.type", "Did you mean build_tool?"),
+        ({"task_spec": {"type": "github_deploy", "tool_name": "x"}}, "task_spec.repo_url", "missing"),
+        ({"task_spec": {"type": "build_tool", "tool_name": "x"}}, "task_spec.description", "missing"),
+        ({"task_spec": {**BUILD, "tool_name": "No Name", "description": "d"}}, "task_spec.tool_name", "'no_name' would do"),
+        ({"task_spec": '{"type": "build_tool",\n "tool_name": }'}, "task_spec", "line 2 column"),
+        ({"task_spec": '[{"type": "build_tool"}]'}, "task_spec", "list"),
+        ({"task_spec": '{"a": 1, "a": 2}'}, "task_spec", "more than once"),
+        ({}, "task_spec", "neither a description nor a repository"),
+        ({"description": "数一数"}, "task_spec.tool_name", "give task_spec as an object"),
+        ({"description": "a\x00b"}, "description", "pattern"),
+        ({"descripton": "x"}, "descripton", "There is no such field."),
+    ],
+)
+async def test_what_cannot_be_begun_is_a_problem_that_names_field_and_remedy(
+    house: House, body: dict[str, JsonValue], field: str, said: str
+) -> None:
+    answer = await house.http.post("/create_tool", json=body)
+    assert (answer.status_code, answer.json()["type"]) == (422, "invalid_request")
+    [found] = [one for one in answer.json()["errors"] if one["field"] == field]
+    assert said in found["message"]
+    assert started(house) == []
+
+
+async def test_the_same_key_is_one_task_and_another_request_under_it_is_refused(house: House) -> None:
+    headers = {"Idempotency-Key": "order-17"}
+    answers = [await house.http.post("/create_tool", json=ASKED, headers=headers) for _ in range(3)]
+    assert {(answer.status_code, answer.json()["task_id"]) for answer in answers} == {(202, started(house)[0].task_id)}
+    other = await house.http.post("/create_tool", json={**ASKED, "description": "Other."}, headers=headers)
+    assert (other.status_code, other.json()["type"]) == (409, "idempotency_conflict")
+    somebody_else = await house.http.post("/create_tool", json={**ASKED, "caller": {"caller_id": "you"}}, headers=headers)
+    assert somebody_else.status_code == 202
+    assert len(started(house)) == 2
+
+
+async def test_a_key_whose_id_is_somebody_elses_gets_another_id(house: House) -> None:
+    key = request_key(None, "order-17")
+    ids = [task_id_for(SPEC, key, attempt) for attempt in range(2)]
+    await house.client.making.start(MakeRequest(task_id=ids[0], spec=SPEC, key="theirs"))
+    await house.tasks.create((await made(house)).model_copy(update={"task_id": ids[0], "key": "theirs"}))
+    answer = await house.http.post("/create_tool", json=ASKED, headers={"Idempotency-Key": "order-17"})
+    assert (answer.status_code, answer.json()["task_id"]) == (202, ids[1])
+
+
+async def test_without_a_key_every_request_is_a_task(house: House) -> None:
+    ids = {(await house.http.post("/create_tool", json=ASKED)).json()["task_id"] for _ in range(3)}
+    assert len(ids) == 3
+
+
+async def test_while_temporal_is_away_nothing_is_left_behind(house: House) -> None:
+    house.client.making.away = True
+    answer = await house.http.post("/create_tool", json=ASKED)
+    assert (answer.status_code, answer.json()["type"], answer.headers["retry-after"]) == (503, "unavailable", "1")
+    assert await house.tasks.page() == ()
+
+
+async def test_a_tool_is_repaired_with_what_is_known_of_its_trouble(stocked: House) -> None:
+    body: dict[str, JsonValue] = {"error": "HTTP 503", "examples": [{"input": {}, "expected_output": 1}], "limits": {"turns": 3}}
+    answer = await stocked.http.post("/tools/echo/repair", json=body)
+    assert (answer.status_code, answer.json()["task_id"][:7]) == (202, "repair_")
+    bare = await stocked.http.post("/tools/echo/repair")
+    assert bare.status_code == 202
+    specs = [request.spec for request in started(stocked)]
+    assert [(spec.error, len(spec.examples), spec.limits.turns) for spec in specs if isinstance(spec, RepairTool)] == [
+        ("HTTP 503", 1, 3),
+        ("", 0, None),
+    ]
+
+
+async def test_a_repair_that_cannot_be_begun_is_a_problem(stocked: House) -> None:
+    missing = await stocked.http.post("/tools/ecko/repair", json={})
+    assert (missing.status_code, missing.json()["details"]) == (404, {"nearest": ["echo"]})
+    spec: JsonValue = {"type": "repair_tool", "tool_id": "ecko"}
+    assert (await stocked.http.post("/create_tool", json={"task_spec": spec})).status_code == 404
+    wrong = await stocked.http.post("/tools/echo/repair", json={"limits": {"turn": 1}})
+    assert (wrong.status_code, [one["field"] for one in wrong.json()["errors"]]) == (422, ["limits.turn"])
+    assert started(stocked) == []
+
+
+async def test_a_rollback_returns_to_the_version_before_once(stocked: House) -> None:
+    await stocked.registry.register(COMPRESS.model_copy(update={"version": "1.1.0"}), (COMPRESS_SOURCE,))
+    path = "/tools/image_compress_api/rollback"
+    for _ in range(2):
+        answer = await stocked.http.post(path, json={"from_version": "1.1.0"})
+        assert (answer.status_code, answer.json()["active_version"]) == (200, "1.0.0")
+    nothing = await stocked.http.post(path)
+    assert (nothing.status_code, nothing.json()["type"], nothing.json()["details"]) == (
+        409,
+        "no_earlier_version",
+        {"versions": ["1.1.0", "1.0.0"]},
+    )
+    assert (await stocked.http.post("/tools/no_such/rollback")).status_code == 404
+
+
+async def test_a_version_is_shown_with_its_evidence(stocked: House) -> None:
+    evidence = Evidence(task_id="create_00000001", at=datetime(2026, 11, 21, tzinfo=UTC), behaviour="verified")
+    await stocked.evidence.put("weather", "1.0.0", evidence)
+    [version] = (await stocked.http.get("/tools/weather/versions")).json()["versions"]
+    assert Evidence.model_validate(version["evidence"]) == evidence
+    [version] = (await stocked.http.get("/tools/echo/versions")).json()["versions"]
+    assert version["evidence"] is None

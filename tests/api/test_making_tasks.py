@@ -1,0 +1,170 @@
+"""Tasks that make tools: listed, shown, cancelled, spoken to and followed."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from engine.store.task_notes import NewNote
+from tests.api.conftest import House
+from tests.api.requests_for_tools import ASKED, made
+from tests.api.serving import reached
+from toolagent.contracts.making import Stage, TaskNote, TaskNoteKind
+from toolagent.contracts.making_views import ListedTask, MakingTask, TaskListing
+from toolagent.contracts.tasks import TaskState
+
+DONE = NewNote("done", TaskNoteKind.DONE, "[DONE] duration=1ms")
+BOUND_S = 20.0
+
+
+async def shown(house: House, task_id: str) -> MakingTask:
+    answer = await house.http.get(f"/tasks/{task_id}")
+    assert answer.status_code == 200
+    return MakingTask.model_validate_json(answer.content)
+
+
+async def test_a_task_is_shown_with_its_stages_its_log_and_how_it_ended(house: House) -> None:
+    task_id = (await made(house)).task_id
+    await house.tasks.claim_slot(task_id, 2)
+    await house.tasks.enter_stage(task_id, Stage.BUILD)
+    running = await shown(house, task_id)
+    assert (running.status, running.stage, [one.state for one in running.stages]) == (TaskState.RUNNING, Stage.BUILD, ["running"])
+    await house.tasks.settle(task_id, TaskState.FAILED, "The index does not answer.", notes=(DONE,))
+    ended = await shown(house, task_id)
+    assert (ended.status, ended.reason, ended.result) == (TaskState.FAILED, "The index does not answer.", "The index does not answer.")
+    assert [line.partition("[")[2] for line in ended.log][-1:] == ["DONE] duration=1ms"]
+
+
+async def test_tasks_are_listed_by_pages(house: House) -> None:
+    ids = [(await made(house)).task_id for _ in range(3)]
+    first = TaskListing.model_validate_json((await house.http.get("/tasks?limit=2&type=build_tool&status=pending")).content)
+    second = TaskListing.model_validate_json((await house.http.get(f"/tasks?limit=2&before={first.next}")).content)
+    assert [one.task_id for one in (*first.tasks, *second.tasks)] == ids[::-1]
+    assert (first.next, second.next) == (ids[1], None)
+    assert (await house.http.get("/tasks?tool_id=other")).json()["tasks"] == []
+
+
+@pytest.mark.parametrize("query", ["status=done", "type=build", "limit=0", "before=nothing", "tool_id=A%00"])
+async def test_a_filter_that_means_nothing_is_a_problem(house: House, query: str) -> None:
+    answer = await house.http.get(f"/tasks?{query}")
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, query.partition("=")[0])
+
+
+@pytest.mark.parametrize("task_id", ["create_00000000", "repair_ffffffff", "create_0000000g", "create_00000000%0A", "call-12345678"])
+async def test_an_unknown_task_is_a_problem_whatever_is_wanted_of_it(house: House, task_id: str) -> None:
+    answers = [
+        await house.http.get(f"/tasks/{task_id}"),
+        await house.http.post(f"/tasks/{task_id}/cancel"),
+        await house.http.post(f"/tasks/{task_id}/messages", json={"text": "x"}),
+        await house.http.get(f"/tasks/{task_id}/events"),
+    ]
+    assert [(answer.status_code, answer.json()["type"]) for answer in answers] == [(404, "task_not_found")] * 4
+
+
+async def test_a_task_at_work_is_asked_to_end(house: House) -> None:
+    task_id = (await made(house)).task_id
+    answer = await house.http.post(f"/tasks/{task_id}/cancel")
+    assert (answer.status_code, answer.json()["status"]) == (202, "pending")
+    assert house.client.making.cancelled == [task_id]
+
+
+async def test_a_task_that_has_ended_stays_as_it_is(house: House) -> None:
+    task_id = (await made(house)).task_id
+    await house.tasks.settle(task_id, TaskState.COMPLETED, tool_ids=("word_counter",))
+    answer = await house.http.post(f"/tasks/{task_id}/cancel")
+    assert (answer.status_code, answer.json()["status"], answer.json()["result"]) == (200, "completed", "Registered: word_counter.")
+    assert house.client.making.cancelled == []
+
+
+async def test_a_task_that_nobody_works_at_ends_when_it_is_cancelled(house: House) -> None:
+    task_id = (await made(house)).task_id
+    house.client.making.started.clear()
+    answer = await house.http.post(f"/tasks/{task_id}/cancel")
+    assert (answer.status_code, answer.json()["status"]) == (202, "cancelled")
+
+
+async def test_guidance_is_noted_and_handed_on_once_for_each_key(house: House) -> None:
+    task_id = (await made(house)).task_id
+    path = f"/tasks/{task_id}/messages"
+    answers = [await house.http.post(path, json={"text": "Faster,\nplease."}, headers={"Idempotency-Key": "k"}) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [202, 202]
+    note = TaskNote.model_validate_json(answers[1].content)
+    assert (note.position, note.kind, note.text.partition("[GUIDANCE] ")[2]) == (1, TaskNoteKind.GUIDANCE, "Faster, please.")
+    other = await house.http.post(path, json={"text": "Slower."}, headers={"Idempotency-Key": "k"})
+    assert (other.status_code, other.json()["type"]) == (409, "idempotency_conflict")
+    assert {said.text for _, said in house.client.making.said} == {"Faster,\nplease."}
+    assert len({said.id for _, said in house.client.making.said}) == 1
+    assert len(await house.notes.after(task_id)) == 1
+
+
+async def test_a_task_that_has_ended_hears_nothing(house: House) -> None:
+    task_id = (await made(house)).task_id
+    house.client.making.at_work.clear()
+    for _ in range(2):
+        answer = await house.http.post(f"/tasks/{task_id}/messages", json={"text": "x"})
+        assert (answer.status_code, answer.json()["type"]) == (409, "task_ended")
+        await house.tasks.settle(task_id, TaskState.FAILED)
+    assert (await house.http.post(f"/tasks/{task_id}/messages", json={"text": " "})).status_code == 422
+
+
+async def events(answer: httpx.Response) -> AsyncIterator[tuple[str | None, TaskNote | ListedTask]]:
+    """Each event with its id."""
+    fields: dict[str, str] = {}
+    async for line in answer.aiter_lines():
+        name, _, value = line.partition(": ")
+        if not line and fields.get("event") == "note":
+            yield fields.get("id"), TaskNote.model_validate_json(fields["data"])
+        elif not line and fields.get("event") == "task":
+            yield fields.get("id"), ListedTask.model_validate_json(fields["data"])
+        fields = {} if not line else fields | {name: value}
+
+
+async def test_a_task_is_followed_as_it_goes_on_until_it_has_ended(house: House) -> None:
+    task_id = (await made(house)).task_id
+    seen: list[str] = []
+    async with asyncio.timeout(BOUND_S), reached(house.doors) as http, http.stream("GET", f"/tasks/{task_id}/events") as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        async for event_id, event in events(answer):
+            seen.append(f"{event_id}:{event.kind.value}" if isinstance(event, TaskNote) else f"{event_id}:{event.status.value}")
+            match len(seen):
+                case 1:
+                    await house.tasks.claim_slot(task_id, 1)
+                case 2:
+                    await house.notes.add(task_id, "k", TaskNoteKind.TEXT, "漢\nline")
+                case 3:
+                    await house.tasks.settle(task_id, TaskState.COMPLETED, notes=(DONE,))
+                case _:
+                    pass
+    assert seen == ["None:pending", "None:running", "1:TEXT", "2:DONE", "None:completed"]
+
+
+async def test_who_comes_back_gets_what_followed_and_browsers_are_told_when_that_is_all(house: House) -> None:
+    task_id = (await made(house)).task_id
+    await house.notes.add_all(task_id, [NewNote(str(number), TaskNoteKind.TEXT, "x") for number in range(3)])
+    await house.tasks.settle(task_id, TaskState.FAILED, "No.", notes=(DONE,))
+    for last, ids in (("2", ["3", "4", None]), ("0", ["1", "2", "3", "4", None]), ("", ["1", "2", "3", "4", None])):
+        answer = await house.http.get(f"/tasks/{task_id}/events", headers={"Last-Event-ID": last})
+        assert [event_id async for event_id, _ in events(answer)] == ids
+    assert (await house.http.get(f"/tasks/{task_id}/events", headers={"Last-Event-ID": "4"})).status_code == 204
+
+
+@pytest.mark.parametrize("last", ["x", "-1", "1.5", "9" * 30])
+async def test_an_id_that_no_event_had_is_a_problem(house: House, last: str) -> None:
+    task_id = (await made(house)).task_id
+    answer = await house.http.get(f"/tasks/{task_id}/events", headers={"Last-Event-ID": last})
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "Last-Event-ID")
+
+
+async def test_a_silent_task_is_heard_to_be_alive(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("api.task_events._HEARTBEAT_S", 0.01)
+    task_id = (await made(house)).task_id
+    async with asyncio.timeout(BOUND_S), reached(house.doors) as http, http.stream("GET", f"/tasks/{task_id}/events") as answer:
+        async for line in answer.aiter_lines():
+            if line.startswith(":"):
+                break
+
+
+async def test_a_task_of_this_kind_is_not_mistaken_for_a_call(house: House) -> None:
+    answer = await house.http.post("/create_tool", json=ASKED)
+    assert (await house.http.get(f"/tasks/{answer.json()['task_id']}")).json()["task_spec"]["type"] == "build_tool"

@@ -1,0 +1,95 @@
+"""The real front door before a real store, as far as tasks that make tools need it; what the tasks do, the test does."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import TypeVar, cast
+
+import uvicorn
+
+from api.app import create_app
+from api.ports import Doors, Limits
+from engine.registry.registry import ToolRegistry
+from engine.store.database import Database
+from engine.store.evidence import EvidenceTable
+from engine.store.routes import RouteTable
+from engine.store.task_notes import TaskNoteTable
+from engine.store.tasks import TaskTable
+from engine.store.tools import ToolTable
+from toolagent.testing.fake_client import FakeToolAgentClient
+
+BOUND_S = 20.0
+
+T = TypeVar("T")
+
+
+@dataclass
+class FrontDoor:
+    """`restart` breaks all connections; the port stays."""
+
+    url: str
+    client: FakeToolAgentClient
+    database_url: str
+    restart: Callable[[], None]
+
+    def do(self, work: Callable[[TaskTable, TaskNoteTable], Awaitable[T]]) -> T:
+        """What a worker would do, on a connection of its own."""
+
+        async def run() -> T:
+            database = Database(self.database_url)
+            try:
+                return await work(TaskTable(database), TaskNoteTable(database))
+            finally:
+                await database.close()
+
+        return asyncio.run(run())
+
+    def registry(self, work: Callable[[ToolRegistry], Awaitable[T]]) -> T:
+        async def run() -> T:
+            database = Database(self.database_url)
+            try:
+                return await work(ToolRegistry(ToolTable(database), RouteTable(database)))
+            finally:
+                await database.close()
+
+        return asyncio.run(run())
+
+
+class _Server:
+    def __init__(self, doors: Doors, port: int) -> None:
+        listener = socket.create_server(("127.0.0.1", port))
+        self.port: int = listener.getsockname()[1]
+        self._server = uvicorn.Server(uvicorn.Config(create_app(doors), log_config=None, lifespan="off", timeout_graceful_shutdown=1))
+        self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [listener]})
+        self._thread.start()
+
+    def end(self) -> None:
+        self._server.should_exit = True
+        self._thread.join(BOUND_S)
+
+
+@contextmanager
+def front_door(database_url: str) -> Generator[FrontDoor]:
+    client, database = FakeToolAgentClient(), Database(database_url)
+    doors = SimpleNamespace(
+        limits=Limits(),
+        api_key=None,
+        allowed_hosts=("127.0.0.1",),
+        client=client,
+        registry=ToolRegistry(ToolTable(database), RouteTable(database)),
+        tasks=TaskTable(database),
+        notes=TaskNoteTable(database),
+        evidence=EvidenceTable(database),
+    )
+    servers = [_Server(cast("Doors", doors), 0)]
+
+    def restart() -> None:
+        servers[0].end()
+        servers[0] = _Server(cast("Doors", doors), servers[0].port)
+
+    yield FrontDoor(f"http://127.0.0.1:{servers[0].port}", client, database_url, restart)
+    servers[0].end()

@@ -1,0 +1,115 @@
+"""Whatever a model does, the loop ends within its limits and its state stays small."""
+
+from collections.abc import Iterator
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.core.loops import PRICE, live, request, turn, use
+from toolagent.contracts.agent import AgentEnd, LoopState, ModelAsk, ModelTurnNote, ToolNote
+from toolagent.contracts.model import Usage
+from toolagent.core import loop
+from toolagent.core.loop import FINAL_TOOL
+from toolagent.core.model_cost import LEAST_ANSWER, cost_of
+
+_NAMES = st.sampled_from(["run_in_uv", "write_file", "no_such_tool", FINAL_TOOL])
+_STOPS = st.sampled_from(["", "max_tokens", "stop_sequence", "pause_turn", "what_is_new"])
+_LIMITS = st.fixed_dictionaries(
+    {
+        "turns": st.integers(1, 12),
+        "wall_s": st.floats(0.1, 100),
+        "tokens": st.integers(1, 50_000),
+        "cost_usd": st.none() | st.floats(0, 0.5),
+        "turn_tokens": st.integers(1, 8_000),
+    }
+)
+
+
+def _clock(step: float) -> Iterator[float]:
+    now = 0.0
+    while True:
+        yield now
+        now += step
+
+
+@given(limits=_LIMITS, step=st.floats(0, 20), data=st.data(), priced=st.booleans())
+def test_it_always_ends_within_its_limits(limits: dict[str, float | None], step: float, data: st.DataObject, priced: bool) -> None:
+    of = request(PRICE if priced else None, **limits)
+    asks: list[ModelAsk] = []
+
+    def answer(ask: ModelAsk) -> ModelTurnNote:
+        asks.append(ask)
+        names = data.draw(st.lists(_NAMES, max_size=3))
+        uses = (use(name, str(place), f"{ask.turn}/{place}", "No." if name == "no_such_tool" else "") for place, name in enumerate(names))
+        usage = Usage(input_tokens=data.draw(st.integers(0, 5_000)), output_tokens=data.draw(st.integers(0, ask.max_tokens)))
+        cost = cost_of(PRICE, usage) if priced else None
+        return turn(*uses, stop_reason=data.draw(_STOPS), usage=usage, cost_usd=cost)
+
+    def do(use_id: str) -> ToolNote:
+        return ToolNote(tool_use_id=use_id, name="", digest=data.draw(st.sampled_from("ab")))
+
+    result, steps = live(of, answer, do, _clock(step))
+    assert len(asks) <= of.limits.turns
+    assert steps <= 2 * of.limits.turns
+    assert all(ask.max_tokens <= of.limits.turn_tokens for ask in asks)
+    assert [ask.position for ask in asks] == [2 * number + 1 for number in range(len(asks))]
+    assert result.reason
+    assert len(result.state.model_dump_json()) < 20_000
+    if of.limits.cost_usd is not None and not priced:
+        # Time or tokens may be over before.
+        assert asks == []
+
+
+@given(tokens=st.integers(1, 60_000), cost_usd=st.floats(0, 0.2), growth=st.integers(0, 3_000))
+def test_what_reads_as_much_as_expected_stays_within_tokens_and_money(tokens: int, cost_usd: float, growth: int) -> None:
+    of = request(tokens=tokens, cost_usd=cost_usd, turns=200, turn_tokens=4_000)
+    spent = Usage()
+    read = 0
+
+    def answer(ask: ModelAsk) -> ModelTurnNote:
+        nonlocal spent, read
+        # The conversation so far comes from the cache, what is new (the last answer, and `growth` of outcomes) does not.
+        usage = Usage(cache_read_tokens=read, cache_write_tokens=growth, output_tokens=ask.max_tokens)
+        read += growth + ask.max_tokens
+        spent = Usage(
+            input_tokens=0,
+            output_tokens=spent.output_tokens + usage.output_tokens,
+            cache_read_tokens=spent.cache_read_tokens + usage.cache_read_tokens,
+            cache_write_tokens=spent.cache_write_tokens + usage.cache_write_tokens,
+        )
+        return turn(use(digest=str(ask.turn)), usage=usage, cost_usd=cost_of(PRICE, usage))
+
+    result, _ = live(of, answer, lambda use_id: ToolNote(tool_use_id=use_id, name=""), _clock(0))
+    assert result.end in {AgentEnd.TOKENS, AgentEnd.MONEY, AgentEnd.TURNS}
+    # What cannot be known before is how long the outcomes are that the last turn reads.
+    assert spent.total <= tokens + growth
+    assert cost_of(PRICE, spent) <= cost_usd + cost_of(PRICE, Usage(cache_write_tokens=growth)) + 1e-9
+
+
+def test_a_state_of_two_hundred_calls_is_small() -> None:
+    of = request(turns=300, tokens=100_000_000)
+
+    def answer(ask: ModelAsk) -> ModelTurnNote:
+        # What runs through all the limits of a note's length.
+        last = ask.turn > 200
+        wanted = use(FINAL_TOOL if last else "write_file", str(ask.turn), f"toolu_{ask.turn:024}").model_copy(update={"summary": "x" * 160})
+        return turn(wanted, usage=Usage(input_tokens=10, cache_read_tokens=1_000 * ask.turn, output_tokens=500), said="y" * 400)
+
+    def do(use_id: str) -> ToolNote:
+        return ToolNote(tool_use_id=use_id, name="", digest=use_id[-8:], candidate="candidate" if use_id.endswith("201") else None)
+
+    result, _ = live(of, answer, do, _clock(0))
+    assert (result.end, result.state.tool_calls) == (AgentEnd.REGISTERED, 201)
+    assert len(result.state.model_dump_json()) < 4_000
+
+
+@given(st.builds(LoopState, started_s=st.floats(0, 10), turns=st.integers(0, 10), tokens=st.integers(0, 10_000)))
+def test_a_state_survives_being_written_down(state: LoopState) -> None:
+    assert LoopState.model_validate_json(state.model_dump_json()) == state
+
+
+def test_the_least_answer_is_asked_for_though_the_limit_of_a_turn_is_less() -> None:
+    small = LEAST_ANSWER // 2
+    step = loop.next_step(request(turn_tokens=small), LoopState(started_s=0), 0)
+    assert isinstance(step, loop.AskModel)
+    assert step.ask.max_tokens == small

@@ -1,0 +1,47 @@
+"""A real sandbox and real repositories."""
+
+import shutil
+import ssl
+from collections.abc import AsyncGenerator, Generator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from engine.runtimes.guardian import Guardian
+from engine.runtimes.http_exchange import HttpExchange
+from engine.runtimes.local import LocalRuntime, LocalSettings, Sandboxing
+from engine.runtimes.ownership import Owner
+from engine.runtimes.processes import Launcher
+from tests.sandboxing import sandboxing
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    return tmp_path / "state"
+
+
+@pytest.fixture(scope="session")
+def environments_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("environments")
+
+
+@pytest.fixture
+def launcher(state: Path) -> Generator[Launcher]:
+    owner = Owner.of_this_process(state)
+    state.mkdir()
+    with Guardian(owner) as guardian:
+        yield Launcher(owner, guardian, {"PATH": "/usr/bin:/bin"}, shutil.which("setpriv"))
+
+
+@pytest.fixture
+def sandbox(state: Path, launcher: Launcher, environments_folder: Path) -> Sandboxing:
+    return sandboxing(state, launcher, environments_folder)
+
+
+@pytest_asyncio.fixture
+async def local(state: Path, launcher: Launcher, sandbox: Sandboxing) -> AsyncGenerator[LocalRuntime]:
+    http = HttpExchange(tls=ssl.create_default_context())
+    settings = LocalSettings(data=state / "data", state=state, calls=state / "calls", start_timeout_s=20.0, stop_grace_s=2.0)
+    yield LocalRuntime(settings, launcher, sandbox, http)
+    await http.aclose()

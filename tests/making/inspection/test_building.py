@@ -1,0 +1,209 @@
+"""From a repository to tools that can be called, without a model."""
+
+import json
+import textwrap
+from pathlib import Path
+
+import pytest
+from pydantic import JsonValue
+
+from engine.making.building import BuildFailed, ModellessBuilder, Place
+from engine.making.cloning import Cloner
+from engine.making.inspection import inspect
+from engine.making.locking import ProjectLocks
+from engine.making.openapi.tools import Described
+from engine.making.packaging import pack_repository
+from engine.registry.archives import packed
+from engine.runtimes.local import LocalRuntime, Sandboxing
+from engine.runtimes.processes import Launcher
+from engine.runtimes.runtime import ToolRequest
+from engine.runtimes.scripts.environments import Installer
+from engine.runtimes.scripts.execution import Executor
+from engine.runtimes.scripts.network import through
+from tests.making.inspection.git import repository
+from tests.runtimes.conftest import leftovers, silent
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.plans import AsgiBuild, DockerBuild, OpenApiRemote, ToolFileBuild
+from toolagent.contracts.sources import LocalSource, RemoteSource
+from toolagent.contracts.task_specs import GithubDeploy
+from toolagent.core.planning import plan
+from workers.scripts import indexes_of
+from workers.settings import environment
+
+REPOSITORIES = Path(__file__).parents[1] / "repositories"
+ABOUT = Described("notes", "Notes.")
+
+
+@pytest.fixture
+def locks(launcher: Launcher, sandbox: Sandboxing) -> ProjectLocks:
+    programs = sandbox.environments.programs
+    installer = Installer(indexes_of(programs, environment()), through(sandbox.egress, trusted=True))
+    return ProjectLocks(Executor(launcher, sandbox.sandbox), programs, installer)
+
+
+@pytest.fixture
+def builder(locks: ProjectLocks, local: LocalRuntime) -> ModellessBuilder:
+    return ModellessBuilder(locks, local)
+
+
+@pytest.fixture
+def place(state: Path) -> Place:
+    return Place(state / "tools" / "notes" / "project", "../tools/notes/project", state / "tools" / "notes" / "lock")
+
+
+def files_of(folder: Path) -> dict[str, str]:
+    return {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+async def called(local: LocalRuntime, entry: ToolEntry, **params: JsonValue) -> JsonValue:
+    source = entry.sources[0]
+    assert isinstance(source, LocalSource)
+    running = await local.start(entry.manifest, source, silent)
+    try:
+        return await local.call(running, source, ToolRequest("call-12345678", params, 20.0, Path("/nonexistent")))
+    finally:
+        await local.stop(running)
+
+
+async def test_a_repository_with_an_app_becomes_tools_that_answer(
+    tmp_path: Path, launcher: Launcher, sandbox: Sandboxing, builder: ModellessBuilder, local: LocalRuntime, place: Place
+) -> None:
+    url = repository(tmp_path / "origin", files_of(REPOSITORIES / "notes"))
+    clone = await Cloner(Executor(launcher, sandbox.sandbox), schemes=("file",)).clone(url, tmp_path / "clone")
+    way = plan(GithubDeploy(repo_url=url, tool_name="notes"), inspect(clone.folder))
+    assert way == AsgiBuild(module="notes.main", attribute="app", root="src", project="")
+    assert isinstance(way, AsgiBuild)
+    built = await builder.asgi(way, clone.folder, ABOUT, place, silent)
+    counting, repeating = built.candidate.entries
+    assert built.folders == {"notes_count_words": place.folder, "notes_repeat": place.folder}
+    assert await called(local, counting, text="one two") == {"words": 2}
+    assert await called(local, repeating, text="a", times=3) == ["a", "a", "a"]
+
+
+# An app without any package, as the server is all that the launcher needs.
+BARE = """
+    import json
+    from pathlib import Path
+
+    from helper import DOCUMENT
+
+    class Starlette: ...
+
+    async def app(scope, receive, send):
+        if scope["type"] != "http":
+            return
+        known = {"/openapi.json": DOCUMENT, "/where": {"name": __name__, "data": Path("data.txt").read_text()}}
+        found = known.get(scope["path"])
+        headers = [(b"content-type", b"application/json")]
+        await send({"type": "http.response.start", "status": 200 if found else 404, "headers": headers})
+        await send({"type": "http.response.body", "body": json.dumps(found).encode()})
+"""
+DOCUMENT: JsonValue = {"openapi": "3.1.0", "info": {"title": "T"}, "paths": {"/where": {"get": {"responses": {"200": {}}}}}}
+PLAN = AsgiBuild(module="main", attribute="app")
+
+
+def bare(folder: Path, document: JsonValue, text: str = BARE, **files: str) -> Path:
+    """A repository whose own `main.py` is the app."""
+    folder.mkdir()
+    whole = {"main.py": textwrap.dedent(text), "helper.py": f"DOCUMENT = {document!r}\n", "data.txt": "read", "requirements.txt": ""}
+    for name, content in {**whole, **files}.items():
+        (folder / name).write_text(content)
+    return folder
+
+
+async def test_the_repository_s_own_main_is_not_taken_for_ours(
+    tmp_path: Path, builder: ModellessBuilder, local: LocalRuntime, place: Place
+) -> None:
+    built = await builder.asgi(PLAN, bare(tmp_path / "origin", DOCUMENT), ABOUT, place, silent)
+    (entry,) = built.candidate.entries
+    assert entry.manifest.tool_id == "notes"
+    assert await called(local, entry) == {"name": "main", "data": "read"}
+    assert not place.work.is_dir()
+
+
+async def test_a_document_in_the_repository_counts_where_the_app_says_nothing(
+    tmp_path: Path, builder: ModellessBuilder, place: Place
+) -> None:
+    folder = bare(tmp_path / "origin", None)
+    with pytest.raises(BuildFailed, match="says nothing"):
+        await builder.asgi(PLAN, folder, ABOUT, place, silent)
+    (folder / "openapi.json").write_text(json.dumps(DOCUMENT))
+    built = await builder.asgi(PLAN.model_copy(update={"document": "openapi.json"}), folder, ABOUT, place, silent)
+    assert [entry.manifest.name for entry in built.candidate.entries] == ["GET /where"]
+
+
+async def test_an_app_that_does_not_start_says_why(tmp_path: Path, builder: ModellessBuilder, place: Place) -> None:
+    folder = bare(tmp_path / "origin", None, "raise RuntimeError('no database here')\n")
+    with pytest.raises(BuildFailed) as caught:
+        await builder.asgi(PLAN, folder, ABOUT, place, silent)
+    assert "no database here" in caught.value.told + caught.value.message
+
+
+async def test_nothing_runs_after_a_build(tmp_path: Path, builder: ModellessBuilder, place: Place, state: Path) -> None:
+    await builder.asgi(PLAN, bare(tmp_path / "origin", DOCUMENT), ABOUT, place, silent)
+    assert leftovers(state) == []
+
+
+async def test_a_plan_that_leads_out_of_the_repository_is_refused(tmp_path: Path, builder: ModellessBuilder, place: Place) -> None:
+    folder = bare(tmp_path / "origin", DOCUMENT)
+    for bad in (PLAN.model_copy(update={"root": "../.."}), PLAN.model_copy(update={"attribute": "app');evil('"})):
+        with pytest.raises(BuildFailed):
+            await builder.asgi(bad, folder, ABOUT, place, silent)
+
+
+def remote_document(url: str) -> str:
+    return json.dumps({**DOCUMENT, "servers": [{"url": url}]} if isinstance(DOCUMENT, dict) else None)
+
+
+async def resolve(host: str, _: int) -> list[str]:
+    return {"public.test": ["93.184.216.34"], "private.test": ["10.0.0.1"]}.get(host, ["127.0.0.1"])
+
+
+@pytest.mark.parametrize("url", ["https://private.test", "http://localhost:8000", "http://127.0.0.1", "http://169.254.169.254", "/api"])
+async def test_a_server_that_is_not_public_is_not_called(tmp_path: Path, locks: ProjectLocks, local: LocalRuntime, url: str) -> None:
+    (tmp_path / "openapi.json").write_text(remote_document(url))
+    builder = ModellessBuilder(locks, local, resolve=resolve)
+    with pytest.raises(BuildFailed):
+        await builder.remote(OpenApiRemote(path="openapi.json", server_url=url), tmp_path, ABOUT)
+
+
+async def test_a_document_alone_becomes_remote_tools(tmp_path: Path, locks: ProjectLocks, local: LocalRuntime) -> None:
+    (tmp_path / "openapi.json").write_text(remote_document("https://public.test/v1"))
+    builder = ModellessBuilder(locks, local, resolve=resolve)
+    built = await builder.remote(OpenApiRemote(path="openapi.json", server_url="https://public.test/v1"), tmp_path, ABOUT)
+    (entry,) = built.candidate.entries
+    assert entry.sources == (RemoteSource(remote_url="https://public.test/v1", endpoint_path="/where", http_method="GET"),)
+
+
+def tool_file(name: str) -> str:
+    handler = {"type": "external-script", "scriptPath": "x.py", "language": "python"}
+    return json.dumps({"toolId": name, "displayName": "X", "description": "x", "version": "1.2.3", "handler": handler})
+
+
+async def test_tools_in_files_take_the_name_of_the_task(tmp_path: Path, builder: ModellessBuilder) -> None:
+    (tmp_path / "x.py").write_text("print(1)")
+    (tmp_path / "a.tool.json").write_text(tool_file("core:a"))
+    (tmp_path / "b.tool.json").write_text(tool_file("b"))
+    one = await builder.of_tool_files(ToolFileBuild(paths=("a.tool.json",)), tmp_path, ABOUT)
+    assert [(entry.manifest.tool_id, entry.manifest.version) for entry in one.candidate.entries] == [("notes", "1.2.3")]
+    assert one.folders == {"notes": tmp_path}
+    both = await builder.of_tool_files(ToolFileBuild(paths=("a.tool.json", "b.tool.json")), tmp_path, ABOUT)
+    assert [entry.manifest.tool_id for entry in both.candidate.entries] == ["notes_a", "notes_b"]
+    assert both.candidate.group is not None
+
+
+async def test_without_docker_a_dockerfile_is_not_built(tmp_path: Path, builder: ModellessBuilder, place: Place) -> None:
+    with pytest.raises(BuildFailed, match="Docker"):
+        await builder.docker(DockerBuild(dockerfile="Dockerfile", port=80), tmp_path, ABOUT, place, silent)
+
+
+def test_links_to_files_are_packed_as_files_and_links_to_folders_are_not(tmp_path: Path) -> None:
+    folder = tmp_path / "origin"
+    (folder / "inner").mkdir(parents=True)
+    (folder / "inner" / "a.txt").write_text("a")
+    (folder / "link.txt").symlink_to("inner/a.txt")
+    (folder / "folder").symlink_to("inner")
+    (folder / "out.txt").symlink_to("/etc/hostname")
+    pack_repository(folder, tmp_path / "packed")
+    assert files_of(tmp_path / "packed") == {"inner/a.txt": "a", "link.txt": "a"}
+    assert packed(tmp_path / "packed")

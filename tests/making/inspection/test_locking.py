@@ -1,0 +1,168 @@
+"""What a project depends on, in each of the ways to say it, becomes a lock with hashes and without addresses."""
+
+import re
+from collections.abc import Generator, Mapping
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from engine.making.locking import LockFailed, ProjectLocks
+from engine.making.trees import Tree
+from engine.making.wanted import NotWanted, Wanted, wanted_of
+from engine.runtimes.local import Sandboxing
+from engine.runtimes.processes import Launcher
+from engine.runtimes.sandbox.egress import Egress
+from engine.runtimes.scripts.environments import Index, Installer
+from engine.runtimes.scripts.execution import Executor
+from engine.runtimes.scripts.network import through
+from tests.scripts.index import PackageIndex, package_index, resolve
+from toolagent.contracts.sources import ScriptLanguage
+from workers.sandbox import identity
+
+PROJECT = '[project]\nname = "x"\nversion = "1"\n'
+
+
+@pytest.fixture
+def index() -> Generator[PackageIndex]:
+    with package_index() as index:
+        for version in ("1.0", "1.5", "2.0"):
+            index.add_wheel("leaf", version, "")
+        index.add_wheel("server", "1.0", "")
+        yield index
+
+
+@pytest.fixture
+def locks(tmp_path: Path, launcher: Launcher, sandbox: Sandboxing, index: PackageIndex) -> ProjectLocks:
+    async def indexes(_: ScriptLanguage) -> Index:
+        return Index(index.hosts, index.variables)
+
+    network = through(Egress(tmp_path / "state", (), identity(), resolve=resolve), trusted=True)
+    return ProjectLocks(Executor(launcher, sandbox.sandbox), sandbox.environments.programs, Installer(indexes, network, 60.0))
+
+
+def wanted(folder: Path, files: Mapping[str, str]) -> Wanted:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return wanted_of(Tree.read(folder), PurePosixPath())
+
+
+async def locked(locks: ProjectLocks, tmp_path: Path, files: Mapping[str, str]) -> list[str]:
+    lock = await locks.lock(wanted(tmp_path / "project", files), ("server",), tmp_path / "work")
+    assert not (tmp_path / "work").is_dir()
+    assert "://" not in lock
+    assert lock.count("--hash=sha256:") >= lock.count("==")
+    return sorted(re.findall(r"^[a-z]+==[0-9.]+", lock, re.MULTILINE))
+
+
+@pytest.mark.parametrize(
+    ("files", "packages"),
+    [
+        ({"requirements.txt": "leaf\n"}, ["leaf==2.0", "server==1.0"]),
+        ({"requirements.txt": "-e .\n.\n--index-url https://example.com/simple\nleaf<2\nserver\n"}, ["leaf==1.5", "server==1.0"]),
+        (
+            {"requirements.txt": "-r requirements/base.txt\n", "requirements/base.txt": "leaf==1.0\n-i https://example.com\n"},
+            ["leaf==1.0", "server==1.0"],
+        ),
+        ({"pyproject.toml": f'{PROJECT}dependencies = ["leaf<=1.5"]\n', "requirements.txt": "leaf==1.0\n"}, ["leaf==1.5", "server==1.0"]),
+        ({"pyproject.toml": PROJECT}, ["server==1.0"]),
+        (
+            {"pyproject.toml": '[tool.poetry]\nname="x"\n[tool.poetry.dependencies]\npython = "^3.11"\nleaf = "^1.0"\n'},
+            ["leaf==1.5", "server==1.0"],
+        ),
+        (
+            {
+                "pyproject.toml": '[tool.poetry.dependencies]\nleaf = "*"\n',
+                "poetry.lock": '[[package]]\nname = "Leaf"\nversion = "1.0"\n[[package]]\nname = "unused"\nversion = "9"\n',
+            },
+            ["leaf==1.0", "server==1.0"],
+        ),
+    ],
+)
+async def test_each_way_to_say_it_is_locked(locks: ProjectLocks, tmp_path: Path, files: dict[str, str], packages: list[str]) -> None:
+    assert await locked(locks, tmp_path, files) == packages
+
+
+async def test_a_lock_of_the_project_s_own_is_kept(locks: ProjectLocks, tmp_path: Path, index: PackageIndex) -> None:
+    digest = index.add_wheel("leaf", "1.2", "")
+    own = f"leaf==1.2 --hash={digest}\n"
+    assert await locked(locks, tmp_path, {"requirements.lock": own}) == ["leaf==1.2", "server==1.0"]
+
+
+async def test_a_lock_of_uv_is_kept(locks: ProjectLocks, tmp_path: Path, index: PackageIndex) -> None:
+    digest = index.add_wheel("leaf", "1.2", "")
+    registry = f"{index.url}/simple"
+    uv_lock = f"""\
+version = 1
+requires-python = ">=3.11"
+
+[[package]]
+name = "leaf"
+version = "1.2"
+source = {{ registry = "{registry}" }}
+wheels = [{{ url = "{index.url}/files/leaf-1.2-py3-none-any.whl", hash = "{digest}" }}]
+
+[[package]]
+name = "x"
+version = "1"
+source = {{ virtual = "." }}
+dependencies = [{{ name = "leaf" }}]
+
+[package.metadata]
+requires-dist = [{{ name = "leaf" }}]
+"""
+    project = f'{PROJECT}requires-python = ">=3.11"\ndependencies = ["leaf"]\n'
+    assert await locked(locks, tmp_path, {"pyproject.toml": project, "uv.lock": uv_lock}) == ["leaf==1.2", "server==1.0"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nowhere-to-be-found\n",
+        "leaf>9\n",
+        "leaf @ https://example.com/leaf.whl\n",
+        "git+https://example.com/leaf\n",
+        "./local\n",
+        "-r other\n",
+    ],
+)
+async def test_what_is_not_on_the_index_cannot_be_locked(locks: ProjectLocks, tmp_path: Path, text: str) -> None:
+    with pytest.raises(LockFailed):
+        await locks.lock(wanted(tmp_path / "project", {"requirements.txt": text}), ("server",), tmp_path / "work")
+    assert not (tmp_path / "work").is_dir()
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"pyproject.toml": f'{PROJECT}requires-python = ">=4"\ndependencies = []\n'},
+        {"pyproject.toml": f'{PROJECT}requires-python = "new"\ndependencies = []\n'},
+        {"pyproject.toml": f'{PROJECT}dependencies = ["leaf"]\n[tool.uv.sources]\nleaf = {{ path = "leaf" }}\n'},
+        {"pyproject.toml": '[tool.poetry.dependencies]\nleaf = { git = "https://example.com/leaf" }\n'},
+        {"pyproject.toml": '[tool.poetry.dependencies]\nleaf = "^1 || ^2"\n'},
+        {"pyproject.toml": "[tool.poetry.dependencies]\nleaf = 1\n"},
+        {"setup.py": "raise SystemExit"},
+    ],
+)
+def test_what_cannot_be_had_here_is_said_before_anything_is_fetched(tmp_path: Path, files: dict[str, str]) -> None:
+    with pytest.raises(NotWanted):
+        wanted(tmp_path, files)
+
+
+@pytest.mark.parametrize(
+    ("version", "means"),
+    [
+        ("^1.2.3", "leaf<2,>=1.2.3"),
+        ("^0.2.3", "leaf<0.3,>=0.2.3"),
+        ("^0.0.3", "leaf<0.0.4,>=0.0.3"),
+        ("^0", "leaf<1,>=0"),
+        ("~1.2.3", "leaf<1.3,>=1.2.3"),
+        ("~1", "leaf<2,>=1"),
+        ("1.2", "leaf==1.2"),
+        (">=1.0, <2", "leaf<2,>=1.0"),
+        ("1.*", "leaf==1.*"),
+        ("*", "leaf"),
+    ],
+)
+def test_versions_of_poetry_mean_the_same(tmp_path: Path, version: str, means: str) -> None:
+    assert wanted(tmp_path, {"pyproject.toml": f'[tool.poetry.dependencies]\nleaf = "{version}"\n'}).lines == (means,)

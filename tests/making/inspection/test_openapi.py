@@ -1,0 +1,191 @@
+"""What an OpenAPI document is read as."""
+
+import json
+from collections.abc import Mapping
+
+import pytest
+from pydantic import JsonValue
+
+from engine.making.openapi.document import DocumentRefused, OpenApiDocument
+from engine.making.openapi.sources import docker_sources, local_sources, remote_sources
+from engine.making.openapi.tools import Described, Drafted, NoTools, draft
+from toolagent.contracts.identifiers import TOOL_ID_PATTERN
+from toolagent.contracts.manifest import JsonSchema, ToolManifest
+from toolagent.contracts.sources import DockerSource, LocalSource, RemoteSource
+
+SERVER = "https://api.example.com/v1"
+OK: JsonValue = {"200": {"description": "", "content": {"application/json": {"schema": {"type": "object"}}}}}
+
+
+def document(paths: Mapping[str, JsonValue], version: str = "3.0.3", **more: JsonValue) -> OpenApiDocument:
+    whole: JsonValue = {"openapi": version, "info": {"title": "T"}, "servers": [{"url": SERVER}], "paths": dict(paths), **more}
+    return OpenApiDocument.read(json.dumps(whole), is_json=True)
+
+
+def drafted(paths: Mapping[str, JsonValue], version: str = "3.0.3", **more: JsonValue) -> Drafted:
+    read = document(paths, version, **more)
+    return draft(read, Described("tool", "what it is for"), remote_sources(read, "tool"))
+
+
+def posting(schema: JsonValue, *, required: bool = True) -> dict[str, JsonValue]:
+    body: JsonValue = {"required": required, "content": {"application/json": {"schema": schema}}}
+    return {"/x": {"post": {"requestBody": body, "responses": OK}}}
+
+
+def only(one: Drafted) -> ToolManifest:
+    (entry,) = one.candidate.entries
+    return entry.manifest
+
+
+def input_of(schema: JsonValue, version: str = "3.0.3", /, **schemas: JsonValue) -> JsonSchema:
+    return only(drafted(posting(schema), version, components={"schemas": schemas})).input_schema
+
+
+def test_a_single_operation_takes_the_name_of_the_task() -> None:
+    one = drafted({"/x": {"get": {"summary": "Look", "description": "Looks it up.", "responses": OK}}})
+    assert (only(one).tool_id, only(one).name) == ("tool", "Look")
+    assert only(one).description == "what it is for\n\nLook\n\nLooks it up."
+    assert one.candidate.group is None
+
+
+def test_names_are_unique_stable_and_fit_for_ids() -> None:
+    paths: dict[str, JsonValue] = {
+        "/a": {"get": {"operationId": "getPetById", "responses": OK}, "post": {"operationId": "HTTPPost", "responses": OK}},
+        "/b": {"get": {"operationId": "same", "responses": OK}, "put": {"operationId": "Same", "responses": OK}},
+        "/c/{id}": {"get": {"responses": OK}},
+        "/d-e": {"get": {"responses": OK}},
+        "/d_e": {"get": {"responses": OK}},
+        "/长": {"get": {"operationId": "查询", "responses": OK}},
+        "/f": {"get": {"operationId": "x" * 300, "responses": OK}},
+        "/g": {"get": {"operationId": "summarize_g_get", "responses": OK}},
+    }
+    names = [entry.manifest.tool_id for entry in drafted(paths).candidate.entries]
+    assert names[:5] == ["tool_get_pet_by_id", "tool_http_post", "tool_get_b", "tool_put_b", "tool_get_c_id"]
+    assert names[-1] == "tool_summarize"
+    assert len(set(names)) == len(names) == 10
+    assert all(ToolManifest(tool_id=name, name="x").tool_id == name for name in names), TOOL_ID_PATTERN
+    alone = {name: path for name, path in paths.items() if name != "/长"}
+    assert [entry.manifest.tool_id for entry in drafted(alone).candidate.entries] == [name for name in names if name != names[7]]
+
+
+def test_schemas_of_3_0_become_json_schemas() -> None:
+    schema: JsonValue = {
+        "type": "object",
+        "required": ["a"],
+        "properties": {
+            "a": {"type": "string", "nullable": True, "enum": ["x"], "example": "x"},
+            "b": {"type": "number", "minimum": 0, "exclusiveMinimum": True, "maximum": 9, "exclusiveMaximum": False},
+            "c": {"$ref": "#/components/schemas/C", "description": "counts for nothing in 3.0"},
+        },
+    }
+    assert input_of(schema, C={"type": "integer", "x-own": 1}) == {
+        "type": "object",
+        "properties": {
+            "a": {"type": ["string", "null"], "enum": ["x", None]},
+            "b": {"type": "number", "exclusiveMinimum": 0, "maximum": 9},
+            "c": {"type": "integer"},
+        },
+        "additionalProperties": False,
+        "required": ["a"],
+    }
+
+
+def test_circular_references_stay_small() -> None:
+    node: JsonValue = {"type": "object", "properties": {name: {"$ref": "#/components/schemas/N"} for name in "abcdefgh"}}
+    assert len(json.dumps(input_of({"$ref": "#/components/schemas/N"}, N=node))) < 100_000
+
+
+def test_references_that_double_at_each_step_are_refused_and_not_written_out() -> None:
+    doubling: dict[str, JsonValue] = {
+        f"S{n}": {"type": "object", "properties": {name: {"$ref": f"#/components/schemas/S{n + 1}"} for name in "ab"}} for n in range(40)
+    }
+    with pytest.raises(NoTools, match="POST /x"):
+        input_of({"$ref": "#/components/schemas/S0"}, "3.1.0", **doubling, S40={"type": "string"})
+
+
+def test_a_reference_elsewhere_leaves_its_operation_out() -> None:
+    paths: dict[str, JsonValue] = {**posting({"$ref": "other.yaml#/X"}), "/y": {"get": {"responses": OK}}}
+    one = drafted(paths)
+    assert [left.operation for left in one.left_out] == ["POST /x"]
+    assert only(one).name == "GET /y"
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        {"requestBody": {"required": True, "content": {"multipart/form-data": {}}}, "responses": OK},
+        {"requestBody": {"required": True, "content": {"application/x-www-form-urlencoded": {}}}, "responses": OK},
+        {"responses": {"200": {"content": {"image/png": {}}}}},
+        {"parameters": [{"name": "session", "in": "cookie", "required": True}], "responses": OK},
+        {"parameters": [{"name": "f", "in": "query", "required": True, "style": "deepObject"}], "responses": OK},
+        {"requestBody": {"$ref": "#/components/requestBodies/None"}, "responses": OK},
+    ],
+)
+def test_an_operation_that_cannot_be_called_with_json_is_left_out(operation: JsonValue) -> None:
+    with pytest.raises(NoTools, match="POST /x"):
+        drafted({"/x": {"post": operation}})
+
+
+def test_an_optional_body_that_is_no_json_and_optional_parameters_are_only_not_sent() -> None:
+    operation: JsonValue = {
+        "requestBody": {"content": {"multipart/form-data": {}}},
+        "parameters": [{"name": "s", "in": "cookie"}, {"name": "Authorization", "in": "header", "required": True}],
+        "responses": {"204": {"description": "done"}},
+    }
+    manifest = only(drafted({"/x": {"post": operation}}))
+    assert (manifest.input_schema["properties"], manifest.output_schema) == ({}, {})
+
+
+def test_the_output_is_what_all_answers_of_success_are() -> None:
+    def answer(schema: JsonValue) -> JsonValue:
+        return {"content": {"application/problem+json": {"schema": schema}}}
+
+    def output(**answers: JsonValue) -> JsonSchema:
+        return only(drafted({"/x": {"get": {"responses": dict(answers)}}})).output_schema
+
+    number: JsonValue = {"type": "number"}
+    assert output(**{"200": answer(number), "404": answer({"type": "string"})}) == number
+    assert output(**{"200": answer(number), "201": answer({"type": "string"})}) == {"anyOf": [number, {"type": "string"}]}
+    assert output(**{"200": answer(number), "204": {}}) == {}
+
+
+def test_where_a_tool_runs_is_said_by_its_source() -> None:
+    paths: dict[str, JsonValue] = {"/health": {"get": {"responses": OK}}, "/x/{id}": {"post": {"responses": OK}}}
+    read = document(paths)
+    (remote,) = draft(read, Described("tool"), remote_sources(read, "tool")).candidate.entries
+    (local,) = draft(read, Described("tool"), local_sources(read, "tools/local/tool")).candidate.entries
+    (docker,) = draft(read, Described("tool"), docker_sources(read, "tools/docker/tool", "Dockerfile", 80)).candidate.entries
+    assert remote.sources == (RemoteSource(remote_url=SERVER, endpoint_path="/x/{id}"),)
+    assert local.sources == (LocalSource(host_dir="tools/local/tool", endpoint_path="/v1/x/{id}", health_path="/v1/health"),)
+    built = DockerSource(host_dir="tools/docker/tool", dockerfile="Dockerfile", internal_port=80)
+    assert docker.sources == (built.model_copy(update={"endpoint_path": "/v1/x/{id}", "health_path": "/v1/health"}),)
+    assert (remote.manifest.backend_runtime, docker.manifest.backend_runtime) == ("remote", "docker")
+
+
+def test_a_document_without_an_absolute_server_is_not_remote() -> None:
+    read = document({"/x": {"get": {"responses": OK}}}, servers=[{"url": "/api"}])
+    with pytest.raises(DocumentRefused, match="absolute"):
+        remote_sources(read, "tool")
+    assert read.base_path == "/api"
+
+
+def test_variables_of_a_server_are_filled_and_a_password_is_not_taken() -> None:
+    url: JsonValue = {"url": "https://{region}.example.com/{v}", "variables": {"region": {"default": "eu"}, "v": {"default": "v2"}}}
+    assert document({}, servers=[url]).server_url == "https://eu.example.com/v2"
+    assert document({}, servers=[{"url": "https://user:password@example.com"}]).server_url == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", '{"swagger": "2.0"}', '{"openapi": "4.0.0", "paths": {}}', '{"openapi": "3.1.0"}', '{"openapi": "3.0.0", "paths": []}', "{"],
+)
+def test_what_is_no_document_is_refused(text: str) -> None:
+    for is_json in (True, False):
+        with pytest.raises(DocumentRefused):
+            OpenApiDocument.read(text, is_json=is_json)
+
+
+def test_yaml_says_the_same_as_json() -> None:
+    text = "openapi: 3.1.0\npaths:\n  /x:\n    get:\n      operationId: on\n      responses: {200: {description: 2020-01-01}}\n"
+    paths: dict[str, JsonValue] = {"/x": {"get": {"operationId": True, "responses": {"200": {"description": "2020-01-01"}}}}}
+    assert OpenApiDocument.read(text, is_json=False).root["paths"] == paths

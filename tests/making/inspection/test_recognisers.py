@@ -1,0 +1,208 @@
+"""What repositories are recognised as."""
+
+import json
+import os
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from pydantic import JsonValue
+
+from engine.making import recognisers
+from engine.making.inspection import inspect
+from engine.making.recognisers import RECOGNISERS
+from toolagent.contracts.making import Finding, FindingKind
+
+FASTAPI = "from fastapi import FastAPI\n\napp = FastAPI()\n"
+DOCUMENT: JsonValue = {"openapi": "3.1.0", "info": {"title": "T", "version": "1"}, "paths": {"/x": {"get": {"responses": {"200": {}}}}}}
+
+
+def found(folder: Path, files: Mapping[str, str]) -> tuple[Finding, ...]:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(textwrap.dedent(text))
+    return inspect(folder).findings
+
+
+def apps(folder: Path, files: Mapping[str, str]) -> list[tuple[JsonValue, ...]]:
+    names = ("root", "module", "attribute", "is_factory", "framework")
+    return [tuple(one.details[name] for name in names) for one in found(folder, files) if one.kind is FindingKind.ASGI]
+
+
+def only(findings: tuple[Finding, ...], kind: FindingKind) -> Finding:
+    (one,) = (finding for finding in findings if finding.kind is kind)
+    return one
+
+
+def test_each_kind_of_finding_has_a_recogniser_and_each_module_is_one() -> None:
+    assert set(RECOGNISERS) == set(FindingKind)
+    modules = {path.stem for path in Path(str(recognisers.__file__)).parent.glob("*.py")} - {"__init__", "recogniser"}
+    assert modules == {recognise.__module__.rpartition(".")[2] for recognise in RECOGNISERS.values()}
+
+
+@pytest.mark.parametrize(
+    ("files", "app"),
+    [
+        ({"main.py": FASTAPI}, ("", "main", "app", False, "fastapi")),
+        ({"src/tool/__init__.py": "", "src/tool/api.py": FASTAPI}, ("src", "tool.api", "app", False, "fastapi")),
+        (
+            {"backend/app/main.py": FASTAPI + "from app.models import X\n", "backend/app/models.py": ""},
+            ("backend", "app.main", "app", False, "fastapi"),
+        ),
+        ({"app/main.py": FASTAPI + "from .models import X\n", "app/models.py": ""}, ("", "app.main", "app", False, "fastapi")),
+        ({"web/__init__.py": FASTAPI}, ("", "web", "app", False, "fastapi")),
+        ({"a.py": "import fastapi as f\napi: f.FastAPI = f.FastAPI(title='x')\n"}, ("", "a", "api", False, "fastapi")),
+        ({"a.py": "from starlette.applications import Starlette as S\nif True:\n    app = S()\n"}, ("", "a", "app", False, "starlette")),
+        ({"a.py": "from quart import Quart\napp = Quart(__name__)\n"}, ("", "a", "app", False, "quart")),
+    ],
+)
+def test_an_app_is_found_by_reading_its_module(tmp_path: Path, files: dict[str, str], app: tuple[JsonValue, ...]) -> None:
+    assert apps(tmp_path, {**files, "requirements.txt": "fastapi\n"}) == [app]
+
+
+def test_a_factory_is_found_and_an_app_that_it_made_goes_first(tmp_path: Path) -> None:
+    factory = """
+        from fastapi import FastAPI
+
+        def create_app(debug: bool = False) -> FastAPI:
+            made = FastAPI(debug=debug)
+            return made
+
+        def with_settings(settings):
+            return FastAPI()
+    """
+    assert apps(tmp_path, {"web.py": factory}) == [("", "web", "create_app", True, "fastapi")]
+    assert apps(tmp_path, {"web.py": textwrap.dedent(factory) + "\napp = create_app()\n"})[0] == ("", "web", "app", False, "fastapi")
+
+
+def test_what_only_looks_like_an_app_is_none(tmp_path: Path) -> None:
+    files = {
+        "a.py": "class FastAPI: ...\napp = FastAPI()\n",
+        "b.py": "from fastapi import FastAPI\nif __name__ == '__main__':\n    app = FastAPI()\n",
+        "c.py": "# app = FastAPI()\n",
+        "d.py": "from fastapi import FastAPI\ndef f():\n    app = FastAPI()\n",
+        "not-a-module.py": FASTAPI,
+    }
+    assert apps(tmp_path, files) == []
+
+
+def test_the_app_of_the_project_goes_before_those_of_its_tests_and_examples(tmp_path: Path) -> None:
+    files = {
+        "tests/app.py": FASTAPI,
+        "examples/main.py": FASTAPI,
+        "package/__init__.py": "",
+        "package/deep/__init__.py": "",
+        "package/deep/web.py": FASTAPI,
+    }
+    assert apps(tmp_path, {**files, "pyproject.toml": "[project]\nname='x'\nversion='1'\n"})[0][1] == "package.deep.web"
+
+
+def test_an_app_without_a_file_that_says_what_it_needs_has_no_project(tmp_path: Path) -> None:
+    assert "project" not in only(found(tmp_path, {"main.py": FASTAPI}), FindingKind.ASGI).details
+    assert only(found(tmp_path, {"pyproject.toml": "[tool.poetry]\nname='x'\n"}), FindingKind.ASGI).details["project"] == ""
+
+
+def test_the_ports_of_the_last_stage_are_those_that_an_image_serves(tmp_path: Path) -> None:
+    text = "FROM a AS b\nEXPOSE 1\nFROM c\nARG P=80\nENV Q 90\nEXPOSE ${P} $Q/tcp 53/udp ${R:-70} $S 99999\n"
+    assert only(found(tmp_path, {"Dockerfile": text}), FindingKind.DOCKERFILE).details == {"ports": [80, 90, 70]}
+
+
+def test_a_dockerfile_that_would_be_refused_says_so(tmp_path: Path) -> None:
+    assert "refused" in only(found(tmp_path, {"Dockerfile": "FROM a\nADD https://example.com/x /x\n"}), FindingKind.DOCKERFILE).details
+
+
+def test_a_tool_file_is_usable_with_its_script_beside_it_only(tmp_path: Path) -> None:
+    file = {
+        "toolId": "custom:x", "displayName": "X", "description": "x", "version": "1.0.0",
+        "handler": {"type": "external-script", "scriptPath": "x.py", "language": "python"},
+    }  # fmt: skip
+    assert "faults" in only(found(tmp_path, {"tools/x.tool.json": json.dumps(file)}), FindingKind.TOOL_FILE).details
+    details = only(found(tmp_path, {"tools/x.py": "print(1)"}), FindingKind.TOOL_FILE).details
+    assert details == {"tool_id": "custom:x", "version": "1.0.0", "script": "tools/x.py"}
+
+
+def test_console_scripts_and_mcp_servers_are_recorded(tmp_path: Path) -> None:
+    project = "[project]\nname='x'\nversion='1'\ndependencies=['MCP[cli]>=1']\n[project.scripts]\nx = 'x:main'\n"
+    findings = found(tmp_path, {"pyproject.toml": project})
+    assert only(findings, FindingKind.CONSOLE_SCRIPT).details == {"scripts": {"x": "x:main"}}
+    assert only(findings, FindingKind.MCP_SERVER).details == {"by": "dependency"}
+    assert only(found(tmp_path, {"s.py": "from mcp.server.fastmcp import FastMCP\n"}), FindingKind.MCP_SERVER).details == {"by": "code"}
+
+
+@pytest.mark.parametrize("name", ["openapi.json", "docs/api.yaml"])
+def test_a_document_is_found_in_json_and_yaml(tmp_path: Path, name: str) -> None:
+    # JSON is YAML.
+    details = only(found(tmp_path, {name: json.dumps(DOCUMENT)}), FindingKind.OPENAPI).details
+    assert details == {"version": "3.1.0", "title": "T", "operations": 1}
+
+
+def test_swagger_2_is_recognised_and_said_to_be_too_old(tmp_path: Path) -> None:
+    details = only(found(tmp_path, {"swagger.yaml": 'swagger: "2.0"\npaths: {}\n'}), FindingKind.OPENAPI).details
+    assert "Swagger 2.0 is too old" in str(details["refused"])
+
+
+def test_other_json_and_yaml_is_no_document(tmp_path: Path) -> None:
+    assert found(tmp_path, {"a.json": '{"openapi": {"x": 1}}', "b.yml": "name: openapi\n", "c.json": "[]"}) == ()
+
+
+def test_findings_come_in_the_order_of_preference(tmp_path: Path) -> None:
+    files = {"Dockerfile": "FROM a\nEXPOSE 1\n", "main.py": FASTAPI, "openapi.json": json.dumps(DOCUMENT), "requirements.txt": "fastapi\n"}
+    assert [one.kind for one in found(tmp_path, files)] == [FindingKind.ASGI, FindingKind.OPENAPI, FindingKind.DOCKERFILE]
+
+
+def test_the_readme_and_the_code_are_counted(tmp_path: Path) -> None:
+    found(tmp_path, {"README.md": "Hello", "a.rs": "", "b.txt": "12", "node_modules/c.js": ""})
+    inspection = inspect(tmp_path)
+    assert (inspection.readme, inspection.code_files, inspection.files, inspection.size) == ("Hello", 1, 3, 7)
+
+
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{chr(98 + n)}: &{chr(98 + n)} [{', '.join([f'*{chr(97 + n)}'] * 10)}]\n" for n in range(9)
+)
+HOSTILE: dict[str, str | bytes] = {
+    "bomb/openapi.yaml": "openapi: 3.0.0\n" + BOMB,
+    "circle/openapi.yaml": "openapi: 3.0.0\npaths: &p\n  /x: *p\n",
+    "deep/openapi.yaml": "openapi: 3.0.0\npaths: " + "[" * 50_000,
+    "deep/openapi.json": '{"openapi": "3.0.0", "paths": ' + "[" * 100_000,
+    "nan/openapi.json": '{"openapi": "3.0.0", "paths": {"/x": NaN}}',
+    "refs/openapi.json": '{"openapi": "3.0.0", "paths": {"/x": {"$ref": "#/paths/~1x"}}}',
+    "types/openapi.json": '{"openapi": "3.0.0", "info": [], "servers": 3, "paths": {"/x": {"get": {"parameters": [1, {}]}}}}',
+    "deep.py": "from fastapi import FastAPI\napp = " + "(" * 10_000,
+    "deep2.py": "from fastapi import FastAPI\nx = 1" + "+1" * 100_000,
+    "nul.py": "FastAPI\0",
+    "latin.py": "app = FastAPI()  # \xe9".encode("latin-1"),
+    "pyproject.toml": "x = " + "[" * 10_000,
+    "package.json": "[" * 100_000,
+    "Dockerfile": b"FROM \xff\xfe",
+    "x.tool.json": "[" * 50_000,
+    "y.tool.json": "\0",
+    "large.py": "FastAPI" * 200_000,
+}
+
+
+def test_hostile_files_are_passed_over(tmp_path: Path) -> None:
+    for name, content in HOSTILE.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    findings = inspect(tmp_path).findings
+    unusable = {"refused", "faults"}
+    assert {one.path for one in findings if not unusable & one.details.keys()} == {"types/openapi.json", "refs/openapi.json"}
+
+
+def test_links_pipes_and_deep_folders_are_not_followed(tmp_path: Path) -> None:
+    outside, folder = tmp_path / "outside", tmp_path / "folder"
+    outside.mkdir()
+    (outside / "main.py").write_text(FASTAPI)
+    folder.mkdir()
+    (folder / "link.py").symlink_to(outside / "main.py")
+    (folder / "linked").symlink_to(outside)
+    (folder / "circle").symlink_to(folder)
+    os.mkfifo(folder / "pipe.py")
+    deep = folder
+    for _ in range(60):
+        deep = deep / "d"
+        deep.mkdir()
+    (deep / "main.py").write_text(FASTAPI)
+    inspection = inspect(folder)
+    assert (inspection.findings, inspection.files, inspection.is_whole) == ((), 0, False)

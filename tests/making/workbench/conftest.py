@@ -1,0 +1,58 @@
+"""Workbenches in a real sandbox, with the machine's own package index."""
+
+import asyncio
+import os
+import shutil
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest_asyncio
+import uv
+
+from engine.making.workbench.bench import Workbench, Workbenches
+from engine.making.workbench.runs import BenchParts
+from engine.runtimes.guardian import Guardian
+from engine.runtimes.ownership import Owner
+from engine.runtimes.processes import Launcher
+from engine.runtimes.sandbox.bubblewrap import Bubblewrap
+from engine.runtimes.sandbox.cgroups import Cgroups
+from engine.runtimes.sandbox.egress import Egress
+from engine.runtimes.sandbox.identity import PAYLOAD
+from engine.runtimes.sandbox.sandbox import Sandbox
+from engine.runtimes.scripts.environments import Installer
+from engine.runtimes.scripts.execution import Executor
+from engine.runtimes.scripts.network import through
+from engine.runtimes.scripts.programs import Programs
+from toolagent.contracts.sandbox import SandboxPolicy
+from workers.scripts import indexes_of
+from workers.settings import environment
+
+TASK = "create_0a1b2c3d"
+IDENTITY = PAYLOAD if os.geteuid() == 0 else None
+
+
+@asynccontextmanager
+async def bench_parts(state: Path) -> AsyncGenerator[BenchParts]:
+    """Those of a worker with this state directory."""
+    await asyncio.to_thread(state.mkdir, parents=True, exist_ok=True)
+    owner = Owner.of_this_process(state)
+    with Guardian(owner) as guardian:
+        launcher = Launcher(owner, guardian, {"PATH": "/usr/bin:/bin"}, shutil.which("setpriv"))
+        sandbox = Sandbox(Bubblewrap(state / "etc", Cgroups(owner), IDENTITY), SandboxPolicy())
+        programs = Programs.found(Path(uv.find_uv_bin()))
+        installer = Installer(indexes_of(programs, environment()), through(Egress(state, (), IDENTITY), trusted=True))
+        yield BenchParts(launcher, Executor(launcher, sandbox), programs, installer, IDENTITY)
+
+
+@pytest_asyncio.fixture
+async def benches(tmp_path: Path) -> AsyncGenerator[Workbenches]:
+    async with bench_parts(tmp_path / "state") as parts:
+        benches = Workbenches(tmp_path / "state" / "making", parts, "The tests have no engine.")
+        yield benches
+        await benches.close()
+
+
+@pytest_asyncio.fixture
+async def bench(benches: Workbenches) -> Workbench:
+    return await benches.of(TASK)

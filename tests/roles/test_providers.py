@@ -1,0 +1,46 @@
+"""Every provider of models keeps what the protocol says."""
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from engine.roles.conformance import CHECKS, Situation, Subject
+from engine.roles.provider import ModelRefused, RefusedKind
+from engine.roles.provider_options import ProviderOptions
+from engine.roles.providers import PROVIDERS
+from tests.roles.scripted import KEY, scenario
+from toolagent.testing.servers.model_server import ModelServer
+
+
+@pytest.fixture
+def absent() -> Iterator[str]:
+    """The address of a port on which nobody listens, and which nobody else is given."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{held.getsockname()[1]}"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ModelServer]:
+    with ModelServer(scenario()) as server:
+        yield server
+
+
+def _asked(server: ModelServer, situation: Situation) -> int:
+    return sum(turn.asked for turn in server.turns() if turn.conversation == situation.name)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("name", PROVIDERS)
+async def test_every_provider_keeps_the_protocol(name: str, check: str, server: ModelServer, absent: str) -> None:
+    server.script.forget()
+    await CHECKS[check](Subject(PROVIDERS[name], server.url, KEY, absent, lambda situation: _asked(server, situation)))
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_no_option_shows_the_key(name: str) -> None:
+    options = ProviderOptions(model="m", api_key=KEY)
+    assert KEY not in repr(options)
+    assert KEY not in repr(PROVIDERS[name](options))
+    assert ModelRefused(RefusedKind.NO_KEY, "x").kind is RefusedKind.NO_KEY

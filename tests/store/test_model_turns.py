@@ -1,0 +1,118 @@
+"""The transcript, the outcomes and the ledger of a task."""
+
+import asyncio
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import update
+
+from engine.store import tables
+from engine.store.clock import now, timestamp
+from engine.store.content.folder import FolderContent
+from engine.store.content_sweep import sweep_files
+from engine.store.database import Database
+from engine.store.files import FileStore
+from engine.store.messages import MessageTable
+from engine.store.model_turns import ModelTurnTable, RecordedTurn, Spent
+from engine.store.tasks import TaskTable
+from engine.store.tool_outcomes import ToolOutcomeTable
+from tests.store.making import AT, task
+from toolagent.contracts.making import Stage
+from toolagent.contracts.model import Message, ModelTurn, Text, ToolOutcome, ToolUse, Usage
+
+TASK = "create_00000001"
+LONG = "长\x00\ud800" * 5_000
+ASKED = Message(role="user", content=(Text(text="Count words."),))
+TURN = ModelTurn(
+    content=(Text(text="So."), ToolUse(id="u1", name="write_file", input={"content": "x"})),
+    stop_reason="tool_use",
+    model="m",
+    usage=Usage(input_tokens=10, output_tokens=5, cache_read_tokens=100, cache_write_tokens=1),
+    cost_usd=0.25,
+)
+
+
+@pytest.fixture
+def files(database: Database, tmp_path: Path) -> FileStore:
+    return FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "spool", 10_000_000)
+
+
+@pytest.fixture
+def messages(database: Database, files: FileStore) -> MessageTable:
+    return MessageTable(database, files)
+
+
+async def test_messages_follow_each_other_and_one_key_is_one_message(messages: MessageTable) -> None:
+    large = Message(role="user", content=(ToolOutcome(tool_use_id="u", content=LONG),))
+    assert [await messages.append(TASK, key, message) for key, message in (("a", ASKED), ("b", large), ("a", large))] == [1, 2, 1]
+    assert await messages.read(TASK) == (ASKED, large)
+    assert await messages.read(TASK, 2, 2) == (large,)
+    assert await messages.read("create_00000002") == ()
+
+
+async def test_messages_of_two_writers_at_once_have_no_gaps(messages: MessageTable) -> None:
+    positions = await asyncio.gather(*(messages.append(TASK, str(number), ASKED) for number in range(12)))
+    assert sorted(positions) == [*range(1, 13)]
+
+
+async def test_of_two_messages_for_one_position_the_first_stands(messages: MessageTable) -> None:
+    other = Message(role="user", content=(Text(text="Other."),))
+    assert await messages.put(TASK, 1, ASKED) == ASKED
+    assert await messages.put(TASK, 1, other) == ASKED
+    assert await messages.read(TASK) == (ASKED,)
+
+
+async def test_large_messages_and_outcomes_are_kept_as_long_as_their_task(
+    database: Database, files: FileStore, messages: MessageTable, tmp_path: Path
+) -> None:
+    outcomes, outcome = ToolOutcomeTable(database, files), ToolOutcome(tool_use_id="u1", content=LONG, is_error=True)
+    await messages.append(TASK, "a", Message(role="user", content=(Text(text=LONG),)))
+    await outcomes.put(TASK, "2:u1", outcome)
+    async with database.write() as connection:
+        await connection.execute(update(tables.files).values(used_at=timestamp(now() - timedelta(days=400))))
+    swept = await sweep_files(database, FolderContent(tmp_path / "content"), tmp_path / "spool", timedelta(hours=26))
+    assert swept.files == 0
+    assert (await messages.read(TASK))[0].content == (Text(text=LONG),)
+    assert await outcomes.get(TASK, ("2:u1", "4:u1")) == {"2:u1": outcome}
+
+
+async def test_an_outcome_stays_the_one_it_was_first(database: Database, files: FileStore) -> None:
+    outcomes = ToolOutcomeTable(database, files)
+    first = ToolOutcome(tool_use_id="u1", content="first")
+    assert await outcomes.put(TASK, "2:u1", first) == first
+    assert await outcomes.put(TASK, "2:u1", first.model_copy(update={"content": "second"})) == first
+
+
+async def test_a_turn_that_was_paid_for_is_found_again_with_what_was_said(database: Database, messages: MessageTable) -> None:
+    turns = ModelTurnTable(database, messages)
+    await messages.append(TASK, "asked", ASKED)
+    assert await turns.recorded(TASK, "1") is None
+    recorded = await turns.record(TASK, "1", TURN, AT, AT + timedelta(seconds=2))
+    assert recorded == RecordedTurn(TURN, 2) == await turns.recorded(TASK, "1")
+    again = TURN.model_copy(update={"content": (Text(text="Otherwise."),), "cost_usd": 9.0})
+    assert await turns.record(TASK, "1", again, AT, AT) == recorded
+    assert await messages.read(TASK) == (ASKED, Message(role="assistant", content=TURN.content))
+    assert await turns.spent(TASK) == Spent(turns=1, tokens=116, cost_usd=0.25, unpriced=0)
+
+
+async def test_of_many_that_record_one_turn_at_once_one_is_in_the_ledger(database: Database, messages: MessageTable) -> None:
+    turns = ModelTurnTable(database, messages)
+    told = await asyncio.gather(*(turns.record(TASK, "1", TURN, AT, AT, position=2) for _ in range(6)))
+    assert set(map(repr, told)) == {repr(RecordedTurn(TURN, 2))}
+    assert await turns.spent(TASK) == Spent(turns=1, tokens=116, cost_usd=0.25, unpriced=0)
+
+
+async def test_what_a_task_and_its_stages_cost_is_what_the_ledger_says(database: Database, messages: MessageTable) -> None:
+    tasks, turns = TaskTable(database), ModelTurnTable(database, messages)
+    await tasks.create(task())
+    await tasks.enter_stage(TASK, Stage.PLAN)
+    await turns.record(TASK, "1", TURN, AT, AT)
+    await tasks.enter_stage(TASK, Stage.BUILD)
+    for key in ("2", "3", "3"):
+        await turns.record(TASK, key, TURN, AT, AT)
+    await turns.record(TASK, "4", TURN.model_copy(update={"cost_usd": None}), AT, AT)
+    found = await tasks.enter_stage(TASK, Stage.VERIFY)
+    assert (found.cost_usd, found.tokens) == (0.75, 4 * 116)
+    assert [stage.cost_usd for stage in found.stages] == [0.25, 0.5, 0.0]
+    assert (await turns.spent(TASK)).unpriced == 1

@@ -1,0 +1,131 @@
+"""The table of tasks."""
+
+import asyncio
+
+import pytest
+
+from engine.store.database import Database
+from engine.store.task_notes import NewNote, TaskNoteTable
+from engine.store.tasks import TaskTable
+from tests.store.making import AT, BUILD, task
+from toolagent.contracts.making import CheckResult, Evidence, Stage, TaskNoteKind
+from toolagent.contracts.task_specs import GithubDeploy, RepairTool
+from toolagent.contracts.tasks import TaskState
+from toolagent.core.failures import TaskConflictError, TaskEndedError, UnknownTaskError
+
+EVIDENCE = Evidence(task_id="create_00000001", at=AT, checks=(CheckResult(check="health", passed=False, details="503\x00"),))
+READY = NewNote("ready", TaskNoteKind.TOOL_READY, "It is there.", {"tool_id": "word_counter"})
+
+
+async def test_a_task_is_kept_as_it_was_asked_for(database: Database) -> None:
+    tasks = TaskTable(database)
+    assert await tasks.create(task()) == task()
+    assert await tasks.get("create_00000001") == task()
+    assert await tasks.get("create_00000002") is None
+
+
+async def test_the_same_request_again_is_the_same_task_and_another_one_is_refused(database: Database) -> None:
+    tasks = TaskTable(database)
+    await tasks.create(task())
+    assert await tasks.create(task(later_s=99)) == task()
+    for change in ({"spec": BUILD.model_copy(update={"description": "other"})}, {"description": "other"}, {"key": "other"}):
+        with pytest.raises(TaskConflictError):
+            await tasks.create(task().model_copy(update=change))
+    assert await tasks.get("create_00000001") == task()
+
+
+async def test_of_two_requests_for_one_id_at_once_one_stands(database: Database) -> None:
+    tasks = TaskTable(database)
+    wanted = [task().model_copy(update={"description": str(number)}) for number in range(4)]
+    outcomes = await asyncio.gather(*(tasks.create(one) for one in wanted), return_exceptions=True)
+    assert sorted(type(outcome).__name__ for outcome in outcomes) == ["MakeTask", *["TaskConflictError"] * 3]
+
+
+async def test_tasks_are_listed_newest_first_by_pages_and_what_they_are(database: Database) -> None:
+    tasks = TaskTable(database)
+    specs = (BUILD, GithubDeploy(repo_url="https://x/y", tool_name="y"), RepairTool(tool_id="y"), BUILD, BUILD)
+    # Two of them at the same moment.
+    made = [await tasks.create(task(number, spec, later_s=min(number, 4))) for number, spec in enumerate(specs, start=1)]
+    ids = [one.task_id for one in reversed(made)]
+    assert [one.task_id for one in await tasks.page()] == ids
+    seen, before = list[str](), None
+    while page := await tasks.page(limit=2, before=before):
+        seen += [one.task_id for one in page]
+        before = seen[-1]
+    assert seen == ids
+    assert await tasks.page(before="create_ffffffff") == ()
+    assert [one.task_id for one in await tasks.page(spec_type="github_deploy")] == [made[1].task_id]
+    assert [one.task_id for one in await tasks.page(tool_id="y")] == [made[2].task_id, made[1].task_id]
+    await tasks.settle(made[0].task_id, TaskState.FAILED, "No.")
+    assert [one.task_id for one in await tasks.page(status=TaskState.FAILED)] == [made[0].task_id]
+    assert [task_id for task_id, _ in await tasks.unended()] == [one.task_id for one in made[1:]]
+
+
+async def test_a_task_goes_from_stage_to_stage_and_back_and_its_log_says_so(database: Database) -> None:
+    tasks, notes = TaskTable(database), TaskNoteTable(database)
+    await tasks.create(task())
+    for stage in (Stage.BUILD, Stage.BUILD, Stage.VERIFY):
+        await tasks.enter_stage("create_00000001", stage)
+    await tasks.enter_stage("create_00000001", Stage.BUILD, "failed")
+    settled = await tasks.settle("create_00000001", TaskState.CANCELLED)
+    assert [(one.stage, one.state) for one in settled.stages] == [
+        (Stage.BUILD, "done"),
+        (Stage.VERIFY, "failed"),
+        (Stage.BUILD, "cancelled"),
+    ]
+    assert all(one.ended_at is not None for one in settled.stages)
+    said = [note.text.partition("[STAGE] ")[2].split()[:2] for note in await notes.after("create_00000001")]
+    assert said == [
+        ["build", "begins"],
+        ["build", "done"],
+        ["verify", "begins"],
+        ["verify", "failed"],
+        ["build", "begins"],
+        ["build", "cancelled"],
+    ]
+
+
+async def test_the_first_end_of_a_task_stands_with_all_that_belongs_to_it(database: Database) -> None:
+    tasks, notes = TaskTable(database), TaskNoteTable(database)
+    await tasks.create(task())
+    await tasks.claim_slot("create_00000001", 1)
+    first = await tasks.settle("create_00000001", TaskState.COMPLETED, tool_ids=("word_counter",), evidence=EVIDENCE, notes=(READY,))
+    later = await tasks.settle("create_00000001", TaskState.FAILED, "Late.", notes=(NewNote("e", TaskNoteKind.TOOL_ERROR, "No."),))
+    assert first == later == await tasks.get("create_00000001")
+    assert (first.status, first.tool_ids, first.evidence, first.reason) == (TaskState.COMPLETED, ("word_counter",), EVIDENCE, "")
+    assert [(note.position, note.kind, note.payload) for note in await notes.after("create_00000001")] == [
+        (1, TaskNoteKind.TOOL_READY, {"tool_id": "word_counter"})
+    ]
+
+
+async def test_what_has_ended_goes_no_further(database: Database) -> None:
+    tasks = TaskTable(database)
+    await tasks.create(task())
+    ended = await tasks.settle("create_00000001", TaskState.FAILED, "It was\x00 wrong.")
+    for step in (tasks.enter_stage("create_00000001", Stage.PLAN), tasks.claim_slot("create_00000001", 2)):
+        with pytest.raises(TaskEndedError):
+            await step
+    await tasks.note_progress("create_00000001", "busy")
+    await tasks.release("create_00000001")
+    assert await tasks.get("create_00000001") == ended
+
+
+async def test_nobody_can_work_at_a_task_that_is_not_there(database: Database) -> None:
+    tasks = TaskTable(database)
+    for step in (
+        tasks.enter_stage("create_00000009", Stage.PLAN),
+        tasks.claim_slot("create_00000009", 2),
+        tasks.settle("create_00000009", TaskState.FAILED),
+    ):
+        with pytest.raises(UnknownTaskError):
+            await step
+
+
+async def test_progress_is_of_a_stage(database: Database) -> None:
+    tasks = TaskTable(database)
+    await tasks.create(task())
+    await tasks.note_progress("create_00000001", "installs numpy")
+    found = await tasks.get("create_00000001")
+    assert found is not None
+    assert found.progress == "installs numpy"
+    assert (await tasks.enter_stage("create_00000001", Stage.PLAN)).progress == ""

@@ -1,0 +1,103 @@
+"""Time-outs and retries of the steps that make tools, each with its reason."""
+
+from datetime import timedelta
+from typing import TypedDict
+
+from temporalio.common import RetryPolicy, WorkflowIDReusePolicy
+from temporalio.workflow import ActivityCancellationType, ParentClosePolicy
+
+from toolagent.client import names
+from workflows.options import LocalOptions
+
+__all__ = ["MakingOptions", "SlotOptions", "ask_model", "await_slot", "coding_agent", "making", "task_note", "use_tool"]
+
+_HEARTBEAT = timedelta(seconds=15)
+"""A worker that was killed is noticed after this long."""
+
+_LONGEST = timedelta(hours=2)
+"""A step of a task: an image that is built, a gate that waits for a slow tool. Its own limits are well below."""
+
+_BUSY = timedelta(seconds=120)
+"""The longest pause before a busy model is asked again, unless it names one itself."""
+
+
+class SlotOptions(LocalOptions):
+    task_queue: str
+
+
+class MakingOptions(TypedDict):
+    task_queue: str
+    start_to_close_timeout: timedelta
+    heartbeat_timeout: timedelta
+    retry_policy: RetryPolicy
+    cancellation_type: ActivityCancellationType
+    summary: str
+
+
+class ModelOptions(MakingOptions):
+    schedule_to_close_timeout: timedelta
+
+
+class AgentOptions(TypedDict):
+    id: str
+    id_reuse_policy: WorkflowIDReusePolicy
+    parent_close_policy: ParentClosePolicy
+    static_summary: str
+
+
+def await_slot() -> SlotOptions:
+    """Each attempt asks once; those that are told to wait leave nothing in the history. It may take days."""
+    return {
+        "task_queue": names.MAKING_QUEUE,
+        "start_to_close_timeout": timedelta(seconds=30),
+        "retry_policy": RetryPolicy(initial_interval=timedelta(seconds=0.5), maximum_interval=timedelta(seconds=5)),
+        "summary": "wait for a turn",
+    }
+
+
+def task_note(summary: str) -> LocalOptions:
+    """Writes by derived keys; tried until the database is there."""
+    return {
+        "start_to_close_timeout": timedelta(seconds=30),
+        "retry_policy": RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=10)),
+        "summary": summary,
+    }
+
+
+def making(host: str, summary: str) -> MakingOptions:
+    """Every step may be repeated, and goes on from what is there. What is the task's fault is an answer; the rest is ours, and tried again.
+
+    A cancelled step is waited for: what it holds is to be gone before anybody clears up behind it.
+    """
+    return {
+        "task_queue": names.making_queue(host),
+        "start_to_close_timeout": _LONGEST,
+        "heartbeat_timeout": _HEARTBEAT,
+        "retry_policy": RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=30), maximum_attempts=10),
+        "cancellation_type": ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+        "summary": summary,
+    }
+
+
+def ask_model(host: str, turn: int, patience: timedelta) -> ModelOptions:
+    """A busy model is asked again until the agent's own time is over; one that refuses is not."""
+    return {
+        **making(host, f"turn {turn}"),
+        "schedule_to_close_timeout": patience,
+        "retry_policy": RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=_BUSY),
+    }
+
+
+def use_tool(host: str, summary: str) -> MakingOptions:
+    """What came of it is written down before it is told, so that a repeated attempt finds it."""
+    return making(host, summary)
+
+
+def coding_agent(task_id: str) -> AgentOptions:
+    """One conversation of a task. The next round has the id of the one that ended."""
+    return {
+        "id": names.coding_id(task_id),
+        "id_reuse_policy": WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+        "parent_close_policy": ParentClosePolicy.REQUEST_CANCEL,
+        "static_summary": f"the agent of {task_id}",
+    }

@@ -10,7 +10,7 @@ from engine.store.file_references import hold_files, holder_of_task
 from engine.store.files import FileStore
 from engine.store.packed_content import PackedContent, packed, unpacked
 from engine.store.tables import messages
-from engine.store.task_notes import lock_of_task
+from engine.store.task_notes import bounded, lock_of_task
 from toolagent.contracts.model import Message
 
 __all__ = ["MessageTable", "PackedMessage", "write_message"]
@@ -67,7 +67,7 @@ async def write_message(connection: AsyncConnection, task_id: str, key: str, kep
 
     In a transaction that has the lock of the task. What stands at a named position stays there.
     """
-    of_task = messages.c.task_id == task_id
+    of_task, key = messages.c.task_id == task_id, bounded(key)
     there = messages.c.key == key if position is None else or_(messages.c.key == key, messages.c.position == position)
     known = (await connection.execute(select(messages.c.position).where(of_task, there).order_by(messages.c.position))).scalars().first()
     if known is not None:

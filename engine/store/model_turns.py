@@ -9,7 +9,7 @@ from engine.store.clock import timestamp
 from engine.store.database import Database
 from engine.store.messages import MessageTable, write_message
 from engine.store.tables import model_turns, tasks
-from engine.store.task_notes import lock_of_task
+from engine.store.task_notes import bounded, lock_of_task, plain
 from toolagent.contracts.model import Message, ModelTurn, Usage
 from toolagent.core.failures import ContentMissingError
 
@@ -37,7 +37,7 @@ class Spent:
 
 
 class ModelTurnTable:
-    """A turn is named by its task and a key of at most 200 characters that says which turn of which run it is."""
+    """A turn is named by its task and a key that says which turn of which run it is."""
 
     def __init__(self, database: Database, messages: MessageTable) -> None:
         self._database = database
@@ -45,7 +45,7 @@ class ModelTurnTable:
 
     async def recorded(self, task_id: str, key: str) -> RecordedTurn | None:
         """A turn that was had before, with what the model said; None when it has to be had."""
-        query = select(model_turns).where(model_turns.c.task_id == task_id, model_turns.c.key == key)
+        query = select(model_turns).where(model_turns.c.task_id == task_id, model_turns.c.key == bounded(key))
         async with self._database.read() as connection:
             row = (await connection.execute(query)).mappings().one_or_none()
         if row is None:
@@ -66,9 +66,9 @@ class ModelTurnTable:
         packed = await self._messages.pack(Message(role="assistant", content=turn.content))
         row: dict[str, object] = {
             "task_id": task_id,
-            "key": key,
-            "model": turn.model,
-            "stop_reason": turn.stop_reason,
+            "key": bounded(key),
+            "model": plain(turn.model),
+            "stop_reason": plain(turn.stop_reason),
             **turn.usage.model_dump(),
             "cost_usd": turn.cost_usd,
             "started_at": timestamp(started_at),
@@ -93,7 +93,7 @@ class ModelTurnTable:
 
 
 def _position_of(task_id: str, key: str) -> Select[int]:
-    return select(model_turns.c.position).where(model_turns.c.task_id == task_id, model_turns.c.key == key)
+    return select(model_turns.c.position).where(model_turns.c.task_id == task_id, model_turns.c.key == bounded(key))
 
 
 def _sums(task_id: str) -> Select[int, int, float, int]:

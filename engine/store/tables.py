@@ -290,8 +290,8 @@ model_turns = Table(
     Column("key", String(200), primary_key=True),
     # Of its message.
     Column("position", Integer, nullable=False),
-    Column("model", String(200), nullable=False),
-    Column("stop_reason", String(64), nullable=False),
+    Column("model", Text, nullable=False),
+    Column("stop_reason", Text, nullable=False),
     Column("input_tokens", BigInteger, nullable=False),
     Column("output_tokens", BigInteger, nullable=False),
     Column("cache_read_tokens", BigInteger, nullable=False),

@@ -1,5 +1,6 @@
 """The table `task_notes`: what happened in a task, line by line."""
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,14 +15,15 @@ from engine.store.database import Database
 from engine.store.tables import task_notes
 from toolagent.contracts.making import TaskNote, TaskNoteKind
 
-__all__ = ["NewNote", "TaskNoteTable", "lock_of_task", "plain", "write_notes"]
+__all__ = ["NewNote", "TaskNoteTable", "bounded", "lock_of_task", "plain", "write_notes"]
 
 _AT_ONCE = 500
+_LONGEST_KEY = 200
 
 
 @dataclass(frozen=True, slots=True)
 class NewNote:
-    """What happened. `key` says which happening of the task it is, in at most 200 characters: noted twice, it is there once."""
+    """What happened. `key` says which happening of the task it is: noted twice, it is there once."""
 
     key: str
     kind: TaskNoteKind
@@ -44,10 +46,10 @@ class TaskNoteTable:
         """Note several things in this order, and return what stands under their keys. May be repeated."""
         async with self._database.write(alone=lock_of_task(task_id)) as connection:
             await write_notes(connection, task_id, notes)
-        query = select(task_notes).where(task_notes.c.task_id == task_id, task_notes.c.key.in_([note.key for note in notes]))
+        query = select(task_notes).where(task_notes.c.task_id == task_id, task_notes.c.key.in_([bounded(note.key) for note in notes]))
         async with self._database.read() as connection:
             found = {row["key"]: _note(row) for row in (await connection.execute(query)).mappings()}
-        return tuple(found[note.key] for note in notes)
+        return tuple(found[bounded(note.key)] for note in notes)
 
     async def after(
         self, task_id: str, position: int = 0, *, kind: TaskNoteKind | None = None, limit: int = _AT_ONCE
@@ -75,7 +77,7 @@ def lock_of_task(task_id: str) -> str:
 
 async def write_notes(connection: AsyncConnection, task_id: str, notes: Sequence[NewNote]) -> None:
     """Write those that are not there. In a transaction that has the lock of the task, so that positions have no gaps."""
-    new = {note.key: note for note in notes}
+    new = {bounded(note.key): note for note in notes}
     if not new:
         return
     of_task = task_notes.c.task_id == task_id
@@ -87,6 +89,11 @@ async def write_notes(connection: AsyncConnection, task_id: str, notes: Sequence
         await connection.execute(insert(task_notes), rows)
 
 
+def bounded(key: str) -> str:
+    """A key as it is kept: parts of it may be a model's own, and as long and strange as it likes."""
+    return key if len(key) <= _LONGEST_KEY and key.isprintable() else hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 def plain(text: str) -> str:
     """What programs print may hold what no database takes: NUL, and halves of surrogate pairs."""
     return text.replace("\x00", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode("utf-8")
@@ -96,7 +103,7 @@ def _row(task_id: str, position: int, note: NewNote) -> dict[str, object]:
     return {
         "task_id": task_id,
         "position": position,
-        "key": note.key,
+        "key": bounded(note.key),
         "at": timestamp(note.at or now()),
         "kind": note.kind.value,
         "text": plain(note.text),

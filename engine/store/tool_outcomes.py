@@ -9,6 +9,7 @@ from engine.store.file_references import hold_files, holder_of_task
 from engine.store.files import FileStore
 from engine.store.packed_content import packed, unpacked
 from engine.store.tables import tool_outcomes
+from engine.store.task_notes import bounded
 from engine.store.upserts import insert_new
 from toolagent.contracts.model import ToolOutcome
 
@@ -16,7 +17,7 @@ __all__ = ["ToolOutcomeTable"]
 
 
 class ToolOutcomeTable:
-    """Named by their task and a key of at most 200 characters that says which use of the task it was (a model may give one id twice).
+    """Named by their task and a key that says which use of the task it was (a model may give one id twice).
 
     Large ones are files, held by their task.
     """
@@ -28,7 +29,7 @@ class ToolOutcomeTable:
     async def put(self, task_id: str, key: str, outcome: ToolOutcome) -> ToolOutcome:
         """Write it down, and return what stands: a use that was repeated has the outcome it had first."""
         kept = await packed(self._files, outcome.model_dump(mode="json"))
-        row = {"task_id": task_id, "key": key, "content": kept.content, "file_id": kept.file_id}
+        row = {"task_id": task_id, "key": bounded(key), "content": kept.content, "file_id": kept.file_id}
         async with self._database.write() as connection:
             await insert_new(connection, tool_outcomes, (row,))
             if kept.file_id is not None:
@@ -37,8 +38,8 @@ class ToolOutcomeTable:
 
     async def get(self, task_id: str, keys: Collection[str]) -> dict[str, ToolOutcome]:
         """By key; those that there is no outcome of are left out. Raises ContentMissingError."""
-        query = select(tool_outcomes).where(tool_outcomes.c.task_id == task_id, tool_outcomes.c.key.in_([*keys]))
+        query = select(tool_outcomes).where(tool_outcomes.c.task_id == task_id, tool_outcomes.c.key.in_([*map(bounded, keys)]))
         async with self._database.read() as connection:
             rows = (await connection.execute(query)).mappings().all()
         contents = {row["key"]: await unpacked(self._files, row["content"], row["file_id"]) for row in rows}
-        return {key: ToolOutcome.model_validate(content) for key, content in contents.items()}
+        return {key: ToolOutcome.model_validate(contents[bounded(key)]) for key in keys if bounded(key) in contents}

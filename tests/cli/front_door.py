@@ -60,21 +60,27 @@ class FrontDoor:
 
 
 class _Server:
-    def __init__(self, doors: Doors, port: int) -> None:
+    """In a thread with an event loop and a connection to the database of its own."""
+
+    def __init__(self, client: FakeToolAgentClient, database_url: str, port: int) -> None:
         listener = socket.create_server(("127.0.0.1", port))
         self.port: int = listener.getsockname()[1]
-        self._server = uvicorn.Server(uvicorn.Config(create_app(doors), log_config=None, lifespan="off", timeout_graceful_shutdown=1))
-        self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [listener]})
+        self._database = Database(database_url)
+        app = create_app(_doors(client, self._database))
+        self._server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off", timeout_graceful_shutdown=1))
+        self._thread = threading.Thread(target=asyncio.run, args=(self._serve(listener),))
         self._thread.start()
 
     def end(self) -> None:
         self._server.should_exit = True
         self._thread.join(BOUND_S)
 
+    async def _serve(self, listener: socket.socket) -> None:
+        await self._server.serve([listener])
+        await self._database.close()
 
-@contextmanager
-def front_door(database_url: str) -> Generator[FrontDoor]:
-    client, database = FakeToolAgentClient(), Database(database_url)
+
+def _doors(client: FakeToolAgentClient, database: Database) -> Doors:
     doors = SimpleNamespace(
         limits=Limits(),
         api_key=None,
@@ -85,11 +91,19 @@ def front_door(database_url: str) -> Generator[FrontDoor]:
         notes=TaskNoteTable(database),
         evidence=EvidenceTable(database),
     )
-    servers = [_Server(cast("Doors", doors), 0)]
+    return cast("Doors", doors)
+
+
+@contextmanager
+def front_door(database_url: str) -> Generator[FrontDoor]:
+    client = FakeToolAgentClient()
+    servers = [_Server(client, database_url, 0)]
 
     def restart() -> None:
         servers[0].end()
-        servers[0] = _Server(cast("Doors", doors), servers[0].port)
+        servers[0] = _Server(client, database_url, servers[0].port)
 
-    yield FrontDoor(f"http://127.0.0.1:{servers[0].port}", client, database_url, restart)
-    servers[0].end()
+    try:
+        yield FrontDoor(f"http://127.0.0.1:{servers[0].port}", client, database_url, restart)
+    finally:
+        servers[0].end()

@@ -82,7 +82,7 @@ def test_options_make_a_specification(run: Run, door: FrontDoor, tmp_path: Path)
         (("d", "--name", "n", "--runtime", "docker"), BuildTool(tool_name="n", description="d", runtime="docker")),
         (("Count words", *examples), BuildTool(tool_name="count_words", description="Count words", examples=given)),
         (("--spec", str(tmp_path / "spec.json"), "--name", "y"), BuildTool(tool_name="y", description="d")),
-        (("--spec", "-"), BuildTool(tool_name="it_takes_text", description="It takes a text.")),
+        (("--spec", "-"), BuildTool(tool_name="takes_text", description="It takes a text.")),
     ):
         result = run("create", *words, text="It takes a text.")
         assert result.exit_code == 0, result.stderr

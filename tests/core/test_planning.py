@@ -40,6 +40,7 @@ def test_the_first_way_without_a_model_is_taken() -> None:
     assert planned(FAULTY, APP, IMAGE) == ASGI
     assert planned(APP, DOCUMENT, IMAGE) == ASGI.model_copy(update={"document": "openapi.json"})
     assert planned(LOOSE_APP, IMAGE) == DOCKER
+    assert planned(DOCUMENT, IMAGE, code=0) == DOCKER.model_copy(update={"document": "openapi.json"})
     assert planned(DOCUMENT, IMAGE) == DOCKER.model_copy(update={"document": "openapi.json"})
 
 

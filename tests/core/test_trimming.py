@@ -29,10 +29,11 @@ def test_of_a_long_text_head_and_tail_are_shown_in_whole_lines_and_how_to_read_o
 def test_head_and_tail_are_of_the_text_and_not_longer_than_asked(text: str, longest: int) -> None:
     shown = trimmed(text, "f", longest)
     if len(text) > longest:
-        head, tail = re.split(r"\n\[… [\d,]+ of [\d,]+ characters are left out here; .*\]\n", shown, maxsplit=1)
+        head, cut, offset, tail = re.split(r"\n\[… ([\d,]+) of [\d,]+ characters .*, offset (\d+) …\]\n", shown, maxsplit=1)
         assert text.startswith(head)
         assert text.endswith(tail)
         assert len(head) + len(tail) <= longest
+        assert (int(cut.replace(",", "")), int(offset)) == (len(text) - len(head) - len(tail), len(head))
     else:
         assert shown == text
 

@@ -27,7 +27,7 @@ ASKED = Message(role="user", content=(Text(text="Count words."),))
 TURN = ModelTurn(
     content=(Text(text="So."), ToolUse(id="u1", name="write_file", input={"content": "x"})),
     stop_reason="tool_use",
-    model="m",
+    model="m" * 300,
     usage=Usage(input_tokens=10, output_tokens=5, cache_read_tokens=100, cache_write_tokens=1),
     cost_usd=0.25,
 )
@@ -80,8 +80,10 @@ async def test_large_messages_and_outcomes_are_kept_as_long_as_their_task(
 async def test_an_outcome_stays_the_one_it_was_first(database: Database, files: FileStore) -> None:
     outcomes = ToolOutcomeTable(database, files)
     first = ToolOutcome(tool_use_id="u1", content="first")
-    assert await outcomes.put(TASK, "2:u1", first) == first
-    assert await outcomes.put(TASK, "2:u1", first.model_copy(update={"content": "second"})) == first
+    for key in ("2:u1", "2:" + "u" * 300, "2:\x00"):
+        assert await outcomes.put(TASK, key, first) == first
+        assert await outcomes.put(TASK, key, first.model_copy(update={"content": "second"})) == first
+        assert await outcomes.get(TASK, (key, "other")) == {key: first}
 
 
 async def test_a_turn_that_was_paid_for_is_found_again_with_what_was_said(database: Database, messages: MessageTable) -> None:

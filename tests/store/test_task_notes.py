@@ -47,5 +47,7 @@ async def test_a_log_is_read_from_anywhere_and_from_its_end(database: Database) 
 
 async def test_what_no_database_takes_is_replaced(database: Database) -> None:
     notes = TaskNoteTable(database)
+    for key in ("k\x00", "k" * 300, "\ud800"):
+        assert await notes.add(TASK, key, TaskNoteKind.TEXT, "x") == await notes.add(TASK, key, TaskNoteKind.TEXT, "y")
     note = await notes.add(TASK, "k", TaskNoteKind.TEXT, "a\x00b\ud800c漢", {"nul": "\x00"})
     assert (note.text, note.payload) == ("a\N{REPLACEMENT CHARACTER}b?c漢", {"nul": "\x00"})

@@ -4,6 +4,7 @@ import time
 from collections.abc import Awaitable, Callable
 from itertools import groupby
 
+import httpx2
 import pytest
 from anthropic import Anthropic, APIConnectionError, AuthenticationError, BadRequestError, NotFoundError
 from anthropic.types import Message, MessageParam
@@ -189,6 +190,19 @@ async def test_a_server_that_was_left_is_gone() -> None:
             await client.models.list()
     with pytest.raises(RuntimeError, match="not up"):
         _ = server.url
+
+
+async def test_a_server_that_is_left_cuts_off_what_is_under_way(caplog: pytest.LogCaptureFixture) -> None:
+    server = ModelServer(scenario("turns: [{text: this takes very long, seconds: 60}]"))
+    await server.__aenter__()
+    async with client_of(server.url) as client:
+        stream = await client.messages.create(model=MODEL, max_tokens=5, messages=[user("hi")], stream=True)
+        clock = _Clock()
+        await server.__aexit__(None, None, None)
+        assert clock.seconds < 20
+        with pytest.raises(httpx2.RemoteProtocolError):
+            [event async for event in stream]
+    assert caplog.records == []
 
 
 async def test_bad_json_is_an_invalid_request() -> None:

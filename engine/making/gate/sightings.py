@@ -47,7 +47,6 @@ class Sightings:
     @contextlib.contextmanager
     def withheld(self) -> Generator[None]:
         """What is asked for meanwhile is counted, not named: a name could hold what the candidate was shown."""
-        self._is_withheld = True
         try:
             yield
         finally:

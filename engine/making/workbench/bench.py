@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection
 from pathlib import Path
 
+from engine.making.packaging import pack_repository
 from engine.making.trees import Tree
 from engine.making.workbench.commands import BenchCommands, Ran
 from engine.making.workbench.containers import BenchContainers
@@ -15,7 +16,9 @@ from engine.making.workbench.places import WORK, Area, Place, place_of
 from engine.making.workbench.refusal import BenchRefused
 from engine.making.workbench.runs import BenchParts, Run
 from engine.runtimes.docker.building import BuildContainers
+from engine.runtimes.folders import entries
 from engine.runtimes.sandbox.box import Mount
+from engine.runtimes.sandbox.identity import Identity
 from engine.runtimes.sandbox.removal import remove
 from toolagent.contracts.dependency_policy import DependencyVerdict
 from toolagent.contracts.task_specs import TASK_ID_PATTERN
@@ -37,6 +40,10 @@ dev = []
 package = false
 """
 _EDIT_S = 30.0
+_LOCK = "requirements.lock"
+_MOST_LOCK = 16 * 1024 * 1024
+_BENCH = "bench"
+"""In the folder of a task, where its other steps have theirs."""
 
 
 class Workbench:
@@ -70,6 +77,21 @@ class Workbench:
             await asyncio.to_thread(self.files.write, place, text, "overwrite", f"project:{name}")
         await self.environments.ensure(name)
         return str(WORK / name)
+
+    async def bring(self, name: str, folder: Path) -> str:
+        """A project of a copy of that folder, with the packages of its lock if it has one, unless it is there; as the model sees it.
+
+        Nobody judges the lock: it is one that passed the gate before. Raises BenchRefused, ScriptFailure, OSError.
+        """
+        target, part = self.folder / Area.WORK.value / name, self.folder / "brought"
+        if not await asyncio.to_thread(target.is_dir):
+            await asyncio.to_thread(pack_repository, folder, part)
+            await asyncio.to_thread(_hand_over, part, self._parts.identity)
+            await asyncio.to_thread(part.rename, target)
+        made = await self.create_project(name)
+        if not await asyncio.to_thread(self.environments.installed, name) and (lock := self.tree_of(name).text(_LOCK, _MOST_LOCK)):
+            await self.environments.install_lock(name, lock)
+        return made
 
     def project_of(self, project_dir: str) -> str:
         """The name of a project that is there. Raises BenchRefused. Blocks."""
@@ -136,7 +158,7 @@ class Workbenches:
     """Those of one host, in `folder`. `builds` makes containers, or says why there are none."""
 
     def __init__(self, folder: Path, parts: BenchParts, builds: BuildContainers | str) -> None:
-        self._folder, self._parts, self._builds = folder, parts, builds
+        self._folder, self._parts, self._builds = folder.absolute(), parts, builds
         self._known: dict[str, Workbench] = {}
 
     async def of(self, task_id: str) -> Workbench:
@@ -151,12 +173,13 @@ class Workbenches:
         self._known.pop(task_id, None)
 
     async def sweep(self, running: Collection[str]) -> tuple[str, ...]:
-        """Remove the workbenches of all other tasks than these, for the start of a host; their ids."""
+        """Remove what all other tasks than these have here, for the start of a host; their ids."""
         names = await asyncio.to_thread(lambda: [path.name for path in self._folder.iterdir()] if self._folder.is_dir() else [])
         known = {*names, *self._containers_of()}
         gone = tuple(sorted(name for name in known - {*running} if re.fullmatch(TASK_ID_PATTERN, name)))
         for task_id in gone:
             await self.remove(task_id)
+            await asyncio.to_thread(remove, self._folder / task_id)
         return gone
 
     async def close(self) -> None:
@@ -171,8 +194,15 @@ class Workbenches:
         if not re.fullmatch(TASK_ID_PATTERN, task_id):
             raise ValueError(f"{task_id!r} is no task's id")
         if task_id not in self._known:
-            self._known[task_id] = Workbench(task_id, self._folder / task_id, self._parts, self._builds)
+            self._known[task_id] = Workbench(task_id, self._folder / task_id / _BENCH, self._parts, self._builds)
         return self._known[task_id]
+
+
+def _hand_over(folder: Path, identity: Identity | None) -> None:
+    if identity is not None:
+        for entry in entries(folder):
+            identity.own(Path(entry.path))
+        identity.own(folder)
 
 
 def log_name(use: str) -> str:

@@ -23,6 +23,7 @@ _KEPT = 3
 _STEP_S = 60.0
 _TOLD = 4_000
 _FROM = Path("/from")
+_LOCK = Path("/requirements.lock")
 _PART = "part"
 _INSTALLED = re.compile(r"^(?P<name>[A-Za-z0-9_.]+)-(?P<version>[^-]+)\.dist-info$")
 
@@ -66,34 +67,38 @@ class ProjectEnvironments:
 
     async def install(self, project: str, requirement: str, not_after: datetime | None, wall_s: float) -> Path:
         """One more package. The version there was before stays, also when this fails. Raises BenchRefused, ScriptFailure, OSError."""
+        age = ("--exclude-newer", not_after.isoformat()) if not_after else ()
+        return await self._next(project, ("install", *age, requirement), wall_s)
+
+    async def install_lock(self, project: str, lock: str, wall_s: float = 300.0) -> Path:
+        """What a lock with hashes says, and nothing else. Raises as `install`."""
+        file = self._folder / project / "requirements.lock"
+        await asyncio.to_thread(file.write_text, lock)
+        return await self._next(project, ("sync", "--require-hashes", str(_LOCK)), wall_s, (Mount(file, _LOCK),))
+
+    async def _next(self, project: str, how: Sequence[str], wall_s: float, mounts: tuple[Mount, ...] = ()) -> Path:
         async with self._turn(project):
             before = await asyncio.to_thread(self.newest, project)
             if before is None:
                 raise BenchRefused(f"There is no project {project!r}. Make it with create_uv_project.")
             part = await asyncio.to_thread(self._part, project)
+            target = Path(environment_of(project))
+            own = Mount(part, target, writable=True)
             try:
-                for run in await self._steps(project, before, part, (requirement,), not_after, wall_s):
-                    await self._step(project, run)
+                # By programs in the sandbox: what was installed is other people's, and so are its links and rights.
+                await self._step(project, Run(("/bin/cp", "-aT", str(_FROM), str(target)), target, _STEP_S, (own, Mount(before, _FROM))))
+                await self._step(project, Run(("/bin/chmod", "-R", "u+w", str(target)), target, _STEP_S, (own,)))
+                await self._step(project, await self._uv(target, how, wall_s, (own, *mounts)))
                 return await asyncio.to_thread(self._finish, part, project)
             finally:
                 await asyncio.shield(asyncio.to_thread(remove, part))
 
-    async def _steps(
-        self, project: str, before: Path, part: Path, requirements: Sequence[str], not_after: datetime | None, wall_s: float
-    ) -> tuple[Run, ...]:
-        target = Path(environment_of(project))
-        mounts = (Mount(part, target, writable=True), Mount(before, _FROM))
-        age = ("--exclude-newer", not_after.isoformat()) if not_after else ()
+    async def _uv(self, target: Path, how: Sequence[str], wall_s: float, mounts: tuple[Mount, ...]) -> Run:
         # What is built is other people's code, which would see the password in the address of the index.
         without_builds = ("--no-build",) if (await self._parts.index()).passwords else ()
-        python = ("--python", str(target / "bin/python"))
-        uv = (str(self._parts.programs.uv.file), "pip", "install", "--compile-bytecode", *python, *age, *without_builds, *requirements)
-        return (
-            # By a program in the sandbox: what was installed is other people's, and so are its links and rights.
-            Run(("/bin/cp", "-aT", str(_FROM), str(target)), target, _STEP_S, mounts),
-            Run(("/bin/chmod", "-R", "u+w", str(target)), target, _STEP_S, mounts[:1]),
-            Run(uv, target, wall_s, mounts[:1], {"HOME": "/tmp"}, reaches_index=True),  # noqa: S108 - the sandbox's own
-        )
+        verb, *more = how
+        uv = (str(self._parts.programs.uv.file), "pip", verb, "--compile-bytecode", "--python", str(target / "bin/python"))
+        return Run((*uv, *without_builds, *more), target, wall_s, mounts, reaches_index=True)
 
     async def _step(self, project: str, run: Run) -> None:
         done = await self._parts.run(project, run, self._logs)

@@ -61,16 +61,16 @@ class BenchParts:
     def __init__(
         self, launcher: Launcher, executor: Executor, programs: Programs, installer: Installer, identity: Identity | None = None
     ) -> None:
-        self._launcher, self._executor, self._installer = launcher, executor, installer
+        self._launcher, self.executor, self.installer = launcher, executor, installer
         self.programs, self.identity = programs, identity
 
     async def run(self, name: str, run: Run, logs: Path) -> Execution:
         """To its end, or until it is over time or cancelled; the address of the index is hidden in what it said. Raises ScriptFailure."""
         index = await self.index() if run.reaches_index else Index()
         box = self._box(name, run, index)
-        network = self._installer.network if run.reaches_index else no_network
+        network = self.installer.network if run.reaches_index else no_network
         async with network(box, run.argv, index.hosts) as opened:
-            done = await self._executor.run(Order(opened.argv, opened.box, run.wall_s, logs))
+            done = await self.executor.run(Order(opened.argv, opened.box, run.wall_s, logs))
         return _without(index.passwords, done)
 
     async def start(self, name: str, run: Run, log: Path) -> Process:
@@ -78,7 +78,7 @@ class BenchParts:
         box, logs = self._box(name, run, Index()), log.with_suffix(".run")
         try:
             await asyncio.to_thread(logs.mkdir, parents=True, exist_ok=True)
-            prepared = await self._executor.sandbox.level.prepare(run.argv, box)
+            prepared = await self.executor.sandbox.level.prepare(run.argv, box)
             streams = Output(log, _LOG_BYTES), Output(logs / "stderr.log", _LOG_BYTES)
             return await launched(self._launcher.launch_boxed(prepared, run.argv, logs=logs, stdin=b"", streams=streams), Process.kill)
         except (LevelUnavailable, OSError) as error:
@@ -87,12 +87,13 @@ class BenchParts:
     async def index(self) -> Index:
         """Raises ScriptFailure (`UnavailableError`)."""
         try:
-            return await self._installer.indexes(ScriptLanguage.PYTHON)
+            return await self.installer.indexes(ScriptLanguage.PYTHON)
         except IndexesUnknown as error:
-            raise ScriptFailure(ScriptErrorKind.UNAVAILABLE, str(error)) from error
+            # What uv said of it may hold an address.
+            raise ScriptFailure(ScriptErrorKind.UNAVAILABLE, "It is not known which package index is used here.") from error
 
     def _box(self, name: str, run: Run, index: Index) -> Box:
-        limits = self._executor.sandbox.grant(SecurityContext(limits=_LIMITS)).enforced.limits
+        limits = self.executor.sandbox.grant(SecurityContext(limits=_LIMITS)).enforced.limits
         mounts = (*self.programs.python.mounts, *self.programs.uv.mounts, *run.mounts)
         return Box(run_name(name), run.folder, limits, mounts, {**index.variables, **_VARIABLES, **run.variables})
 

@@ -85,7 +85,6 @@ class VerifyStep(Contract):
     spec: TaskSpec
     candidate: str
     round: int = 1
-    with_model: bool = False
 
 
 class Assessed(Contract):

@@ -108,7 +108,7 @@ def next_step(request: AgentRequest, state: LoopState, now_s: float) -> AskModel
         return _finish(state, AgentEnd.WALL_TIME, f"The time of {request.limits.wall_s:g} s is over. Give more with limits.wall_s.")
     if state.pending:
         return _tools(request, state, remaining_s)
-    if False:
+    if state.turns >= request.limits.turns:
         return _finish(state, AgentEnd.TURNS, f"All {request.limits.turns} turns are used. Give more with limits.turns.")
     match answer_budget(request.limits, request.price, state):
         case Exhausted(end=end, reason=reason):

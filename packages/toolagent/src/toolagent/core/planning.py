@@ -95,8 +95,8 @@ def _remote(inspection: Inspection) -> tuple[BuildPlan | None, str]:
 _WAYS: Sequence[tuple[tuple[MakeRuntime | None, ...], _Way]] = (
     (_LOCAL, _tool_files),
     (_LOCAL, _asgi),
-    ((*_LOCAL, "docker"), _remote),
     (_DOCKER, _docker),
+    ((*_LOCAL, "docker"), _remote),
 )
 
 

@@ -74,8 +74,7 @@ _CHECKS: Sequence[Callable[[Expectation, MessagesRequest], Iterator[str]]] = (
 
 
 def _latest(request: MessagesRequest) -> tuple[ToolOutcomeView, ...]:
-    rounds = [*request.outcomes()]
-    return rounds[-1] if rounds else ()
+    return request.outcomes[-1] if request.outcomes else ()
 
 
 def _missing(expected: Sequence[str], text: str, where: str) -> Iterator[str]:

@@ -15,7 +15,7 @@ _LEAST = 6
 
 def with_references(value: JsonValue, request: MessagesRequest) -> JsonValue:
     """The value with a reference for each string in it that is in the latest result of a tool and had been said by nobody before."""
-    rounds = [*request.outcomes()]
+    rounds = request.outcomes
     now = {path: found for results in rounds for one in results for path, found in _leaves(one.value, one.tool)}
     known = {found: path for path, found in _made_up(request, iter(rounds)) if now.get(path) == found}
     return _replaced(value, {found: f"{{{{ results.{path} }}}}" for found, path in known.items()})

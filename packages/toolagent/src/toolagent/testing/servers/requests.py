@@ -1,8 +1,9 @@
 """A request to the Messages API as the model gets it, and the rules of the API that a conversation must keep."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Literal, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
@@ -88,17 +89,12 @@ class MessagesRequest(_Asked):
     def system_text(self) -> str:
         return _text(self.system)
 
-    def outcomes(self) -> Iterator[tuple[ToolOutcomeView, ...]]:
+    @cached_property
+    def outcomes(self) -> tuple[tuple[ToolOutcomeView, ...], ...]:
         """The tool results of each message that has any, in order."""
         names = {str(use.get("id")): str(use.get("name")) for message in self.messages for use in message.of_type("tool_use")}
-        for message in self.messages:
-            if results := message.of_type("tool_result"):
-                yield tuple(
-                    ToolOutcomeView(
-                        names.get(str(one.get("tool_use_id")), ""), _content_text(one.get("content")), one.get("is_error") is True
-                    )
-                    for one in results
-                )
+        rounds = (message.of_type("tool_result") for message in self.messages)
+        return tuple(tuple(_outcome(result, names) for result in results) for results in rounds if results)
 
     def parts(self) -> Iterator[tuple[dict[str, JsonValue], bool]]:
         """Tools, system prompt and messages, block by block in the order of the prompt cache, and whether a cache mark ends there."""
@@ -169,6 +165,11 @@ def _unpaired(request: MessagesRequest) -> Iterator[str]:
         used = {str(use.get("id")) for use in message.of_type("tool_use")}
     if used:
         yield f"messages.{len(request.messages) - 1}: `tool_use` ids were found without `tool_result` blocks immediately after."
+
+
+def _outcome(result: dict[str, JsonValue], names: Mapping[str, str]) -> ToolOutcomeView:
+    name = names.get(str(result.get("tool_use_id")), "")
+    return ToolOutcomeView(name, _content_text(result.get("content")), result.get("is_error") is True)
 
 
 def _unmarked(block: dict[str, JsonValue]) -> tuple[dict[str, JsonValue], bool]:

@@ -6,7 +6,7 @@ Text in a turn may refer to the conversation (`toolagent.testing.servers.referen
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal, Self, TypeVar, cast
+from typing import Annotated, Literal, Self, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, PositiveInt, model_validator
 
@@ -38,9 +38,6 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-Item = TypeVar("Item")
-
-
 def _listed(value: object) -> Sequence[object]:
     """One thing stands for a list of one."""
     return cast("Sequence[object]", value) if isinstance(value, list | tuple) else (value,)
@@ -50,7 +47,7 @@ def _kind_alone(value: object) -> Sequence[object]:
     return [{"kind": one} if isinstance(one, str) else one for one in _listed(value)]
 
 
-OneOrMore = Annotated[tuple[Item, ...], BeforeValidator(_listed, json_schema_input_type=Item | tuple[Item, ...])]
+Texts = Annotated[tuple[str, ...], BeforeValidator(_listed, json_schema_input_type=str | tuple[str, ...])]
 
 
 class TextBlock(_Part):
@@ -70,6 +67,7 @@ class ThinkingBlock(_Part):
     signature: str = ""
 
 
+ToolUses = Annotated[tuple[ToolUseBlock, ...], BeforeValidator(_listed, json_schema_input_type=ToolUseBlock | tuple[ToolUseBlock, ...])]
 Block = Annotated[TextBlock | ToolUseBlock | ThinkingBlock, Field(discriminator="type")]
 
 
@@ -118,20 +116,20 @@ class TurnUsage(_Part):
 class Expectation(_Part):
     """What the request that asks for this turn must hold; else it is answered with 400 and remembered."""
 
-    last_result: Annotated[OneOrMore[str], Field(description="Each occurs in one of the latest tool results.")] = ()
+    last_result: Annotated[Texts, Field(description="Each occurs in one of the latest tool results.")] = ()
     last_result_json: Annotated[JsonValue, Field(description="A part of what the latest tool result is as JSON.")] = None
     is_error: Annotated[bool | None, Field(description="Whether one of the latest tool results is an error.")] = None
-    user: Annotated[OneOrMore[str], Field(description="Each occurs in the text of the last user message.")] = ()
-    system: Annotated[OneOrMore[str], Field(description="Each occurs in the system prompt.")] = ()
-    tools: Annotated[OneOrMore[str], Field(description="Each is the name of a tool that is offered.")] = ()
-    nowhere: Annotated[OneOrMore[str], Field(description="Each occurs nowhere in the request.")] = ()
+    user: Annotated[Texts, Field(description="Each occurs in the text of the last user message.")] = ()
+    system: Annotated[Texts, Field(description="Each occurs in the system prompt.")] = ()
+    tools: Annotated[Texts, Field(description="Each is the name of a tool that is offered.")] = ()
+    nowhere: Annotated[Texts, Field(description="Each occurs nowhere in the request.")] = ()
 
 
 class Turn(_Part):
     """One answer of the model."""
 
     text: Annotated[str, Field(description="Said before the tools are used.")] = ""
-    tool_use: OneOrMore[ToolUseBlock] = ()
+    tool_use: ToolUses = ()
     content: Annotated[tuple[Block, ...], Field(description="Blocks in any order, instead of text and tool_use.")] = ()
     stop_reason: Annotated[StopReason | None, Field(description="Else tool_use where a tool is used, end_turn where none is.")] = None
     stop_sequence: str | None = None

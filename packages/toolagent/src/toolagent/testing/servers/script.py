@@ -181,9 +181,10 @@ def _resolved(block: Block, values: Mapping[str, JsonValue]) -> Block:
 
 def _values(request: MessagesRequest) -> dict[str, JsonValue]:
     """What references may name."""
-    rounds = tuple(request.outcomes())
+    rounds = request.outcomes
     values: dict[str, JsonValue] = {"turn": request.position + 1}
-    values["results"] = {result.tool: result.value for results in rounds for result in results}
+    latest = {result.tool: result for results in rounds for result in results}
+    values["results"] = {tool: result.value for tool, result in latest.items()}
     if rounds:
         values["last_results"] = [result.value for result in rounds[-1]]
         values["last_result"] = rounds[-1][-1].value

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Protocol
@@ -11,6 +11,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from pydantic import ValidationError
 
+from engine.making.candidates import Candidates
 from engine.making.locking import LockFailed, ProjectLocks
 from engine.making.packaging import pack_repository
 from engine.making.projects import PYPROJECT, pyproject_of
@@ -19,7 +20,8 @@ from engine.making.wanted import Wanted
 from engine.making.workbench.bench import Workbench
 from engine.making.workbench.places import Area, place_of
 from engine.making.workbench.refusal import BenchRefused
-from engine.registry.archives import ArchiveStore, NotPackedError, ProjectArchives
+from engine.registry.archives import NotPackedError
+from engine.runtimes.sandbox.removal import remove
 from engine.validation.references import SchemaNotFollowedError, written_out
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.dependency_policy import DependencyVerdict
@@ -29,7 +31,7 @@ from toolagent.contracts.manifest import JsonSchema, ToolManifest
 from toolagent.contracts.sources import BackendRuntime, DockerSource, HttpMethod, LocalSource
 from toolagent.validation.schemas import schema_faults
 
-__all__ = ["CandidateMaker", "Gate", "PutDown", "Registration"]
+__all__ = ["Gate", "Proposal", "Proposals", "PutDown"]
 
 _MAIN = "main.py"
 _DOCKERFILE = "Dockerfile"
@@ -50,7 +52,7 @@ class Gate(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Registration:
+class Proposal:
     """As the model says it; `manifest` is what it says of the tool itself, in the fields of a `ToolManifest`."""
 
     tool_id: str
@@ -71,70 +73,59 @@ class PutDown:
     runtime: BackendRuntime
 
 
-class CandidateMaker:
-    """`is_taken` tells whether a tool of this id is another's."""
+class Proposals:
+    """`is_anothers` tells of a task and a tool's id whether that tool is there and was not made by this task."""
 
-    def __init__(
-        self,
-        gate: Gate,
-        locks: ProjectLocks,
-        files: ArchiveStore,
-        is_taken: Callable[[str], Awaitable[bool]],
-    ) -> None:
-        self._gate, self._locks, self._files, self._is_taken = gate, locks, files, is_taken
-        self._archives = ProjectArchives(files)
+    def __init__(self, gate: Gate, locks: ProjectLocks, candidates: Candidates, is_anothers: Callable[[str, str], Awaitable[bool]]) -> None:
+        self._gate, self._locks, self._candidates, self._is_anothers = gate, locks, candidates, is_anothers
 
-    async def put_down(self, bench: Workbench, own: str, told: Registration) -> PutDown:
-        """`own` is the id that the task is about. The same files and words give the same candidate.
+    async def put_down(self, bench: Workbench, own: str, told: Proposal, *, is_there: bool = False) -> PutDown:
+        """`own` is the id that the task is about; `is_there`: the tool is there, and to be mended. The same files give the same candidate.
 
         Raises BenchRefused, ScriptFailure, and what the content store raises.
         """
-        await self._insist_on_id(own, told.tool_id)
+        await self._insist_on_id(bench.task_id, own, told.tool_id, is_there=is_there)
         manifest = _manifest_of(told)
-        folder = await asyncio.to_thread(_folder_of, bench, told)
-        content = await (self._docker(bench, folder, told) if told.is_docker else self._local(bench, folder, told))
-        about = {"endpoint_path": told.endpoint_path, "http_method": told.http_method, "content": content}
-        host_dir = f"tools/local/{told.tool_id.replace(':', '_')}"
-        try:
-            if told.is_docker:
-                about |= {"host_dir": host_dir, "dockerfile": _DOCKERFILE, "internal_port": told.internal_port}
-                source: LocalSource | DockerSource = DockerSource.model_validate(about)
-            else:
-                # Its port is told to it at each start; a fixed one could be another's.
-                source = LocalSource.model_validate({**about, "host_dir": host_dir})
-        except ValidationError as error:
-            raise BenchRefused(_faults_of(error)) from error
+        source = _source_of(told)
+        project = await asyncio.to_thread(_folder_of, bench, told)
+        folder = bench.folder / "packed"
+        await (self._pack_docker(bench, project, told, folder) if told.is_docker else self._pack_local(bench, project, folder))
         candidate = Candidate(entries=(ToolEntry(manifest=manifest, sources=(source,)),), written_by_us=True)
-        kept = await self._files.put(_chunk(candidate.model_dump_json().encode()), "candidate.json", "application/json")
-        return PutDown(kept.file_id, manifest.backend_runtime)
+        try:
+            file_id = await self._candidates.keep(bench.task_id, candidate, {manifest.tool_id: folder})
+        except NotPackedError as error:
+            raise BenchRefused(f"The files cannot be packed: {error}") from error
+        finally:
+            await asyncio.to_thread(remove, folder)
+        return PutDown(file_id, manifest.backend_runtime)
 
-    async def _insist_on_id(self, own: str, tool_id: str) -> None:
+    async def _insist_on_id(self, task_id: str, own: str, tool_id: str, *, is_there: bool) -> None:
+        if is_there and tool_id == own:
+            return
         if tool_id != own and not tool_id.startswith(f"{own}_"):
             raise BenchRefused(
                 f"This task is about the tool {own!r}: register that, or a part of it under an id that begins with '{own}_'."
             )
         if not re.fullmatch(TOOL_ID_PATTERN.strip("^$"), tool_id):
             raise BenchRefused(f"{tool_id!r} is no id of a tool: small letters, digits, '_' and '-', the first a letter.")
-        if await self._is_taken(tool_id):
+        if await self._is_anothers(task_id, tool_id):
             raise BenchRefused(
                 f"There is a tool {tool_id!r} already, and it is not this task's to change. Take an id that begins with '{own}_'."
             )
 
-    async def _local(self, bench: Workbench, project: str, told: Registration) -> str:
+    async def _pack_local(self, bench: Workbench, project: str, into: Path) -> None:
         tree = await asyncio.to_thread(bench.tree_of, project)
         if not tree.has(_MAIN):
             raise BenchRefused(f"The project {project!r} has no {_MAIN}, which is what is started, as `python {_MAIN} --port N`.")
-        if (tree.text(_MAIN) or "").find(_INLINE) >= 0:
+        if _INLINE in (tree.text(_MAIN) or ""):
             raise BenchRefused(
                 f"{_MAIN} says in a comment ('{_INLINE}') what it depends on. That is for {PYPROJECT}: take it out of the file."
             )
         lock = await self._locked(bench, project, tree)
-        packed = bench.folder / "packed"
-        await asyncio.to_thread(pack_repository, tree.folder, packed)
-        await asyncio.to_thread(_put_lock, packed, lock)
-        return await self._kept(bench, told.tool_id)
+        await asyncio.to_thread(pack_repository, tree.folder, into)
+        await asyncio.to_thread(_put_lock, into, lock)
 
-    async def _docker(self, bench: Workbench, project: str, told: Registration) -> str:
+    async def _pack_docker(self, bench: Workbench, project: str, told: Proposal, into: Path) -> None:
         tree = await asyncio.to_thread(bench.tree_of, project)
         if not tree.has(_DOCKERFILE):
             raise BenchRefused(
@@ -143,17 +134,7 @@ class CandidateMaker:
             )
         if not told.internal_port:
             raise BenchRefused("internal_port is 0. Name the port that the tool listens on in its container.")
-        await asyncio.to_thread(pack_repository, tree.folder, bench.folder / "packed")
-        return await self._kept(bench, told.tool_id)
-
-    async def _kept(self, bench: Workbench, tool_id: str) -> str:
-        try:
-            content = await self._archives.content_of(bench.folder / "packed", tool_id)
-        except NotPackedError as error:
-            raise BenchRefused(f"The files cannot be packed: {error}") from error
-        if content is None:
-            raise FileNotFoundError(bench.folder / "packed")
-        return content
+        await asyncio.to_thread(pack_repository, tree.folder, into)
 
     async def _locked(self, bench: Workbench, project: str, tree: Tree) -> str:
         """Of what the project declares, in the versions that it was tried with."""
@@ -173,7 +154,7 @@ class CandidateMaker:
             raise BenchRefused(f"{error.message}\n{error.told}".strip()) from error
 
 
-def _folder_of(bench: Workbench, told: Registration) -> str:
+def _folder_of(bench: Workbench, told: Proposal) -> str:
     """The name of the folder of the task's files that is to be packed."""
     if told.host_dir is None:
         what = "the folder with the Dockerfile" if told.is_docker else "the folder that create_uv_project returned"
@@ -188,7 +169,22 @@ def _folder_of(bench: Workbench, told: Registration) -> str:
     return place.parts[0]
 
 
-def _manifest_of(told: Registration) -> ToolManifest:
+def _source_of(told: Proposal) -> LocalSource | DockerSource:
+    about = {
+        "endpoint_path": told.endpoint_path,
+        "http_method": told.http_method,
+        "host_dir": f"tools/made/{told.tool_id.replace(':', '_')}",
+    }
+    try:
+        if told.is_docker:
+            return DockerSource.model_validate({**about, "dockerfile": _DOCKERFILE, "internal_port": told.internal_port})
+        # Its port is told to it at each start; a fixed one could be another's.
+        return LocalSource.model_validate(about)
+    except ValidationError as error:
+        raise BenchRefused(_faults_of(error)) from error
+
+
+def _manifest_of(told: Proposal) -> ToolManifest:
     runtime = BackendRuntime.DOCKER if told.is_docker else BackendRuntime.LOCAL
     try:
         manifest = ToolManifest.model_validate({**told.manifest, "tool_id": told.tool_id, "backend_runtime": runtime})
@@ -244,7 +240,3 @@ def _put_lock(packed: Path, lock: str) -> None:
         (packed / name).unlink(missing_ok=True)
     (packed / _LOCK).write_text(lock, encoding="utf-8")
     (packed / _LOCK).chmod(0o644)
-
-
-async def _chunk(content: bytes) -> AsyncIterator[bytes]:
-    yield content

@@ -1,0 +1,43 @@
+"""Runs a command in a project."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from activities.agent_tools.tool import AgentTool, Arguments, Site, Used
+
+__all__ = ["LONGEST_S", "RUN_IN_UV", "USUAL_S"]
+
+USUAL_S = 120.0
+LONGEST_S = 1_800.0
+
+
+class RunInUv(Arguments):
+    project_dir: Annotated[str, Field(description="As create_uv_project returned it.")]
+    command: Annotated[str, Field(min_length=1, description="For /bin/sh, in the project's folder.")]
+    is_background: Annotated[bool, Field(description="Do not wait for it; its output goes to log_file.")] = False
+    timeout: Annotated[float, Field(gt=0, le=LONGEST_S, description="Seconds that it may take.")] = USUAL_S
+
+
+async def run_in_uv(arguments: RunInUv, site: Site) -> Used:
+    bench, project, command = site.bench, arguments.project_dir, arguments.command
+    site.beat(f"running {command[:80]}")
+    if arguments.is_background:
+        log = await bench.start(project, command, site.remaining_s, site.use)
+        return Used({"status": "started", "log_file": log})
+    ran = await bench.run(project, command, min(arguments.timeout, site.remaining_s), site.use)
+    note = {"note": ran.note} if ran.note else {}
+    return Used({"exit_code": ran.exit_code, **note, "stdout": ran.stdout, "stderr": ran.stderr})
+
+
+RUN_IN_UV = AgentTool(
+    "run_in_uv",
+    "Run a shell command in a project, with the project's Python and packages first on the PATH. It sees /work, which it may change, "
+    "and nothing else of the machine; it has no network but its own loopback, which no other command shares: to try a server, start it "
+    "and ask it in one command, such as `python main.py --port 8000 & sleep 2; curl -s localhost:8000/health; kill $!`. Packages are "
+    "added by uv_add_dependency only. Returns exit_code, stdout and stderr, cut in the middle when they are long; or, in the "
+    "background, log_file for read_file. What is in the background ends with the task. What a restart of this service interrupts is run "
+    "again.",
+    RunInUv,
+    run_in_uv,
+)

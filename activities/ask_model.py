@@ -1,0 +1,132 @@
+"""One turn of a model: paid once, written down, and told to the workflow in a few words."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
+
+from activities.heartbeats import beating
+from engine.making.briefing import briefing
+from engine.roles.prices import Prices
+from engine.roles.prompts import Prompts
+from engine.roles.provider import ModelBusy, ModelProvider, ModelRefused
+from engine.store.messages import MessageTable
+from engine.store.model_turns import ModelTurnTable
+from engine.store.task_notes import NewNote, TaskNoteTable
+from engine.store.tool_outcomes import ToolOutcomeTable
+from toolagent.client import names
+from toolagent.contracts.agent import AgentLimits, AgentRequest, ModelAsk, ModelTurnNote
+from toolagent.contracts.making import TaskNoteKind
+from toolagent.contracts.making_steps import BriefStep
+from toolagent.contracts.model import Message, ModelRequest, ModelTurn, Text, ToolOffer, ToolOutcome, ToolUse
+from toolagent.contracts.task_specs import RepairTool
+from toolagent.core.coding_log import start_line, text_line
+from toolagent.core.conversation import next_message, opening_message, sendable
+from toolagent.core.model_cost import limits_for
+from toolagent.core.model_notes import note_of
+
+__all__ = ["AskModel", "Transcript"]
+
+_BRIEFING = 0
+"""Its position among the messages: before the first that is sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """Where a conversation is kept. `key_of` names the outcome of a use: by the message it is in, and its id there."""
+
+    messages: MessageTable
+    outcomes: ToolOutcomeTable
+    turns: ModelTurnTable
+    notes: TaskNoteTable
+    key_of: Callable[[int, str], str]
+
+
+class AskModel:
+    """`provider` is None where no model is set. `fault_of` says why a use of a tool is not run; empty: it is."""
+
+    def __init__(
+        self,
+        provider: ModelProvider | None,
+        prompts: Prompts,
+        prices: Prices,
+        transcript: Transcript,
+        offers: Sequence[ToolOffer],
+        fault_of: Callable[[ToolUse], str],
+        allowed: AgentLimits,
+    ) -> None:
+        self._provider, self._prompts, self._prices, self._kept = provider, prompts, prices, transcript
+        self._offers, self._fault_of, self._allowed = tuple(offers), fault_of, allowed
+
+    @activity.defn(name=names.BRIEF_AGENT)
+    async def brief_agent(self, step: BriefStep) -> AgentRequest:
+        """Writes down what it is told; may be repeated."""
+        provider, text = self._asked(), briefing(step)
+        await self._kept.messages.put(step.task_id, _BRIEFING, Message(role="user", content=(Text(text=text),)))
+        started = NewNote("agent", TaskNoteKind.START, start_line(datetime.now(UTC), text))
+        await self._kept.notes.add_all(step.task_id, (started,))
+        price = self._prices.of(provider.model)
+        return AgentRequest(
+            task_id=step.task_id,
+            prompt="repair" if isinstance(step.spec, RepairTool) else "coding",
+            limits=limits_for(step.spec.limits, self._allowed, price),
+            price=price,
+        )
+
+    @activity.defn(name=names.ASK_MODEL)
+    async def ask_model(self, ask: ModelAsk) -> ModelTurnNote:
+        """The turn, asked for now or found: one that was written down is not paid again."""
+        key = f"turn-{ask.turn}"
+        recorded = await self._kept.turns.recorded(ask.task_id, key)
+        if recorded is None:
+            began = datetime.now(UTC)
+            turn = await self._turn(ask)
+            recorded = await self._kept.turns.record(ask.task_id, key, turn, began, datetime.now(UTC), position=ask.position + 1)
+        await self._say(ask, recorded.turn)
+        return note_of(recorded.turn, self._fault_of)
+
+    async def _turn(self, ask: ModelAsk) -> ModelTurn:
+        provider = self._asked()
+        await self._kept.messages.put(ask.task_id, ask.position, await self._message(ask))
+        messages = await self._kept.messages.read(ask.task_id, 1, ask.position)
+        prompt = await asyncio.to_thread(self._prompts.get, ask.prompt)
+        request = ModelRequest(system=prompt.text, messages=sendable(messages), tools=self._offers, max_tokens=ask.max_tokens)
+        try:
+            async with beating() as pulse:
+                return self._prices.priced(await provider.ask(request, pulse.say), provider.model)
+        except ModelBusy as busy:
+            pause = timedelta(seconds=busy.retry_after_s) if busy.retry_after_s else None
+            raise ApplicationError(
+                busy.message, busy.kind, type=names.MODEL_BUSY, next_retry_delay=pause, category=ApplicationErrorCategory.BENIGN
+            ) from busy
+        except ModelRefused as refused:
+            raise ApplicationError(refused.message, refused.kind, type=names.MODEL_REFUSED, non_retryable=True) from refused
+
+    async def _message(self, ask: ModelAsk) -> Message:
+        if ask.position == 1:
+            told = await self._kept.messages.read(ask.task_id, _BRIEFING, _BRIEFING)
+            return opening_message("\n".join(block.text for block in told[0].content if isinstance(block, Text)), ask)
+        before = ask.position - 1
+        answer = (await self._kept.messages.read(ask.task_id, before, before))[0]
+        return next_message(answer, await self._outcomes(ask.task_id, before, answer), ask)
+
+    async def _outcomes(self, task_id: str, position: int, answer: Message) -> dict[str, ToolOutcome]:
+        keys = {self._kept.key_of(position, use.id): use.id for use in answer.content if isinstance(use, ToolUse)}
+        return {keys[key]: outcome for key, outcome in (await self._kept.outcomes.get(task_id, keys)).items()}
+
+    async def _say(self, ask: ModelAsk, turn: ModelTurn) -> None:
+        said = " ".join(block.text for block in turn.content if isinstance(block, Text)).strip()
+        if said:
+            note = NewNote(f"said:{ask.turn}", TaskNoteKind.TEXT, text_line(datetime.now(UTC), said))
+            await self._kept.notes.add_all(ask.task_id, (note,))
+
+    def _asked(self) -> ModelProvider:
+        if self._provider is None:
+            message = (
+                "No model is set that could write it. Set TOOL_AGENT_MODEL and TOOL_AGENT_MODEL_API_KEY (or TOOL_AGENT_MODEL_BASE_URL)."
+            )
+            raise ApplicationError(message, type=names.MODEL_REFUSED, non_retryable=True)
+        return self._provider

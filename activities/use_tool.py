@@ -1,0 +1,140 @@
+"""Doing what a model wants done: once, as far as that is possible, and told in the same words however often it is asked."""
+
+import asyncio
+
+from pydantic import JsonValue
+from temporalio import activity
+
+from activities.agent_tools.offers import runner_of, shown
+from activities.agent_tools.tool import Role, Site, Used
+from activities.heartbeats import beating
+from engine.making.workbench.bench import Workbenches
+from engine.making.workbench.proposals import Gate, Proposals
+from engine.making.workbench.refusal import BenchRefused
+from engine.runtimes.failures import StartFailed
+from engine.runtimes.runtime import Progress
+from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
+from engine.store.clock import now
+from engine.store.messages import MessageTable
+from engine.store.task_notes import TaskNoteTable
+from engine.store.tasks import TaskTable
+from engine.store.tool_outcomes import ToolOutcomeTable
+from toolagent.client import names
+from toolagent.contracts.agent import ToolNote, ToolRun
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.making import TaskNoteKind
+from toolagent.contracts.model import ToolOutcome, ToolUse
+from toolagent.contracts.task_specs import RepairTool
+from toolagent.core.coding_log import shown_text, tool_result_line, tool_use_line
+from toolagent.core.failures import UnknownTaskError
+from toolagent.core.model_notes import digest_of
+from toolagent.core.task_requests import subject_of
+from toolagent.core.tool_uses import key_of_use
+
+__all__ = ["UseTool"]
+
+_PATIENCE = 3
+"""Attempts, when something of ours does not work, before the model is told so."""
+
+_LONGEST_SUMMARY = 200
+
+
+class UseTool:
+    """An outcome is written down before it is told; an attempt that finds one has nothing to do."""
+
+    def __init__(
+        self,
+        benches: Workbenches,
+        gate: Gate,
+        proposals: Proposals,
+        tasks: TaskTable,
+        messages: MessageTable,
+        outcomes: ToolOutcomeTable,
+        notes: TaskNoteTable,
+    ) -> None:
+        self._benches, self._gate, self._proposals = benches, gate, proposals
+        self._tasks, self._messages, self._outcomes, self._notes = tasks, messages, outcomes, notes
+
+    @activity.defn(name=names.USE_TOOL)
+    async def use_tool(self, run: ToolRun) -> ToolNote:
+        """What the model got wrong is an outcome; what we got wrong is raised to Temporal, and tried again."""
+        key = key_of_use(run.position, run.tool_use_id)
+        known = await self._known(run.task_id, key)
+        if known is not None:
+            return known
+        given = await self._given(run)
+        await self._notes.add(run.task_id, f"{key}:begun", TaskNoteKind.TOOL_USE, tool_use_line(now(), run.name, given))
+        async with beating() as pulse:
+            used, is_error = await self._done(run, given, key, pulse.say)
+        return await self._told(run, key, used, is_error=is_error)
+
+    async def _known(self, task_id: str, key: str) -> ToolNote | None:
+        kept = await self._outcomes.get(task_id, (key, _of_note(key)))
+        return ToolNote.model_validate_json(kept[_of_note(key)].content) if len(kept) == 2 else None
+
+    async def _given(self, run: ToolRun) -> dict[str, JsonValue]:
+        (message,) = await self._messages.read(run.task_id, run.position, run.position)
+        uses = (block for block in message.content if isinstance(block, ToolUse) and block.id == run.tool_use_id)
+        return next(uses).input
+
+    async def _done(self, run: ToolRun, given: dict[str, JsonValue], key: str, say: Progress) -> tuple[Used, bool]:
+        try:
+            runner = runner_of(Role.CODING, run.name)
+            async with asyncio.timeout(max(run.remaining_s, 1.0)):
+                return await runner(given, await self._site(run, key, say)), False
+        except BenchRefused as refused:
+            return _error(str(refused)), True
+        except TimeoutError:
+            return _error("The time of the whole task is over."), True
+        except StartFailed as failure:
+            if failure.error_type is ErrorType.UNAVAILABLE and activity.info().attempt < _PATIENCE:
+                raise
+            return _error(failure.message), True
+        except ScriptFailure as failure:
+            if failure.kind is ScriptErrorKind.UNAVAILABLE and activity.info().attempt < _PATIENCE:
+                raise
+            return _error(failure.message), True
+
+    async def _site(self, run: ToolRun, key: str, say: Progress) -> Site:
+        task = await self._tasks.get(run.task_id)
+        if task is None:
+            raise UnknownTaskError(run.task_id)
+        spec = task.spec
+        return Site(
+            task_id=run.task_id,
+            own_tool=subject_of(spec),
+            is_repair=isinstance(spec, RepairTool),
+            use=key,
+            remaining_s=run.remaining_s,
+            bench=await self._benches.of(run.task_id),
+            gate=self._gate,
+            proposals=self._proposals,
+            beat=say,
+        )
+
+    async def _told(self, run: ToolRun, key: str, used: Used, *, is_error: bool) -> ToolNote:
+        content = shown(used.value)
+        note = ToolNote(
+            tool_use_id=run.tool_use_id,
+            name=run.name,
+            summary=shown_text(content, _LONGEST_SUMMARY),
+            is_error=is_error,
+            digest=digest_of(used.value),
+            candidate=used.candidate,
+        )
+        # The note goes first: an outcome that is there has one.
+        kept = await self._outcomes.put(
+            run.task_id, _of_note(key), ToolOutcome(tool_use_id=run.tool_use_id, content=note.model_dump_json())
+        )
+        await self._outcomes.put(run.task_id, key, ToolOutcome(tool_use_id=run.tool_use_id, content=content, is_error=is_error))
+        line = tool_result_line(now(), run.name, note.summary, is_error=is_error)
+        await self._notes.add(run.task_id, f"{key}:ended", TaskNoteKind.TOOL_RESULT, line)
+        return ToolNote.model_validate_json(kept.content)
+
+
+def _of_note(key: str) -> str:
+    return f"{key}:note"
+
+
+def _error(message: str) -> Used:
+    return Used({"error": message})

@@ -1,0 +1,220 @@
+"""What single checks make of what a candidate does, with a candidate that does as it is told."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from engine.making.gate import bad_input, comes_back, derived_cases, given_examples, health, stays_within, withheld_examples
+from engine.making.gate.bad_params import bad_params
+from engine.making.gate.derivation import Derivation
+from engine.making.gate.subject import Account, Came, Params, Reply, Subject
+from tests.making.gate.conftest import GIVEN, INPUT, OUTPUT, WITHHELD
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.manifest import JsonSchema, NetworkAccess, SecurityContext, SideEffectScope, ToolManifest
+from toolagent.contracts.sandbox import Difference, SandboxAccount, SandboxGrant, SandboxLevel
+from toolagent.contracts.sources import BuiltinSource, DockerSource, LocalSource, RemoteSource, ToolSource
+from toolagent.contracts.task_specs import Example
+
+LOCAL = LocalSource(host_dir="anything", endpoint_path="/run")
+
+
+@dataclass
+class Candidate:
+    """An OnTrial that answers as it is told to."""
+
+    replies: Callable[[str, Params | bytes], Reply] = lambda _tool, _content: Reply(Came.ANSWER)
+    statuses: Mapping[str, int] = field(default_factory=dict[str, int])
+    seen: Account = field(default_factory=Account)
+    can_be_killed: bool = True
+    sent: list[tuple[str, Params | bytes]] = field(default_factory=list[tuple[str, Params | bytes]])
+
+    async def start(self) -> None:
+        await asyncio.sleep(0)
+
+    async def health(self, tool_id: str, path: str) -> int | None:  # noqa: ARG002 - the protocol's
+        await asyncio.sleep(0)
+        return self.statuses.get(path)
+
+    async def call(self, tool_id: str, params: Params, *, withheld: bool = False) -> Reply:  # noqa: ARG002 - the protocol's
+        return await self.send(tool_id, params)
+
+    async def send(self, tool_id: str, content: Params | bytes) -> Reply:
+        await asyncio.sleep(0)
+        self.sent.append((tool_id, content))
+        return self.replies(tool_id, content)
+
+    async def kill(self, tool_id: str) -> bool:  # noqa: ARG002 - the protocol's
+        await asyncio.sleep(0)
+        return self.can_be_killed
+
+    async def renew(self) -> None:
+        await asyncio.sleep(0)
+
+    def account(self) -> Account:
+        return self.seen
+
+
+def entry(
+    source: ToolSource = LOCAL,
+    *,
+    tool_id: str = "tool",
+    schema: JsonSchema = INPUT,
+    scope: SideEffectScope = SideEffectScope.NETWORK,
+    hosts: tuple[str, ...] = (),
+) -> ToolEntry:
+    context = SecurityContext(network_access=NetworkAccess(allow_hosts=hosts))
+    manifest = ToolManifest(
+        tool_id=tool_id, name=tool_id, input_schema=schema, output_schema=OUTPUT, side_effect_scope=scope, security_context=context
+    )
+    return ToolEntry(manifest=manifest, sources=(source,))
+
+
+@pytest.fixture
+def subject(folders: tuple[Path, Path]) -> Callable[..., Subject]:
+    def make(candidate: Candidate, *entries: ToolEntry, given: tuple[Example, ...] = GIVEN, withheld: tuple[Example, ...] = ()) -> Subject:
+        return Subject(entries or (entry(),), candidate, Derivation(folders[1]), given, withheld)
+
+    return make
+
+
+Make = Callable[..., Subject]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "passed"),
+    [({"/well": 200}, True), ({"/well": 503}, False), ({"/well": 404, "/": 404}, True), ({"/well": 404, "/": 500}, False), ({}, False)],
+)
+async def test_the_health_of_what_others_wrote(subject: Make, statuses: dict[str, int], *, passed: bool) -> None:
+    result = await health.check(subject(Candidate(statuses=statuses), entry(LOCAL.model_copy(update={"health_path": "/well"}))))
+    assert result.passed is passed
+
+
+async def test_what_is_no_server_has_no_health_path(subject: Make) -> None:
+    result = await health.check(subject(Candidate(), entry(BuiltinSource(handler="x"))))
+    assert (result.passed, result.applies) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("judged", "harmless"),
+    [
+        (entry(), True),
+        (entry(hosts=("example.test",)), False),
+        (entry(hosts=("example.test",), scope=SideEffectScope.NONE), True),
+        (entry(RemoteSource(remote_url="http://example.test")), False),
+        (entry(RemoteSource(remote_url="http://example.test"), scope=SideEffectScope.NONE), True),
+        (entry(DockerSource(image="x")), True),
+        (entry(DockerSource(image="x", volumes={"/data": "/srv/data"})), False),
+        (entry(DockerSource(container_id="x")), False),
+        (entry(BuiltinSource(handler="x")), False),
+    ],
+)
+async def test_made_up_input_goes_only_where_it_does_no_harm(subject: Make, judged: ToolEntry, *, harmless: bool) -> None:
+    candidate = Candidate(lambda _tool, content: Reply(Came.REFUSAL if isinstance(content, bytes) else Came.ANSWER))
+    results = [await check(subject(candidate, judged, given=())) for check in (derived_cases.check, bad_input.check)]
+    assert [result.applies for result in results] == [harmless, harmless]
+    assert bool(candidate.sent) is harmless
+
+
+async def test_an_example_is_for_the_tool_whose_input_it_fits(subject: Make) -> None:
+    other: JsonSchema = {"type": "object", "required": ["name"]}
+    candidate = Candidate(lambda tool, _content: Reply(Came.ANSWER, {"result": 6 if tool == "sums" else 0}))
+    result = await given_examples.check(subject(candidate, entry(tool_id="greets", schema=other), entry(tool_id="sums"), given=GIVEN[:1]))
+    assert result.passed
+    assert [tool for tool, _ in candidate.sent] == ["sums"]
+
+
+async def test_what_is_wrong_with_a_given_example_is_told(subject: Make) -> None:
+    result = await given_examples.check(subject(Candidate(lambda _tool, _content: Reply(Came.ANSWER, {"result": 7})), given=GIVEN[:1]))
+    assert not result.passed
+    assert "at $.result 6 was expected and 7 came" in result.details
+
+
+async def test_of_withheld_examples_only_counts_are_told(subject: Make) -> None:
+    replies = iter([Reply(Came.ANSWER, {"result": 70_707}), Reply(Came.ERROR, message="90909 is too much")])
+    result = await withheld_examples.check(subject(Candidate(lambda _tool, _content: next(replies)), withheld=WITHHELD))
+    assert not result.passed
+    assert "2 of 2" in result.details
+    assert "70" not in result.details
+    assert "909" not in result.details
+
+
+async def test_what_is_hanging_is_seen_after_three_cases(subject: Make) -> None:
+    candidate = Candidate(lambda _tool, _content: Reply(Came.SILENCE, message="It did not answer within 30 s."))
+    result = await derived_cases.check(subject(candidate))
+    assert not result.passed
+    assert len(candidate.sent) == 3
+
+
+async def test_a_process_that_ends_after_its_answer_is_seen(subject: Make) -> None:
+    candidate = Candidate()
+
+    def die(_tool: str, _content: Params | bytes) -> Reply:
+        candidate.seen = Account(deaths=len(candidate.sent))
+        return Reply(Came.ANSWER, {"result": 0, "count": 0})
+
+    candidate.replies = die
+    result = await derived_cases.check(subject(candidate))
+    assert "Its process ended." in result.details
+
+
+async def test_what_cannot_be_killed_need_not_come_back(subject: Make) -> None:
+    result = await comes_back.check(subject(Candidate(can_be_killed=False)))
+    assert (result.passed, result.applies) == (True, False)
+
+
+async def test_what_comes_back_but_does_otherwise_is_told(subject: Make) -> None:
+    replies = iter([Reply(Came.ANSWER), Reply(Came.ERROR)])
+    result = await comes_back.check(subject(Candidate(lambda _tool, _content: next(replies))))
+    assert not result.passed
+    assert "before it answered now it failed" in result.details
+
+
+@pytest.mark.parametrize(
+    ("hosts", "passed"),
+    [
+        (("api.example.test:443",), True),
+        (("api.example.test:8080",), False),
+        (("other.test:443",), False),
+        (("::1:80",), False),
+        ((), True),
+    ],
+)
+async def test_hosts_that_are_declared_may_be_refused(subject: Make, hosts: tuple[str, ...], *, passed: bool) -> None:
+    account = SandboxAccount(level=SandboxLevel.BUBBLEWRAP, requested=SandboxGrant(), enforced=SandboxGrant())
+    candidate = Candidate(seen=Account(hosts=hosts, sandbox=account))
+    result = await stays_within.check(subject(candidate, entry(hosts=("*.example.test",))))
+    assert result.passed is passed
+
+
+async def test_what_is_declared_but_not_had_is_said(subject: Make) -> None:
+    unmet = Difference(item="environment", requested=["API_KEY"], enforced=[], reason="The policy does not allow it.")
+    account = SandboxAccount(level=SandboxLevel.RLIMITS, requested=SandboxGrant(), enforced=SandboxGrant(), differences=(unmet,))
+    result = await stays_within.check(subject(Candidate(seen=Account(sandbox=account))))
+    assert result.passed
+    assert "API_KEY" in result.details
+    assert "rlimits" in result.details
+
+
+def test_bad_input_breaks_the_schema_in_each_way() -> None:
+    found = dict(bad_params(INPUT, GIVEN[0].input, as_text=(), takes_more=True, most=12))
+    assert list(found) == [
+        "without 'numbers', which is required",
+        "without 'operation', which is required",
+        "with 'numbers' of a wrong type",
+        "with 'operation' of a wrong type",
+        "with a parameter that it does not have",
+    ]
+    assert found["with 'numbers' of a wrong type"] == {"numbers": "text that was not asked for", "operation": "sum"}
+
+
+def test_what_arrives_as_text_is_bad_only_where_no_text_fits() -> None:
+    schema: JsonSchema = {"type": "object", "properties": {"name": {"type": "string"}, "count": {"type": "integer"}}, "required": ["name"]}
+    found = dict(bad_params(schema, {"name": "a", "count": 1}, as_text=("name", "count"), takes_more=False, most=12))
+    assert list(found) == ["without 'name', which is required", "with 'count' of a wrong type"]
+
+
+def test_what_a_schema_allows_is_not_bad() -> None:
+    assert dict(bad_params({"type": "object", "properties": {"x": {}}}, {"x": 1}, as_text=(), takes_more=True, most=12)) == {}

@@ -1,0 +1,109 @@
+"""A candidate on trial is apart from the version in use, and leaves nothing."""
+
+import asyncio
+from collections.abc import Callable
+
+import psutil
+import pytest
+
+from engine.making.gate.judging import judge
+from engine.making.gate.subject import Came
+from engine.making.gate.trial import sweep_trials
+from engine.runtimes import RUNTIMES
+from engine.runtimes.supervisor import Supervisor
+from tests.making.gate.conftest import GIVEN, Court, failed_checks, leftovers
+from tests.runtimes.conftest import Routes, eventually, silent
+from toolagent.contracts.catalog import ToolEntry
+
+Spoilt = Callable[..., ToolEntry]
+SUM = GIVEN[0].input
+
+
+async def test_the_version_in_use_is_not_touched(court: Court, spoilt: Spoilt) -> None:
+    entry, routes = spoilt(), Routes()
+    supervisor = Supervisor({"local": RUNTIMES["local"](court.parts)}, routes, "here")
+    active = await supervisor.start(entry, silent)
+    told = len(routes.saved)
+    async with court.subject(entry) as subject:
+        judgement = await judge(subject)
+    assert failed_checks(judgement) == []
+    assert active.pid is not None
+    assert psutil.Process(active.pid).is_running()
+    assert supervisor.is_running("reckoner", "1.0.0")
+    assert len(routes.saved) == told
+    await supervisor.close()
+
+
+async def test_a_judgement_that_is_cancelled_leaves_nothing(court: Court, spoilt: Spoilt) -> None:
+    asked = asyncio.Event()
+
+    def tell(message: str) -> None:
+        if message.startswith("given examples"):
+            asked.set()
+
+    async def judged() -> None:
+        async with court.subject(spoilt()) as subject:
+            await judge(subject, tell)
+
+    judging = asyncio.create_task(judged())
+    async with asyncio.timeout(60):
+        await asked.wait()
+    assert leftovers(court.state) != []
+    judging.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await judging
+    assert leftovers(court.state) == []
+
+
+async def test_what_a_dead_worker_left_is_swept(court: Court) -> None:
+    home = court.state / "trials" / "0123456789abcdef" / "tools" / "reckoner" / "home"
+    home.mkdir(parents=True)
+    (home / "note").write_text("left")
+    await sweep_trials(court.state)
+    await sweep_trials(court.state)
+    assert not (court.state / "trials").exists()
+
+
+async def test_a_call_on_trial_is_checked_as_every_call_is(court: Court, spoilt: Spoilt) -> None:
+    async with court.subject(spoilt(('"count": len(numbers)', '"count": "many"'))) as subject:
+        trial = subject.trial
+        assert (await trial.call("reckoner", {"numbers": [1]})).came is Came.NOT_SENT
+        assert (await trial.send("reckoner", {"numbers": [1]})).came is Came.REFUSAL
+        assert (await trial.send("reckoner", b"{")).came is Came.REFUSAL
+        reply = await trial.call("reckoner", SUM)
+    assert (reply.came, reply.output) == (Came.MISFIT, {"result": 6, "count": "many"})
+    assert "$.count" in reply.message
+
+
+async def test_a_kill_is_no_death_of_its_own_and_a_crash_is(court: Court, spoilt: Spoilt) -> None:
+    crash = ("total = sum(numbers)", "total = os._exit(3) if numbers == [9] else sum(numbers)")
+    async with court.subject(spoilt(crash)) as subject:
+        trial = subject.trial
+        await trial.start()
+        assert await trial.kill("reckoner")
+        assert not await trial.kill("reckoner")
+        assert (await trial.call("reckoner", SUM)).came is Came.ANSWER
+        assert trial.account().deaths == 0
+        reply = await trial.call("reckoner", {"numbers": [9], "operation": "sum"})
+        assert reply.came is Came.LOST
+        assert "exited with code 3" in reply.message
+        assert trial.account().deaths == 1
+
+
+async def test_a_fresh_home_is_empty(court: Court, spoilt: Spoilt) -> None:
+    counts = ("total = sum(numbers)", "(HOME / str(len(list(HOME.iterdir())))).mkdir()\n    total = len(list(HOME.iterdir()))")
+    async with court.subject(spoilt(counts)) as subject:
+        trial = subject.trial
+        assert [(await trial.call("reckoner", SUM)).output for _ in range(2)] == [{"result": 1, "count": 3}, {"result": 2, "count": 3}]
+        await trial.renew()
+        assert (await trial.call("reckoner", SUM)).output == {"result": 1, "count": 3}
+
+
+async def test_all_tools_of_a_group_are_judged(court: Court, spoilt: Spoilt) -> None:
+    one = spoilt()
+    other = one.model_copy(update={"manifest": one.manifest.model_copy(update={"tool_id": "reckoner_two"})})
+    async with court.subject(one, other) as subject:
+        judgement = await judge(subject)
+        await eventually(lambda: len([name for name in leftovers(court.state) if name.isdigit()]) > 1)
+    assert failed_checks(judgement) == []
+    assert "14 of 14 were refused." in {check.check: check.details for check in judgement.checks}["bad input"]

@@ -1,5 +1,7 @@
 """The front door, put together."""
 
+import asyncio
+
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 
@@ -11,7 +13,7 @@ from api.ports import Doors
 from api.routes import ROUTERS
 from api.security import Gate
 
-__all__ = ["create_app"]
+__all__ = ["create_app", "end_streams"]
 
 
 def create_app(doors: Doors) -> FastAPI:
@@ -35,8 +37,16 @@ def create_app(doors: Doors) -> FastAPI:
         ],
     )
     app.state.doors = doors
+    app.state.stopping = asyncio.Event()
     handle_errors(app)
     add_pages(app)
     for router in ROUTERS:
         app.include_router(router)
     return app
+
+
+def end_streams(app: FastAPI) -> None:
+    """The service stops: what would be followed for hours ends, and whoever follows asks again, with what arrived last."""
+    stopping: asyncio.Event | None = getattr(app.state, "stopping", None)
+    if stopping is not None:
+        stopping.set()

@@ -1,6 +1,7 @@
 """What happens in a task, as it happens: server-sent events that can be gone on with after any of them."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator
 from typing import Annotated
@@ -31,8 +32,10 @@ _MOST_DIGITS = 9
 _HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 
-async def followed(doors: Doors, task_id: str, last: str | None) -> Response:
-    """A stream that ends when the task has; 204 when it has ended and everything was sent before, so that browsers stop asking.
+async def followed(doors: Doors, task_id: str, last: str | None, stopping: asyncio.Event) -> Response:
+    """A stream that ends when the task has, or the service stops.
+
+    204 when the task has ended and everything was sent before, so that browsers stop asking.
 
     Raises Refusal for a task that nobody knows, or an id that is none of this stream.
     """
@@ -40,15 +43,15 @@ async def followed(doors: Doors, task_id: str, last: str | None) -> Response:
     task = await found_task(doors, task_id)
     if last is not None and task.ended_at is not None and not await doors.notes.after(task_id, position, limit=1):
         return Response(status_code=204)
-    return EventSourceResponse(_events(doors, task_id, position), headers=_HEADERS)
+    return EventSourceResponse(_events(doors, task_id, position, stopping), headers=_HEADERS)
 
 
-async def _events(doors: Doors, task_id: str, position: int) -> AsyncIterator[bytes]:
+async def _events(doors: Doors, task_id: str, position: int, stopping: asyncio.Event) -> AsyncIterator[bytes]:
     """`note` for each line of the log, `task` whenever the task is another than before; the last one has ended."""
     before: ListedTask | None = None
     spoken = time.monotonic()
     yield format_sse_event(retry=_RETRY_MS)
-    while True:
+    while not stopping.is_set():
         try:
             # In this order: the last lines of a log are written together with the end.
             task = listed(await found_task(doors, task_id))
@@ -65,11 +68,16 @@ async def _events(doors: Doors, task_id: str, position: int) -> AsyncIterator[by
             if time.monotonic() - spoken >= _HEARTBEAT_S:
                 spoken = time.monotonic()
                 yield KEEPALIVE_COMMENT
-            await asyncio.sleep(_LOOK_S)
+            await _pause(stopping)
             continue
         spoken = time.monotonic()
         if not notes and task.has_ended:
             return
+
+
+async def _pause(stopping: asyncio.Event) -> None:
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(stopping.wait(), _LOOK_S)
 
 
 def _position(last: str | None) -> int:

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, contextmanager
 import uvicorn
 from fastapi import FastAPI
 
+from api.app import end_streams
 from workers.failures import CannotRun
 from workers.http_head import BoundedHead
 from workers.ports import listen
@@ -66,6 +67,7 @@ async def serving(app: FastAPI, listener: socket.socket, grace_s: float) -> Asyn
         yield
     finally:
         server.should_exit = True
+        end_streams(app)
         await asyncio.wait((task,), timeout=grace_s)
         with _without_remarks():
             await _close_waiting(server)

@@ -22,7 +22,7 @@ from workers.catalog_watch import imported_catalog
 from workers.containers import engine_check, found_containers
 from workers.failures import CannotRun
 from workers.host_lease import HostLease, held_host
-from workers.making import making_of, swept_tasks
+from workers.making import running_making
 from workers.parts import Store, activities_of, builtins_of, catalog_of
 from workers.projects import projects_of, sweep_projects
 from workers.runtimes import running_runtimes
@@ -100,9 +100,8 @@ async def running_host(
         )
         faults = await stack.enter_async_context(watched)
         await sweep_projects(projects, store)
-        await stack.enter_async_context(found_containers(runtimes, supervisor, store))
-        await swept_tasks(settings, state)
-        making = making_of(store, settings, state, runs)
+        builds = await stack.enter_async_context(found_containers(runtimes, supervisor, store))
+        making = await stack.enter_async_context(running_making(store, settings, state, runs, builds))
         activities = activities_of(store, supervisor, frozenset(runtimes), settings, state)
         workers = await stack.enter_async_context(
             running_workers(client, state.host, settings.bucket_limits, activities, making, settings.shutdown_grace_s)

@@ -1,51 +1,146 @@
 """What makes tools on this host, made from settings."""
 
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from activities.agent_tools.offers import fault_in, offers_of
+from activities.agent_tools.tool import Role
+from activities.ask_model import AskModel, Transcript
 from activities.follow_task import FollowTask
 from activities.make_tool import MakeTool
+from activities.use_tool import UseTool
 from engine.calls.file_parameters import FileParameters
 from engine.making.candidates import Candidates
 from engine.making.cloning import Cloner
+from engine.making.dependencies.gate import DependencyGate
+from engine.making.dependencies.index_addresses import addresses_from
+from engine.making.dependencies.popular import PopularPackages
+from engine.making.dependencies.simple_index import SimpleIndex
 from engine.making.gate.trial import sweep_trials
 from engine.making.locking import ProjectLocks
 from engine.making.maker import Maker, MakerParts
 from engine.making.registration import Registration
+from engine.making.workbench.bench import Workbenches
+from engine.making.workbench.proposals import Proposals
+from engine.making.workbench.runs import BenchParts
+from engine.roles.prices import PriceFileError, Prices
+from engine.roles.prompts import Prompts
+from engine.roles.provider import ModelProvider
+from engine.roles.provider_options import ProviderOptions
+from engine.roles.providers import PROVIDERS
+from engine.runtimes.docker.building import BuildContainers
 from engine.runtimes.scripts.environments import Installer
 from engine.runtimes.scripts.execution import Executor
 from engine.runtimes.scripts.network import through
+from toolagent.contracts.agent import AgentLimits
+from toolagent.contracts.dependency_policy import DependencyPolicy
+from toolagent.core.tool_uses import key_of_use
+from workers.failures import CannotRun
 from workers.parts import Store
 from workers.runtimes import HostRuntimes
+from workers.sandbox import identity
 from workers.scripts import indexes_of, programs_of
 from workers.settings import Settings, environment
 from workers.state import StateDirectory
 from workers.temporal_workers import MakingActivities
 
-__all__ = ["making_of", "swept_tasks"]
+__all__ = ["running_making"]
+
+_SHIPPED = Path(__file__).resolve().parents[1] / "data"
+_NO_ENGINE = "There is no Docker engine on this host."
 
 
-async def swept_tasks(_: Settings, state: StateDirectory) -> None:
-    """What a dead worker left of trials. Folders of tasks stay: their steps go on from them."""
+@asynccontextmanager
+async def running_making(
+    store: Store, settings: Settings, state: StateDirectory, runs: HostRuntimes, builds: BuildContainers | None
+) -> AsyncGenerator[MakingActivities]:
+    """The steps of tasks, as this host does them. Raises CannotRun when a setting or a file of theirs cannot be used."""
+    folder, parts = state.root / "making", runs.parts
+    # What a dead worker left of trials goes. Folders of tasks that go on stay: their steps begin where they were.
     await sweep_trials(state.root)
-
-
-def making_of(store: Store, settings: Settings, state: StateDirectory, runs: HostRuntimes) -> MakingActivities:
-    """The steps of tasks, as this host does them."""
-    parts = runs.parts
     programs, everything = programs_of(settings), environment()
+    indexes = indexes_of(programs, everything)
     executor = Executor(parts.launcher, parts.sandboxing.sandbox)
-    sandbox = parts.sandboxing.sandbox
-    installing = through(parts.sandboxing.egress, trusted=True, is_apart=isinstance(sandbox, str) or sandbox.level.has_own_network)
-    installer = Installer(indexes_of(programs, everything), installing, settings.tool_start_timeout_s)
-    maker = Maker(
-        MakerParts(
-            folder=state.root / "making",
-            cache=state.root / "making" / ".cases",
-            runtimes=parts,
-            cloner=Cloner(executor, runs.network, schemes=settings.repo_schemes, path=everything.get("PATH")),
-            locks=ProjectLocks(executor, programs, installer),
-            candidates=Candidates(store.database, store.files),
-            registration=Registration(store.registry, store.groups, store.evidence),
-            files=FileParameters(store.files, settings.files_folder.absolute()),
+    installing = through(parts.sandboxing.egress, trusted=True, is_apart=runs.is_apart)
+    installer = Installer(indexes, installing, settings.tool_start_timeout_s)
+    locks = ProjectLocks(executor, programs, installer)
+    candidates = Candidates(store.database, store.files)
+    registration = Registration(store.registry, store.groups, store.evidence)
+    async with AsyncExitStack() as stack:
+        benches = Workbenches(folder, BenchParts(parts.launcher, executor, programs, installer, identity()), builds or _NO_ENGINE)
+        stack.push_async_callback(benches.close)
+        await benches.sweep([task_id for task_id, _ in await store.tasks.unended()])
+        index = SimpleIndex(addresses_from(indexes))
+        stack.push_async_callback(index.aclose)
+        gate = DependencyGate(DependencyPolicy(), index, PopularPackages.read(_data(settings, "popular_packages.txt")))
+        maker = Maker(
+            MakerParts(
+                folder=folder,
+                cache=folder / ".cases",
+                runtimes=parts,
+                cloner=Cloner(executor, runs.network, schemes=settings.repo_schemes, path=everything.get("PATH")),
+                locks=locks,
+                candidates=candidates,
+                registration=registration,
+                files=FileParameters(store.files, settings.files_folder.absolute()),
+                benches=benches,
+            )
         )
+        provider = _provider(settings)
+        if provider is not None:
+            stack.push_async_callback(provider.aclose)
+        yield MakingActivities(
+            FollowTask(store.tasks, state.host, most=settings.max_coding_tasks, rounds=settings.coding_rounds),
+            MakeTool(maker, store.tasks),
+            AskModel(
+                provider,
+                Prompts(_data(settings, "prompts")),
+                _prices(settings),
+                Transcript(store.messages, store.outcomes, store.turns, store.notes, key_of_use),
+                offers_of(Role.CODING),
+                fault_in(Role.CODING),
+                _allowed(settings),
+            ),
+            UseTool(
+                benches,
+                gate,
+                Proposals(gate, locks, candidates, registration.is_anothers),
+                store.tasks,
+                store.messages,
+                store.outcomes,
+                store.notes,
+            ),
+        )
+
+
+def _provider(settings: Settings) -> ModelProvider | None:
+    if settings.model is None:
+        return None
+    if settings.model_provider not in PROVIDERS:
+        raise CannotRun(f"TOOL_AGENT_MODEL_PROVIDER is {settings.model_provider!r}; there are: {', '.join(PROVIDERS)}.")
+    key = settings.model_api_key.get_secret_value() if settings.model_api_key else None
+    return PROVIDERS[settings.model_provider](ProviderOptions(settings.model, key, settings.model_base_url))
+
+
+def _prices(settings: Settings) -> Prices:
+    try:
+        return Prices.read(_data(settings, "prices.json"))
+    except PriceFileError as error:
+        raise CannotRun(str(error)) from error
+
+
+def _data(settings: Settings, name: str) -> Path:
+    """A data folder of one's own need not hold what only we need."""
+    own = settings.data_dir / name
+    return own if own.exists() else _SHIPPED / name
+
+
+def _allowed(settings: Settings) -> AgentLimits:
+    return AgentLimits(
+        turns=settings.coding_turns,
+        wall_s=settings.coding_wall_s,
+        tokens=settings.coding_tokens,
+        cost_usd=settings.coding_limit_usd,
+        rounds=settings.coding_rounds,
     )
-    follow = FollowTask(store.tasks, state.host, most=settings.max_coding_tasks, rounds=settings.coding_rounds)
-    return MakingActivities(follow, MakeTool(maker, store.tasks))

@@ -39,6 +39,8 @@ class HostRuntimes:
     runtimes: Mapping[str, AnyRuntime]
     parts: RuntimeParts
     network: Network
+    is_apart: bool
+    """Whether the sandbox has a network of its own."""
 
 
 _ENGINE_VARIABLES = ("DOCKER_HOST", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY")
@@ -85,7 +87,8 @@ async def running_runtimes(
         parts = RuntimeParts(local, launcher, sandboxing, http, secrets.resolve, builtin, projects, scripts, docker)
         runtimes = make_runtimes(parts)
         stack.push_async_callback(closed_containers, runtimes)
-        yield HostRuntimes(runtimes, parts, through(egress, is_apart=isinstance(sandbox, str) or sandbox.level.has_own_network))
+        is_apart = isinstance(sandbox, str) or sandbox.level.has_own_network
+        yield HostRuntimes(runtimes, parts, through(egress, is_apart=is_apart), is_apart)
 
 
 def _egress(state: StateDirectory, policy: SandboxPolicy) -> Egress:

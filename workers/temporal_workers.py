@@ -11,6 +11,7 @@ from temporalio.client import Client
 from temporalio.worker import PollerBehaviorSimpleMaximum, Worker
 
 from activities.admit import Admit
+from activities.ask_model import AskModel
 from activities.call_tool import CallTool
 from activities.control_tool import ControlTool as ControlToolActivity
 from activities.deliver_callback import DeliverCallback as DeliverCallbackActivity
@@ -18,6 +19,7 @@ from activities.follow_task import FollowTask
 from activities.look_at_call import LookAtCall
 from activities.make_tool import MakeTool
 from activities.settle import Settle
+from activities.use_tool import UseTool
 from api.ports import NotReadyError
 from toolagent.client import names
 from toolagent.client.temporal import ToolAgentClient
@@ -59,6 +61,8 @@ class MakingActivities:
 
     follow: FollowTask
     make: MakeTool
+    ask: AskModel
+    use: UseTool
 
 
 class WorkerPool:
@@ -90,6 +94,7 @@ async def running_workers(
     notes = [making.follow.enter_stage, making.follow.end_task]
     make = making.make
     steps = [make.inspect_task, make.build_candidate, make.verify_candidate, make.register_candidate, make.clear_task]
+    steps += [making.ask.brief_agent, making.ask.ask_model, making.use.use_tool]
     look = LookAtCall(ToolAgentClient(client)).look_at_call
     with ThreadPoolExecutor(2, thread_name_prefix="workflow") as executor:
         workers = [

@@ -3,6 +3,7 @@
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
+from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from api.documentation import problem_responses
@@ -99,6 +100,6 @@ async def post_message(task_id: str, message: MessageBody, doors: Behind, idempo
         204: {"description": "The task has ended, and everything was sent before."},
     },
 )
-async def get_events(task_id: str, doors: Behind, last_event_id: LastEventId = None) -> Response:
+async def get_events(task_id: str, request: Request, doors: Behind, last_event_id: LastEventId = None) -> Response:
     """`note` for each line of the log (its `id` is for going on with), `task` whenever the task has changed. Ends when the task has."""
-    return await followed(doors, task_id, last_event_id)
+    return await followed(doors, task_id, last_event_id, request.app.state.stopping)

@@ -19,6 +19,7 @@ from engine.making.locking import ProjectLocks
 from engine.making.openapi.tools import Described
 from engine.making.registration import Registration
 from engine.making.repository_addresses import CloneFailed
+from engine.making.workbench.bench import Workbenches
 from engine.registry.archives import NotPackedError
 from engine.runtimes import RUNTIMES
 from engine.runtimes.parts import RuntimeParts
@@ -50,6 +51,7 @@ class MakerParts:
     candidates: Candidates
     registration: Registration
     files: FileParameters
+    benches: Workbenches
 
 
 class Maker:
@@ -124,6 +126,7 @@ class Maker:
 
     async def clear(self, step: TaskStep) -> None:
         """End and remove what the task has here. What was registered holds its files itself."""
+        await self._parts.benches.remove(step.task_id)
         await self._parts.candidates.forget(step.task_id)
         await asyncio.to_thread(remove, self.folder_of(step.task_id))
 

@@ -24,7 +24,7 @@ class Registration:
     async def register(self, task_id: str, candidate: Candidate, evidence: Evidence) -> Registered:
         """All of its tools and their group, or nothing when one of the ids is another tool's."""
         for entry in candidate.entries:
-            if await self._is_anothers(task_id, entry.manifest.tool_id):
+            if await self.is_anothers(task_id, entry.manifest.tool_id):
                 refused = f"There is a tool {entry.manifest.tool_id!r} already, which this task did not make. Choose another tool_name."
                 return Registered(refused=refused)
         for entry in candidate.entries:
@@ -36,7 +36,8 @@ class Registration:
             await self._groups.put(candidate.group)
         return Registered(tool_ids=tuple(entry.manifest.tool_id for entry in candidate.entries))
 
-    async def _is_anothers(self, task_id: str, tool_id: str) -> bool:
+    async def is_anothers(self, task_id: str, tool_id: str) -> bool:
+        """Whether there is a tool of this id that the task did not make."""
         if await self._registry.versions(tool_id) is None:
             return False
         return all(one.task_id != task_id for one in (await self._evidence.of_tool(tool_id)).values())

@@ -5,7 +5,7 @@ The endpoint plays one conversation for each situation, chosen by the first mess
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from engine.roles.provider import BusyKind, ModelBusy, ModelFailure, ModelProvider, ModelRefused, RefusedKind
@@ -68,8 +68,7 @@ async def check_provider(subject: Subject) -> None:
 
 
 def _options(subject: Subject, **changes: str | float | None) -> ProviderOptions:
-    known: dict[str, str | float | None] = {"model": MODEL, "api_key": subject.key, "base_url": subject.endpoint}
-    return ProviderOptions(**{**known, **changes})  # pyright: ignore[reportArgumentType]
+    return replace(ProviderOptions(MODEL, subject.key, subject.endpoint), **changes)
 
 
 def _request(situation: Situation, *more: Message) -> ModelRequest:

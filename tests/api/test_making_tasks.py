@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
+from api.app import create_app
 from engine.store.task_notes import NewNote
-from tests.api.conftest import House
+from tests.api.conftest import BASE_URL, House
 from tests.api.requests_for_tools import ASKED, made
 from tests.api.serving import reached
 from toolagent.contracts.making import Stage, TaskNote, TaskNoteKind
@@ -163,6 +164,16 @@ async def test_a_silent_task_is_heard_to_be_alive(house: House, monkeypatch: pyt
         async for line in answer.aiter_lines():
             if line.startswith(":"):
                 break
+
+
+async def test_a_stream_ends_when_the_service_stops(house: House) -> None:
+    task_id = (await made(house)).task_id
+    app = create_app(house.doors)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=BASE_URL) as http, asyncio.timeout(BOUND_S):
+        following = asyncio.create_task(http.get(f"/tasks/{task_id}/events"))
+        await asyncio.sleep(0)
+        app.state.stopping.set()
+        assert (await following).status_code == 200
 
 
 async def test_a_task_of_this_kind_is_not_mistaken_for_a_call(house: House) -> None:

@@ -47,6 +47,7 @@ class Sightings:
     @contextlib.contextmanager
     def withheld(self) -> Generator[None]:
         """What is asked for meanwhile is counted, not named: a name could hold what the candidate was shown."""
+        self._is_withheld = True
         try:
             yield
         finally:

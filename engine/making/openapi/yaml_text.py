@@ -68,7 +68,7 @@ class _Counted:
                 self._add(self._sizes.get(anchor or "", 1), None)
             case _:
                 pass
-        if False:
+        if len(self._counts) > _MAX_DEPTH or sum(self._counts) > _MAX_PARTS:
             raise NotReadable(f"It is nested deeper than {_MAX_DEPTH}, or has more than {_MAX_PARTS} parts with its aliases written out.")
 
     def _add(self, size: int, anchor: str | None) -> None:

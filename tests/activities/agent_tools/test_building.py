@@ -39,10 +39,18 @@ ABOUT = {
     "host_dir": "/work/words",
 }
 SCHEMA = {"type": "object", "properties": {"text": {"$ref": "#/$defs/text"}}, "$defs": {"text": {"type": "string"}}}
-ASK = (
-    "python main.py --port 8123 & for i in 1 2 3 4 5 6 7 8 9; do sleep 0.3; "
-    "python -c \"import urllib.request as u; print(u.urlopen('http://127.0.0.1:8123/health').read().decode())\" 2>/dev/null && break; done; kill $!"
-)
+PROBE = """\
+import time
+import urllib.request
+
+for _ in range(50):
+    try:
+        print(urllib.request.urlopen("http://127.0.0.1:8123/health").read().decode())
+        break
+    except OSError:
+        time.sleep(0.2)
+"""
+ASK = "python main.py --port 8123 & python ../probe.py; kill $!"
 
 
 async def test_a_tool_is_made_and_put_down(agent: Agent) -> None:
@@ -50,6 +58,7 @@ async def test_a_tool_is_made_and_put_down(agent: Agent) -> None:
     await agent.told("write_file", path="words/main.py", content=MAIN)
     await agent.told("uv_add_dependency", project_dir="/work/words", package="idna")
     await agent.told("uv_add_dependency", project_dir="/work/words", package="iniconfig", dev=True)
+    await agent.told("write_file", path="probe.py", content=PROBE)
     said = await agent.told("run_in_uv", project_dir="/work/words", command=ASK)
     assert '{"status": "ok", "idna": true}' in said
     assert "import argparse" in await agent.told("read_file", path="/work/words/main.py")
@@ -105,7 +114,7 @@ async def test_nobody_elses_id_is_taken_and_nothing_unusable_is_put_down(agent: 
     assert "already" in await agent.refused("register_tool", **{**ABOUT, "tool_id": f"{OWN}_extra"})
     assert "input_schema" in await agent.refused("register_tool", **ABOUT, input_schema={"type": "nonsense"})
     assert "input_schema" in await agent.refused("register_tool", **ABOUT, input_schema={"$ref": "https://example.com/schema"})
-    assert "project" in await agent.refused("register_tool", **{**ABOUT, "host_dir": "/etc"})
+    assert "outside" in await agent.refused("register_tool", **{**ABOUT, "host_dir": "/etc"})
     assert "host_dir" in await agent.refused("register_tool", **{**ABOUT, "host_dir": None})
     assert "no containers" in await agent.refused("create_docker_env", image="x")
 

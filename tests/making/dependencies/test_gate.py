@@ -43,6 +43,8 @@ async def test_none_of_25_that_exist_but_are_near_misses_or_too_young_passes(gat
     assert len({*NEAR, *YOUNG}) == 25
     verdicts = await gate().judge((*NEAR, *YOUNG))
     assert refused(verdicts) == [RefusalKind.NEAR_MISS] * 20 + [RefusalKind.TOO_YOUNG] * 5
+    assert verdicts[-1].refusal is not None
+    assert "first published on 2026-05-29" in verdicts[-1].refusal.message
     assert sorted(index.asked) == sorted(YOUNG)
 
 

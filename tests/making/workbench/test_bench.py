@@ -73,9 +73,7 @@ async def test_a_long_output_is_shown_in_part_and_can_be_read_to_its_end(bench: 
 
 async def test_commands_have_no_network_and_see_nothing_of_the_machine(bench: Workbench, tmp_path: Path) -> None:
     folder = await bench.create_project("words")
-    ran = await bench.run(
-        folder, f"ls {tmp_path}; python -c 'import socket; socket.create_connection((\"1.1.1.1\", 53), 2)'", 20.0, "1:a"
-    )
+    ran = await bench.run(folder, f"ls {tmp_path}; python -c 'import socket; socket.create_connection((\"1.1.1.1\", 53), 2)'", 20.0, "1:a")
     assert ran.exit_code != 0
     assert ran.stdout == ""
     assert "unreachable" in ran.stderr

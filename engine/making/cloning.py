@@ -25,6 +25,7 @@ __all__ = ["Clone", "CloneLimits", "Cloner", "repository_in"]
 
 _MIB = 1024 * 1024
 _LOOK_S = 0.1
+_MOST_TOLD = 100
 _WORK, _CONFIG_FILE = "work", "git.config"
 _REST_S = 10.0
 """What a look at the finished clone may take."""
@@ -41,7 +42,7 @@ class CloneLimits:
 
 @dataclass(frozen=True, slots=True)
 class Clone:
-    """`folder` holds the files of the commit, without `.git`. `dropped` are links that led out of it, by their paths in it."""
+    """`folder` holds the files of the commit, without `.git`. `dropped` are links that led out of it, the first hundred."""
 
     folder: Path
     commit: str
@@ -229,7 +230,7 @@ def _tidied(folder: Path) -> tuple[str, ...]:
             if path.is_symlink() and not _leads_inside(path, root):
                 path.unlink()
                 dropped.append(path.relative_to(folder).as_posix())
-    return tuple(sorted(dropped))
+    return tuple(sorted(dropped)[:_MOST_TOLD])
 
 
 def _leads_inside(link: Path, root: Path) -> bool:

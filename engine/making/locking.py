@@ -22,6 +22,7 @@ __all__ = ["LockFailed", "ProjectLocks"]
 
 _MIB = 1024 * 1024
 _TOLD = 4_000
+_MAX_LOCK = 16 * _MIB
 _LIMITS = SandboxLimits(
     memory_bytes=2048 * _MIB, cpus=2, processes=256, open_files=4096, file_bytes=1024 * _MIB, disk_bytes=2048 * _MIB,
     output_bytes=4 * _MIB, wall_s=86_400,
@@ -127,9 +128,14 @@ def _prepare(into: Path, wanted: Wanted, besides: Sequence[str]) -> None:
 
 
 def _text(path: Path) -> str:
+    """What lies there; nothing where that is no file, or a link. Raises LockFailed."""
     if path.is_symlink() or not path.is_file():
         return ""
-    return path.read_text(errors="replace")
+    with path.open("rb") as file:
+        content = file.read(_MAX_LOCK + 1)
+    if len(content) > _MAX_LOCK:
+        raise LockFailed(f"The lock of what the project depends on is larger than {_MAX_LOCK // _MIB} MiB.")
+    return content.decode(errors="replace")
 
 
 def _missing(lock: str, besides: Sequence[str]) -> list[str]:

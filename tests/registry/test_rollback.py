@@ -1,14 +1,17 @@
 """Returning to the version that was active before, and what becomes of the evidence of versions."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
 from engine.registry.registry import ToolRegistry
 from engine.store.database import Database
 from engine.store.evidence import EvidenceTable
 from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
+from tests.registry.importing import importer_of, write_catalog
 from toolagent.contracts.making import Evidence
 from toolagent.contracts.manifest import ToolManifest, ToolStatus
 from toolagent.contracts.sources import BuiltinSource
@@ -33,11 +36,10 @@ async def states(registry: ToolRegistry) -> list[tuple[str, ToolStatus, bool]]:
 
 
 async def test_a_rollback_returns_to_what_was_active_before_and_again_to_what_was_before_that(registry: ToolRegistry) -> None:
-    await register(registry, "1.0.0", "1.2.0", "1.1.0")
-    assert await registry.roll_back("echo") == "1.2.0", "the order of activation counts, not that of the numbers"
-    assert await registry.roll_back("echo") == "1.0.0"
-    assert await registry.roll_back("echo") is None
+    await register(registry, "1.0.0", "1.2.0", "1.1.0", "1.3.0")
+    assert [await registry.roll_back("echo") for _ in range(4)] == ["1.1.0", "1.2.0", "1.0.0", None], "the order in time, not of numbers"
     assert await states(registry) == [
+        ("1.3.0", ToolStatus.INACTIVE, False),
         ("1.2.0", ToolStatus.INACTIVE, False),
         ("1.1.0", ToolStatus.INACTIVE, False),
         ("1.0.0", ToolStatus.ACTIVE, True),
@@ -79,3 +81,15 @@ async def test_evidence_goes_with_its_version(database: Database, registry: Tool
     await registry.unregister("echo")
     await register(registry, "1.0.0")
     assert await evidence.of_tool("echo") == {}
+
+
+async def test_a_version_that_came_from_a_file_can_be_returned_to(database: Database, registry: ToolRegistry, tmp_path: Path) -> None:
+    importer, data = importer_of(database, tmp_path), tmp_path / "data"
+    for version in ("1.0.0", "1.1.0"):
+        document: dict[str, JsonValue] = {"version": "2.0", "tools": [{"tool_id": "echo", "name": "Echo", "version": version}]}
+        write_catalog(data, {"registry.json": document, "sources.json": {"sources": {"echo": [{"type": "local", "host_dir": "tools/e"}]}}})
+        assert await importer.run(data, ()) == ()
+    await register(registry, "1.2.0")
+    assert [await registry.roll_back("echo") for _ in range(3)] == ["1.1.0", "1.0.0", None]
+    assert await importer.run(data, ()) == ()
+    assert (await states(registry))[-1] == ("1.0.0", ToolStatus.ACTIVE, True), "the file says nothing new"

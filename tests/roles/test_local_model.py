@@ -18,10 +18,10 @@ OFFER = ToolOffer(
 
 
 def _conversation() -> tuple[Message, ...]:
-    """Two files were read: a model of this size goes on as it was."""
+    """Three files were read: a model of this size goes on as it was."""
     messages: list[Message] = []
     before: tuple[Block, ...] = ()
-    for name in ("a.py", "b.py"):
+    for name in ("a.py", "b.py", "c.py"):
         use_id = f"toolu_{name[0] * 9}"
         messages.append(Message(role="user", content=(*before, Text(text=f"Read the file {name}."))))
         messages.append(Message(role="assistant", content=(ToolUse(id=use_id, name="read_file", input={"path": name}),)))

@@ -1,6 +1,8 @@
 """Every provider of models keeps what the protocol says."""
 
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -44,3 +46,9 @@ def test_no_option_shows_the_key(name: str) -> None:
     assert KEY not in repr(options)
     assert KEY not in repr(PROVIDERS[name](options))
     assert ModelRefused(RefusedKind.NO_KEY, "x").kind is RefusedKind.NO_KEY
+
+
+def test_a_service_that_asks_no_model_loads_no_client() -> None:
+    script = "import sys, engine.roles.providers; print(*{name.partition('.')[0] for name in sys.modules})"
+    ran = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert {"anthropic", "httpx2"}.intersection(ran.stdout.split()) == set()

@@ -26,7 +26,7 @@ packages:
           slug_maker/__init__.py: "from word_parts import parts\\n\\n\\ndef main() -> None:\\n    print('-'.join(parts('A B')))\\n"
           slug_maker/words.txt: "one\\n"
         console_scripts: {slug: "slug_maker:main"}
-      - version: "1.9"
+      - version: "1.11"
         yanked: it is broken
       - version: "2.0rc1"
       - version: "3.0"
@@ -68,7 +68,7 @@ def test_uv_installs_a_package_with_what_it_requires(environment: Path, index: I
     assert ran.returncode == 0, ran.stderr
     assert subprocess.run([environment / ".venv/bin/slug"], check=True, capture_output=True, text=True).stdout == "A-B\n"
     listed = uv(environment, "pip", "list", "--format", "json").stdout
-    # 3.0 is for another Python, 2.0rc1 not finished, 1.9 taken back, and 1.10 is more than 1.9 anyway.
+    # 3.0 is for another Python, 2.0rc1 not finished, 1.11 taken back.
     assert '"slug-maker","version":"1.10"' in listed.replace(" ", "")
     new = {name: count - before.get(name, 0) for name, count in index.downloads.items() if count > before.get(name, 0)}
     assert new == {"slug_maker-1.10-py3-none-any.whl": 1, "word_parts-2.1-py3-none-any.whl": 1}
@@ -101,12 +101,12 @@ def test_the_simple_api_tells_files_versions_and_times(index: IndexServer) -> No
     assert answer.headers["content-type"] == JSON["accept"]
     told = answer.json()
     assert (told["meta"], told["name"]) == ({"api-version": "1.1"}, "slug-maker")
-    assert told["versions"] == ["1.0", "1.9", "1.10", "2.0rc1", "3.0"]
+    assert told["versions"] == ["1.0", "1.10", "1.11", "2.0rc1", "3.0"]
     files = {file["filename"].split("-")[1]: file for file in told["files"]}
     assert files["1.0"]["upload-time"] == "2020-01-02T03:04:05.000000Z"
     assert files["1.10"]["upload-time"] == "2024-01-02T00:00:00.000000Z"
-    assert "upload-time" not in files["1.9"]
-    assert (files["1.9"]["yanked"], files["1.0"]["yanked"]) == ("it is broken", False)
+    assert "upload-time" not in files["1.11"]
+    assert (files["1.11"]["yanked"], files["1.0"]["yanked"]) == ("it is broken", False)
     assert files["3.0"]["requires-python"] == ">=4"
     content = httpx.get(f"{index.url}{files['1.0']['url']}").content
     assert len(content) == files["1.0"]["size"]
@@ -134,12 +134,12 @@ def test_the_simple_api_speaks_html_too(index: IndexServer) -> None:
 def test_a_package_is_described(index: IndexServer) -> None:
     told = httpx.get(f"{index.url}/pypi/slug-maker/json").json()
     assert (told["info"]["version"], told["info"]["summary"]) == ("3.0", "Makes slugs.")
-    assert [*told["releases"]] == ["1.0", "1.9", "1.10", "2.0rc1", "3.0"]
+    assert [*told["releases"]] == ["1.0", "1.10", "1.11", "2.0rc1", "3.0"]
     (file,) = told["releases"]["1.0"]
     assert (file["upload_time"], file["upload_time_iso_8601"]) == ("2020-01-02T03:04:05", "2020-01-02T03:04:05.000000Z")
     assert httpx.get(file["url"]).status_code == 200
     assert told["releases"]["2.0rc1"][0]["upload_time_iso_8601"] is None
-    one = httpx.get(f"{index.url}/pypi/slug-maker/1.9/json").json()
+    one = httpx.get(f"{index.url}/pypi/slug-maker/1.11/json").json()
     assert (one["info"]["yanked_reason"], "releases" in one) == ("it is broken", False)
 
 

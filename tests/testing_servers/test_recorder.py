@@ -6,10 +6,10 @@ import pytest
 from anthropic import APIConnectionError, AuthenticationError, RateLimitError
 from anthropic.types import Message, MessageParam
 
-from tests.testing_servers.conversations import KEY, MODEL, At, ask, client_of, outcome, said, scenario, user, uses
+from tests.testing_servers.conversations import KEY, MODEL, At, ask, ask_streamed, client_of, outcome, said, scenario, user, uses
 from toolagent.testing.servers.model_server import ModelServer
 from toolagent.testing.servers.recorder import Recorder
-from toolagent.testing.servers.scenario import Scenario, load_scenario
+from toolagent.testing.servers.scenario import Fault, FaultKind, Scenario, load_scenario
 
 SESSION = """
 name: real
@@ -139,6 +139,17 @@ async def test_faults_are_recorded_and_come_again(tmp_path: Path) -> None:
     assert load_scenario(file).turns[0].fault == script.turns[0].fault
     async with ModelServer(file) as again:
         await play(again.url)
+
+
+async def test_a_stream_without_an_end_is_recorded_as_cut(tmp_path: Path) -> None:
+    file = tmp_path / "recorded.yaml"
+    async with ModelServer(scenario("turns: [{text: one, fault: [ended_early, malformed]}]")) as real, Recorder(real.url, file) as recorder:
+        assert (await ask_streamed(At(recorder.url), user("hi"))).stop_reason is None
+        with pytest.raises(ValueError, match="Unterminated"):
+            await ask_streamed(At(recorder.url), user("hi"))
+        await ask_streamed(At(recorder.url), user("hi"))
+    (turn,) = load_scenario(file).turns
+    assert (turn.text, turn.fault) == ("one", (Fault(kind=FaultKind.CUT, times=2),))
 
 
 async def test_an_error_passes_through_as_it_is(tmp_path: Path) -> None:

@@ -89,13 +89,14 @@ class Trial:
         if issues := issues_of(entry.manifest.input_schema, filled):
             return Reply(Came.NOT_SENT, message=f"The input does not fit its input schema: {misfitting(issues)}")
         if not withheld:
-            return await self._exchange(entry, filled)
+            return await self._exchange(entry, filled, self._progress)
         with self._sightings.withheld():
-            return await self._exchange(entry, filled)
+            # What the tool says of its progress could quote what it was given.
+            return await self._exchange(entry, filled, _unheard)
 
     async def send(self, tool_id: str, content: Params | bytes) -> Reply:
         entry = self._entries[tool_id]
-        return await (self._exchange(entry, content) if isinstance(content, dict) else self._post(entry, content))
+        return await (self._exchange(entry, content, self._progress) if isinstance(content, dict) else self._post(entry, content))
 
     async def kill(self, tool_id: str) -> bool:
         route = self._supervisor.route(tool_id)
@@ -117,7 +118,7 @@ class Trial:
     def account(self) -> Account:
         return self._sightings.account()
 
-    async def _exchange(self, entry: ToolEntry, params: Params) -> Reply:
+    async def _exchange(self, entry: ToolEntry, params: Params, progress: Progress) -> Reply:
         # Its id is like any call's: a tool must not know that it is on trial.
         call_id = f"call-{secrets.token_hex(16)}"
         try:
@@ -125,11 +126,9 @@ class Trial:
                 if self._files is not None:
                     params = await self._files.resolve(entry.manifest.input_schema, params, folder)
                 timeout_s = min(entry.manifest.timeout_s, self._limits.call_s)
-                request = ToolRequest(
-                    call_id, params, timeout_s, folder.outputs, self._progress, manifest=entry.manifest, caller=self._caller
-                )
+                request = ToolRequest(call_id, params, timeout_s, folder.outputs, progress, manifest=entry.manifest, caller=self._caller)
                 reply = await self._supervisor.call(
-                    entry, request, before_send=_nothing, progress=self._progress, start_timeout_s=self._limits.start_s
+                    entry, request, before_send=_nothing, progress=progress, start_timeout_s=self._limits.start_s
                 )
         except FileRefused as refused:
             return Reply(Came.NOT_SENT, message=refused.error.message)
@@ -180,6 +179,7 @@ async def on_trial(
             parts,
             local=replace(parts.local, state=folder, calls=folder / "calls", observed=True),
             sandboxing=replace(parts.sandboxing, audit=sightings),
+            docker=replace(parts.docker, audit=sightings) if parts.docker else None,
         )
         tags = {source.type for entry in entries for source in entry.sources}
         supervisor = Supervisor({tag: RUNTIMES[tag](own) for tag in tags & RUNTIMES.keys()}, sightings, parts.local.host)

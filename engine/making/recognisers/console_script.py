@@ -10,6 +10,8 @@ from toolagent.contracts.making import Finding, FindingKind
 __all__ = ["recognise_console_scripts"]
 
 _MOST = 10
+_MOST_NAMED = 50
+_LONGEST = 200
 
 
 def recognise_console_scripts(tree: Tree) -> Iterator[Finding]:
@@ -25,4 +27,5 @@ def recognise_console_scripts(tree: Tree) -> Iterator[Finding]:
 
 def _scripts(project: Table) -> Mapping[str, str]:
     tables = (project.table("project").table("scripts"), project.table("tool").table("poetry").table("scripts"))
-    return {name: target for table in tables for name, target in table.values.items() if isinstance(target, str)}
+    found = [(name[:_LONGEST], target[:_LONGEST]) for table in tables for name, target in table.values.items() if isinstance(target, str)]
+    return dict(found[:_MOST_NAMED])

@@ -79,18 +79,25 @@ class Workbench:
         return str(WORK / name)
 
     async def bring(self, name: str, folder: Path) -> str:
-        """A project of a copy of that folder, with the packages of its lock if it has one, unless it is there; as the model sees it.
-
-        Nobody judges the lock: it is one that passed the gate before. Raises BenchRefused, ScriptFailure, OSError.
-        """
+        """A copy of that folder's files below `/work`, unless there is something of the name; as the model sees it. Raises OSError."""
         target, part = self.folder / Area.WORK.value / name, self.folder / "brought"
         if not await asyncio.to_thread(target.is_dir):
             await asyncio.to_thread(pack_repository, folder, part)
             await asyncio.to_thread(_hand_over, part, self._parts.identity)
             await asyncio.to_thread(part.rename, target)
+        return str(WORK / name)
+
+    async def bring_project(self, name: str, folder: Path) -> str:
+        """The same, as a project that has the packages of its lock. Raises BenchRefused, ScriptFailure, OSError.
+
+        Nobody judges the lock: it is of a tool that passed the gate before.
+        """
+        await self.bring(name, folder)
         made = await self.create_project(name)
-        if not await asyncio.to_thread(self.environments.installed, name) and (lock := self.tree_of(name).text(_LOCK, _MOST_LOCK)):
-            await self.environments.install_lock(name, lock)
+        if not await asyncio.to_thread(self.environments.installed, name):
+            lock = await asyncio.to_thread(lambda: self.tree_of(name).text(_LOCK, _MOST_LOCK))
+            if lock and lock.strip():
+                await self.environments.install_lock(name, lock)
         return made
 
     def project_of(self, project_dir: str) -> str:

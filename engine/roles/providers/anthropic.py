@@ -1,31 +1,17 @@
 """Any model behind the Messages API: Anthropic's own, or an endpoint that speaks it."""
 
 import asyncio
-import json
-import time
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-import httpx2
-from anthropic import AnthropicError, AsyncAnthropic, Timeout, omit, types
-from anthropic.lib.streaming import AsyncMessageStream, ParsedMessageStreamEvent
-
-from engine.roles.provider import BusyKind, ModelBusy
+from engine.roles.provider import ModelRefused, RefusedKind
 from engine.roles.provider_options import ProviderOptions
-from engine.roles.providers.anthropic_failures import failure_of, no_key
-from engine.roles.providers.anthropic_wire import messages_of, system_of, tools_of, turn_of, usage_of
-from toolagent.contracts.model import ModelRequest, ModelTurn, Usage
+from toolagent.contracts.model import ModelRequest, ModelTurn
+
+if TYPE_CHECKING:
+    from engine.roles.providers.anthropic_client import AnthropicClient
 
 __all__ = ["AnthropicProvider", "provider"]
-
-_SERVICE = "https://api.anthropic.com"
-_NO_KEY = "not-needed"
-"""The client sends some key or takes one from the environment; an endpoint of one's own may need none."""
-
-_WRITE_S = 60.0
-
-# What the client lets through when a stream holds what it should not: it does not check what it reads.
-_UNREADABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError)
 
 
 def provider(options: ProviderOptions) -> "AnthropicProvider":
@@ -33,17 +19,12 @@ def provider(options: ProviderOptions) -> "AnthropicProvider":
 
 
 class AnthropicProvider:
-    """Keeps the protocol `ModelProvider`."""
+    """Keeps the protocol `ModelProvider`. Its client is loaded when it is first asked."""
 
     def __init__(self, options: ProviderOptions) -> None:
         self._options = options
-        self._client = AsyncAnthropic(
-            api_key=options.api_key or _NO_KEY,
-            base_url=options.base_url or _SERVICE,
-            timeout=Timeout(connect=options.connect_s, read=options.silence_s, write=_WRITE_S, pool=options.connect_s),
-            # Temporal retries, by kind; a retry in here would be paid for and not counted.
-            max_retries=0,
-        )
+        self._client: AnthropicClient | None = None
+        self._loading = asyncio.Lock()
 
     @property
     def model(self) -> str:
@@ -51,115 +32,24 @@ class AnthropicProvider:
 
     async def ask(self, request: ModelRequest, beat: Callable[[str], None]) -> ModelTurn:
         if not self._options.api_key and not self._options.base_url:
-            raise no_key()
-        progress = _Progress()
-        try:
-            async with _beating(progress, beat, self._options.beat_s), self._stream(request) as stream:
-                async for event in stream:
-                    progress.take(event)
-            return progress.turn()
-        except httpx2.TimeoutException as error:
-            raise ModelBusy(BusyKind.TIMEOUT, f"The model sent nothing for {self._options.silence_s:g} s.", usage=progress.usage) from error
-        except httpx2.HTTPError as error:
-            raise ModelBusy(BusyKind.CUT, f"The connection to the model broke: {error}", usage=progress.usage) from error
-        except (AnthropicError, *_UNREADABLE) as error:
-            raise failure_of(error, self._options, progress.usage) from error
+            raise ModelRefused(
+                RefusedKind.NO_KEY,
+                "No key for the model is set: set TOOL_AGENT_MODEL_API_KEY, or name an endpoint that needs none with "
+                "TOOL_AGENT_MODEL_BASE_URL.",
+            )
+        async with self._loading:
+            if self._client is None:
+                beat("loading the client")
+                self._client = await asyncio.to_thread(_loaded, self._options)
+        return await self._client.ask(request, beat)
 
     async def aclose(self) -> None:
-        await self._client.close()
-
-    @asynccontextmanager
-    async def _stream(self, request: ModelRequest) -> AsyncGenerator[AsyncMessageStream[None]]:
-        async with self._client.messages.stream(
-            model=self._options.model,
-            max_tokens=request.max_tokens,
-            system=system_of(request) or omit,
-            tools=tools_of(request) or omit,
-            messages=messages_of(request),
-        ) as stream:
-            yield stream
+        if self._client is not None:
+            await self._client.aclose()
 
 
-class _Progress:
-    """What of an answer has come."""
+def _loaded(options: ProviderOptions) -> "AnthropicClient":
+    # Importing the client takes three seconds of a processor: a service that is asked for no model starts without it.
+    from engine.roles.providers.anthropic_client import AnthropicClient
 
-    def __init__(self) -> None:
-        self.usage: Usage | None = None
-        self._begun = time.monotonic()
-        self._characters = 0
-        self._doing = "waiting for the model"
-        self._arguments: dict[int, list[str]] = {}
-        self._answer: types.Message | None = None
-
-    def __str__(self) -> str:
-        return f"{self._doing}: {time.monotonic() - self._begun:.0f} s, {self._characters:,} characters"
-
-    def take(self, event: "ParsedMessageStreamEvent[None]") -> None:
-        match event.type:
-            case "message_start":
-                self.usage = usage_of(event.message.usage)
-                self._doing = "the model answers"
-            case "content_block_start":
-                self._doing = _doing(event.content_block)
-            case "content_block_delta":
-                self._take_delta(event.index, event.delta)
-            case "message_stop":
-                self._answer = event.message
-                self.usage = usage_of(event.message.usage)
-            case _:
-                pass
-
-    def turn(self) -> ModelTurn:
-        """Raises ModelBusy when the answer is not whole."""
-        if self._answer is None:
-            kind = BusyKind.CUT if self.usage is not None else BusyKind.MALFORMED
-            raise ModelBusy(kind, "The stream ended before the answer did.", usage=self.usage)
-        turn = turn_of(self._answer)
-        if turn.stop_reason == "tool_use":
-            self._check_arguments()
-        return turn
-
-    def _take_delta(self, index: int, delta: types.RawContentBlockDelta) -> None:
-        match delta.type:
-            case "text_delta":
-                self._characters += len(delta.text)
-            case "thinking_delta":
-                self._characters += len(delta.thinking)
-            case "input_json_delta":
-                self._characters += len(delta.partial_json)
-                self._arguments.setdefault(index, []).append(delta.partial_json)
-            case _:
-                pass
-
-    def _check_arguments(self) -> None:
-        """The client takes half an object for a whole one. Raises ValueError."""
-        for pieces in self._arguments.values():
-            if written := "".join(pieces).strip():
-                json.loads(written)
-
-
-def _doing(block: object) -> str:
-    match block:
-        case types.ToolUseBlock(type="tool_use", name=name):
-            return f"writing a call of {name[:60]}"
-        case types.TextBlock(type="text"):
-            return "writing"
-        case _:
-            return "thinking"
-
-
-@asynccontextmanager
-async def _beating(progress: _Progress, beat: Callable[[str], None], every_s: float) -> AsyncGenerator[None]:
-    """Tells of the progress at once and then by the clock: a model may think for minutes, and the client keeps signs of life to itself."""
-
-    async def beats() -> None:
-        while True:
-            beat(str(progress))
-            await asyncio.sleep(every_s)
-
-    beating = asyncio.create_task(beats())
-    try:
-        yield
-    finally:
-        beating.cancel()
-        await asyncio.wait([beating])
+    return AnthropicClient(options)

@@ -12,7 +12,7 @@ from engine.roles.provider import BusyKind, ModelBusy, ModelFailure, ModelRefuse
 from engine.roles.provider_options import ProviderOptions
 from toolagent.contracts.model import Usage
 
-__all__ = ["failure_of", "no_key", "retry_after_s"]
+__all__ = ["failure_of", "retry_after_s"]
 
 _BY_TYPE: Mapping[str, BusyKind | RefusedKind] = {
     "rate_limit_error": BusyKind.RATE_LIMIT,
@@ -61,13 +61,6 @@ def failure_of(error: Exception, options: ProviderOptions, usage: Usage | None) 
             return ModelBusy(BusyKind.MALFORMED, f"{_endpoint(options)} sent no answer of the Messages API: {told}", usage=usage)
         case _:
             return ModelBusy(BusyKind.MALFORMED, f"{_endpoint(options)} sent what cannot be read: {told}", usage=usage)
-
-
-def no_key() -> ModelRefused:
-    return ModelRefused(
-        RefusedKind.NO_KEY,
-        "No key for the model is set: set TOOL_AGENT_MODEL_API_KEY, or name an endpoint that needs none with TOOL_AGENT_MODEL_BASE_URL.",
-    )
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:

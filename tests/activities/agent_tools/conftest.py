@@ -3,7 +3,6 @@
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
 
 import pytest_asyncio
 from pydantic import JsonValue
@@ -63,7 +62,7 @@ class Agent:
         return ToolRun(task_id=TASK, position=self.position, tool_use_id=use.id, name=name, summary=name, remaining_s=120.0)
 
     async def do(self, run: ToolRun) -> ToolNote:
-        return cast("ToolNote", await self.environment.run(self.use_tool.use_tool, run))
+        return await self.environment.run(self.use_tool.use_tool, run)
 
     async def use(self, name: str, /, **given: JsonValue) -> ToolNote:
         return await self.do(await self.ask(name, **given))

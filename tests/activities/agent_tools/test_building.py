@@ -3,6 +3,8 @@
 import io
 import tarfile
 
+from pydantic import JsonValue
+
 from activities.agent_tools.offers import shown
 from tests.activities.agent_tools.conftest import OWN, TASK, Agent
 from toolagent.contracts.sources import LocalSource
@@ -38,7 +40,7 @@ ABOUT = {
     "internal_port": 0,
     "host_dir": "/work/words",
 }
-SCHEMA = {"type": "object", "properties": {"text": {"$ref": "#/$defs/text"}}, "$defs": {"text": {"type": "string"}}}
+SCHEMA: dict[str, JsonValue] = {"type": "object", "properties": {"text": {"$ref": "#/$defs/text"}}, "$defs": {"text": {"type": "string"}}}
 PROBE = """\
 import time
 import urllib.request

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from engine.making.locking import ProjectLocks
+from engine.making.wanted import Wanted
 from engine.making.workbench.bench import Workbench, Workbenches
 from engine.making.workbench.places import place_of
 from engine.making.workbench.refusal import BenchRefused
@@ -110,3 +112,24 @@ async def test_only_projects_that_are_there_can_be_worked_in(bench: Workbench) -
     for name in ("", "Words", "../x", "a/b", "a" * 65, ".venv"):
         with pytest.raises(BenchRefused):
             await bench.create_project(name)
+
+
+async def test_a_project_that_was_made_before_is_brought_with_the_packages_of_its_lock(bench: Workbench, tmp_path: Path) -> None:
+    folder = await bench.create_project("words")
+    await bench.add_dependency(folder, IDNA, 60.0, dev=False)
+    locks = ProjectLocks(bench._parts.executor, bench._parts.programs, bench._parts.installer)  # pyright: ignore[reportPrivateUsage]
+    lock = await locks.lock(Wanted(("idna>=3",)), (), tmp_path / "locking")
+    before = tmp_path / "before"
+    await asyncio.to_thread(_tool_in, before, lock)
+    assert await bench.bring_project("mended", before) == "/work/mended"
+    assert [*bench.environments.installed("mended")] == ["idna"]
+    ran = await bench.run("mended", "python main.py && echo more >> main.py && echo gone > requirements.lock", 20.0, "1:a")
+    assert (ran.exit_code, ran.stdout) == (0, "mended\n"), ran.stderr
+    await bench.bring_project("mended", before)
+    assert bench.files.text(place_of("mended/main.py")).endswith("more\n")
+
+
+def _tool_in(folder: Path, lock: str) -> None:
+    folder.mkdir()
+    (folder / "main.py").write_text("import idna\nprint('mended')\n")
+    (folder / "requirements.lock").write_text(lock)

@@ -1,0 +1,91 @@
+"""The activity: what it tells, what it raises, what it writes down."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sqlalchemy import delete
+
+from engine.making.workbench.bench import Workbenches
+from engine.making.workbench.runs import BenchParts
+from engine.runtimes.scripts.execution import Executor
+from engine.runtimes.scripts.failures import ScriptFailure
+from engine.store import tables
+from tests.activities.agent_tools.conftest import TASK, Agent
+from toolagent.core.failures import UnknownTaskError
+from toolagent.core.tool_uses import key_of_use
+
+SECRET = "sk-abcdefghijklmnop1234"  # noqa: S105 - has the form of one
+
+
+async def test_what_the_model_got_wrong_is_its_outcome(agent: Agent) -> None:
+    assert "write_file" in await agent.refused("write_files", path="x")
+    assert "'content' is missing" in await agent.refused("write_file", path="x")
+    assert "outside" in await agent.refused("write_file", path="/etc/passwd", content="x")
+    assert "no project" in await agent.refused("run_in_uv", project_dir="nowhere", command="true")
+    assert "no file" in await agent.refused("read_file", path="x")
+
+
+async def test_a_use_that_was_recorded_is_told_again_and_not_done_again(agent: Agent) -> None:
+    run = await agent.ask("write_file", path="x", content="1\n", mode="append")
+    first = await agent.do(run)
+    bench = await agent.bench()
+    (bench.folder / "work" / "x").unlink()
+    assert await agent.do(run) == first
+    assert not (bench.folder / "work" / "x").exists()
+
+
+async def test_an_attempt_that_died_before_its_outcome_was_whole_is_made_again(agent: Agent) -> None:
+    run = await agent.ask("write_file", path="x", content="1\n", mode="append")
+    first = await agent.do(run)
+    key = key_of_use(run.position, run.tool_use_id)
+    database = agent.outcomes._database  # pyright: ignore[reportPrivateUsage]
+    async with database.write() as connection:
+        await connection.execute(delete(tables.tool_outcomes).where(tables.tool_outcomes.c.key == key))
+    assert await agent.do(run) == first
+    assert "size: 2" in (await agent.shown()).content
+    assert [note.kind.value for note in await agent.notes.after(TASK)] == ["TOOL_USE", "TOOL_RESULT"]
+
+
+async def test_two_uses_of_one_id_are_two(agent: Agent) -> None:
+    for _ in range(2):
+        await agent.told("write_file", path="x", content="1\n", mode="append")
+    assert "content:\n1\n1\n" in await agent.told("read_file", path="x")
+
+
+async def test_no_secret_is_in_the_log(agent: Agent) -> None:
+    await agent.told("write_file", path="x", content=f"key = '{SECRET}'\n")
+    await agent.told("read_file", path="x")
+    lines = [note.text for note in await agent.notes.after(TASK)]
+    assert len(lines) == 4
+    assert SECRET not in str(lines)
+    assert "[TOOL_USE] write_file | {" in lines[0]
+
+
+async def test_what_of_ours_does_not_work_is_raised_and_at_last_told(agent: Agent, tmp_path: Path) -> None:
+    parts = agent.benches._parts  # pyright: ignore[reportPrivateUsage]
+    without = BenchParts(parts._launcher, Executor(parts._launcher, "No sandbox works here."), parts.programs, parts.installer)  # pyright: ignore[reportPrivateUsage]
+    agent.use_tool._benches = Workbenches(tmp_path / "other", without, "none")  # pyright: ignore[reportPrivateUsage]
+    run = await agent.ask("create_uv_project", name="words")
+    with pytest.raises(ScriptFailure):
+        await agent.do(run)
+    agent.environment.info = replace(agent.environment.info, attempt=3)
+    note = await agent.do(run)
+    assert note.is_error
+    assert "No sandbox" in (await agent.shown()).content
+
+
+async def test_the_end_of_the_agents_time_is_an_outcome(agent: Agent) -> None:
+    await agent.told("create_uv_project", name="words")
+    run = await agent.ask("run_in_uv", project_dir="words", command="sleep 60")
+    note = await agent.do(run.model_copy(update={"remaining_s": 1.0}))
+    assert note.is_error or "Ended after" in (await agent.shown()).content
+
+
+async def test_a_use_of_no_task_is_our_fault(agent: Agent) -> None:
+    run = await agent.ask("write_file", path="x", content="y")
+    other = "create_0000000f"
+    (message,) = await agent.messages.read(TASK, run.position, run.position)
+    await agent.messages.put(other, run.position, message)
+    with pytest.raises(UnknownTaskError):
+        await agent.do(run.model_copy(update={"task_id": other}))

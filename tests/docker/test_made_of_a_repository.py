@@ -1,0 +1,84 @@
+"""A repository with a Dockerfile becomes tools without a model."""
+
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import uv
+
+from engine.making.building import ModellessBuilder, Place
+from engine.making.inspection import inspect
+from engine.making.locking import ProjectLocks
+from engine.making.openapi.tools import Described
+from engine.runtimes.docker.engine import Engine
+from engine.runtimes.docker.runtime import DockerRuntime
+from engine.runtimes.docker.settings import DockerSettings
+from engine.runtimes.guardian import Guardian
+from engine.runtimes.http_exchange import HttpExchange
+from engine.runtimes.local import LocalRuntime, LocalSettings
+from engine.runtimes.processes import Launcher
+from engine.runtimes.scripts.environments import Installer
+from engine.runtimes.scripts.execution import Executor
+from engine.runtimes.scripts.programs import Programs
+from tests.docker.conftest import containers_of, request_of, silent
+from tests.sandboxing import sandboxing
+from toolagent.contracts.plans import DockerBuild
+from toolagent.contracts.sources import DockerSource
+from toolagent.contracts.task_specs import GithubDeploy
+from toolagent.core.planning import plan
+from workers.scripts import indexes_of
+from workers.settings import environment
+
+FILES = {
+    "Dockerfile": 'FROM agent-sandbox:latest\nARG PORT=8080\nCOPY serve.py /serve.py\nEXPOSE ${PORT}\nCMD ["python3", "/serve.py"]\n',
+    "serve.py": """
+        import json
+        from http.server import BaseHTTPRequestHandler, HTTPServer
+        from urllib.parse import urlsplit, parse_qs
+
+        ANSWER = {"200": {"content": {"application/json": {"schema": {"type": "object"}}}}}
+        DOUBLE = {"parameters": [{"name": "n", "in": "query", "schema": {"type": "integer"}}], "responses": ANSWER}
+
+        class Served(BaseHTTPRequestHandler):
+            def do_GET(self):
+                url = urlsplit(self.path)
+                known = {
+                    "/openapi.json": lambda: {"openapi": "3.0.3", "info": {"title": "Doubler"}, "paths": {"/double": {"get": DOUBLE}}},
+                    "/double": lambda: {"twice": 2 * int(parse_qs(url.query)["n"][0])},
+                }
+                self.send_response(200 if url.path in known else 404)
+                self.end_headers()
+                self.wfile.write(json.dumps(known[url.path]() if url.path in known else None).encode())
+
+        HTTPServer(("0.0.0.0", 8080), Served).serve_forever()
+    """,
+}
+
+
+async def test_a_dockerfile_becomes_a_tool_that_answers(
+    tmp_path: Path, make_runtime: Callable[..., DockerRuntime], settings: DockerSettings, engine: Engine, http: HttpExchange
+) -> None:
+    repository, data = tmp_path / "repository", tmp_path / "data"
+    repository.mkdir()
+    for name, text in FILES.items():
+        (repository / name).write_text(textwrap.dedent(text))
+    way = plan(GithubDeploy(repo_url="https://example.com/a/b", tool_name="doubler"), inspect(repository))
+    assert way == DockerBuild(dockerfile="Dockerfile", port=8080)
+    assert isinstance(way, DockerBuild)
+    runtime = make_runtime(data=data)
+    place = Place(data / "tools" / "doubler", "tools/doubler", tmp_path / "work")
+    with Guardian(settings.owner) as guardian:
+        launcher = Launcher(settings.owner, guardian, {"PATH": "/usr/bin:/bin"})
+        sandbox = sandboxing(settings.state, launcher, tmp_path / "environments")
+        programs = Programs.found(Path(uv.find_uv_bin()))
+        locks = ProjectLocks(Executor(launcher, sandbox.sandbox), programs, Installer(indexes_of(programs, environment())))
+        local = LocalRuntime(LocalSettings(data, settings.state, settings.state / "calls"), launcher, sandbox, http)
+        built = await ModellessBuilder(locks, local, runtime).docker(way, repository, Described("doubler"), place, silent)
+    assert await containers_of(engine, settings) == []
+    (entry,) = built.candidate.entries
+    source = entry.sources[0]
+    assert isinstance(source, DockerSource)
+    assert built.folders == {"doubler": place.folder}
+    running = await runtime.start(entry.manifest, source, silent)
+    assert await runtime.call(running, source, request_of(n=21)) == {"twice": 42}
+    await runtime.stop(running)

@@ -3,7 +3,6 @@
 The workflow does what `toolagent.core.loop` asks for and remembers what came of it. An `if` about agents belongs in the loop.
 """
 
-from collections.abc import Sequence
 from datetime import timedelta
 
 from temporalio import workflow
@@ -38,7 +37,9 @@ class CodingAgent:
                     await self._ask(ask)
                 case loop.RunTools(allowed=allowed, refused=refused):
                     self._state = loop.after_tools(self._state, refused)
-                    await self._use(allowed)
+                    # One at a time: what comes of it may be the end.
+                    if allowed:
+                        await self._use(allowed[0])
                 case loop.Finish(result=result):
                     return result
 
@@ -63,10 +64,9 @@ class CodingAgent:
         else:
             self._state = loop.after_model(self._state, ask, note)
 
-    async def _use(self, runs: Sequence[ToolRun]) -> None:
-        for run in runs:
-            note = await workflow.execute_activity(stubs.use_tool, run, **options.use_tool(self._host, run.summary))
-            self._state = loop.after_tools(self._state, (note,))
+    async def _use(self, run: ToolRun) -> None:
+        note = await workflow.execute_activity(stubs.use_tool, run, **options.use_tool(self._host, run.summary))
+        self._state = loop.after_tools(self._state, (note,))
 
     def _is_long(self) -> bool:
         info = workflow.info()

@@ -28,7 +28,7 @@ def _wanted(step: BriefStep) -> str:
             return f"Make the tool `{name}`{_in(runtime)}.\n\n{description}"
         case GithubDeploy(tool_name=name, repo_url=url, description=description, runtime=runtime):
             about = f"\n\n{description}" if description else ""
-            return f"Make the tool `{name}`{_in(runtime)} of the repository {url}, which lies in `/work/repository`.{about}"
+            return f"Make the tool `{name}`{_in(runtime)} of the repository {url}, which lies in the folder `repository`.{about}"
         case RepairTool(tool_id=name, error=error, description=description):
             return "\n\n".join(
                 part for part in (f"Mend the tool `{name}`.", f"What went wrong: {error}" if error else "", description) if part

@@ -151,11 +151,15 @@ class Maker:
 
     def _builder(self, data: Path) -> ModellessBuilder:
         """Its runtimes find projects below the task's own folder, and write there; they are asked once, and hold nothing after that."""
-        parts = self._parts.runtimes
-        own = replace(parts, local=replace(parts.local, data=data, state=data.parent / "state"))
-        local = cast("Runtime[LocalSource]", RUNTIMES["local"](own))
-        docker = cast("Runtime[DockerSource]", RUNTIMES["docker"](own)) if parts.docker is not None else None
-        return ModellessBuilder(self._parts.locks, local, docker)
+        parts, sandbox = self._parts.runtimes, self._parts.runtimes.sandboxing.sandbox
+        docker = replace(parts.docker, settings=replace(parts.docker.settings, data=data)) if parts.docker else None
+        own = replace(parts, local=replace(parts.local, data=data, state=data.parent / "state"), docker=docker)
+        return ModellessBuilder(
+            self._parts.locks,
+            cast("Runtime[LocalSource]", RUNTIMES["local"](own)),
+            cast("Runtime[DockerSource]", RUNTIMES["docker"](own)) if docker else None,
+            private_hosts=() if isinstance(sandbox, str) else sandbox.policy.private_hosts,
+        )
 
 
 def _content_of(candidate: Candidate) -> str | None:

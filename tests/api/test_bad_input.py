@@ -138,7 +138,7 @@ async def test_many_errors_are_listed_up_to_a_bound(house: House) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/nothing", "/tools/", "/run_tool/", "/tools/a/b", "/files", "/tasks", "//tools", "/%00", "/tools/a/start/now"]
+    "path", ["/", "/nothing", "/tools/", "/run_tool/", "/tools/a/b", "/files", "/tasks/", "//tools", "/%00", "/tools/a/start/now"]
 )
 async def test_an_unknown_path_is_a_problem(house: House, path: str) -> None:
     answer = await house.http.get(path)

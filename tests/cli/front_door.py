@@ -20,6 +20,7 @@ from engine.store.routes import RouteTable
 from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
 from engine.store.tools import ToolTable
+from toolagent.contracts.making import TaskNote, TaskNoteKind
 from toolagent.testing.fake_client import FakeToolAgentClient
 
 BOUND_S = 20.0
@@ -27,14 +28,27 @@ BOUND_S = 20.0
 T = TypeVar("T")
 
 
+class _WatchedLog(TaskNoteTable):
+    """Knows when somebody has begun to read."""
+
+    def __init__(self, database: Database, is_read: threading.Event) -> None:
+        super().__init__(database)
+        self._is_read = is_read
+
+    async def after(self, task_id: str, position: int = 0, *, kind: TaskNoteKind | None = None, limit: int = 500) -> tuple[TaskNote, ...]:
+        self._is_read.set()
+        return await super().after(task_id, position, kind=kind, limit=limit)
+
+
 @dataclass
 class FrontDoor:
-    """`restart` breaks all connections; the port stays."""
+    """`restart` breaks all connections; the port stays. `followed` is set when somebody follows a task, and was told how it is."""
 
     url: str
     client: FakeToolAgentClient
     database_url: str
     restart: Callable[[], None]
+    followed: threading.Event
 
     def do(self, work: Callable[[TaskTable, TaskNoteTable], Awaitable[T]]) -> T:
         """What a worker would do, on a connection of its own."""
@@ -62,11 +76,11 @@ class FrontDoor:
 class _Server:
     """In a thread with an event loop and a connection to the database of its own."""
 
-    def __init__(self, client: FakeToolAgentClient, database_url: str, port: int) -> None:
+    def __init__(self, client: FakeToolAgentClient, database_url: str, port: int, followed: threading.Event) -> None:
         listener = socket.create_server(("127.0.0.1", port))
         self.port: int = listener.getsockname()[1]
         self._database = Database(database_url)
-        app = create_app(_doors(client, self._database))
+        app = create_app(_doors(client, self._database, followed))
         self._server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off", timeout_graceful_shutdown=1))
         self._thread = threading.Thread(target=asyncio.run, args=(self._serve(listener),))
         self._thread.start()
@@ -80,7 +94,7 @@ class _Server:
         await self._database.close()
 
 
-def _doors(client: FakeToolAgentClient, database: Database) -> Doors:
+def _doors(client: FakeToolAgentClient, database: Database, followed: threading.Event) -> Doors:
     doors = SimpleNamespace(
         limits=Limits(),
         api_key=None,
@@ -88,7 +102,7 @@ def _doors(client: FakeToolAgentClient, database: Database) -> Doors:
         client=client,
         registry=ToolRegistry(ToolTable(database), RouteTable(database)),
         tasks=TaskTable(database),
-        notes=TaskNoteTable(database),
+        notes=_WatchedLog(database, followed),
         evidence=EvidenceTable(database),
     )
     return cast("Doors", doors)
@@ -96,14 +110,14 @@ def _doors(client: FakeToolAgentClient, database: Database) -> Doors:
 
 @contextmanager
 def front_door(database_url: str) -> Generator[FrontDoor]:
-    client = FakeToolAgentClient()
-    servers = [_Server(client, database_url, 0)]
+    client, followed = FakeToolAgentClient(), threading.Event()
+    servers = [_Server(client, database_url, 0, followed)]
 
     def restart() -> None:
         servers[0].end()
-        servers[0] = _Server(client, database_url, servers[0].port)
+        servers[0] = _Server(client, database_url, servers[0].port, followed)
 
     try:
-        yield FrontDoor(f"http://127.0.0.1:{servers[0].port}", client, database_url, restart)
+        yield FrontDoor(f"http://127.0.0.1:{servers[0].port}", client, database_url, restart, followed)
     finally:
         servers[0].end()

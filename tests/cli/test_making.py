@@ -139,7 +139,12 @@ def test_tasks_are_a_table_and_filtered(run: Run, door: FrontDoor) -> None:
 @pytest.mark.parametrize(("status", "code"), [(TaskState.COMPLETED, 0), (TaskState.FAILED, 1), (TaskState.CANCELLED, 1)])
 def test_a_task_is_followed_line_by_line_and_its_end_is_the_exit_code(run: Run, door: FrontDoor, status: Ending, code: int) -> None:
     task_id = begun(run)
-    working = threading.Timer(0.3, end, (door, task_id, status, "Why."))
+
+    def work() -> None:
+        assert door.followed.wait(BOUND_S)
+        end(door, task_id, status, "Why.")
+
+    working = threading.Thread(target=work)
     working.start()
     result = run("task", task_id, "--follow")
     working.join(BOUND_S)

@@ -134,9 +134,10 @@ async def test_a_slow_turn_comes_in_the_end(asked: Ask) -> None:
 
 
 async def test_a_client_that_hangs_up_in_the_middle_was_not_served() -> None:
-    async with ModelServer(scenario(f"turns: [{{{TURN}, seconds: 0.5}}]")) as server:
-        async with client_of(server.url) as client, client.messages.stream(model=MODEL, max_tokens=5, messages=[user("hi")]) as stream:
+    brief, long = f"{{name: brief, when: brief, turns: [{{{TURN}, seconds: 0.2}}]}}", f"{{name: long, turns: [{{{TURN}, seconds: 1}}]}}"
+    async with ModelServer(scenario(f"conversations: [{brief}, {long}]")) as server:
+        async with client_of(server.url) as client, client.messages.stream(model=MODEL, max_tokens=5, messages=[user("brief")]) as stream:
             await anext(aiter(stream))
         # By the end of this the other would have come to its end, too.
         await ask(server, user("hi"))
-        assert counts(server) == [(1, 2, 1)]
+        assert [(one.conversation, one.asked, one.served) for one in server.turns()] == [("brief", 1, 0), ("long", 1, 1)]

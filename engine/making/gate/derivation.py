@@ -81,7 +81,7 @@ class Derivation:
         finally:
             # Its group: what it has forked may be at work still.
             with contextlib.suppress(ProcessLookupError):
-                os.kill(process.pid, signal.SIGKILL)
+                os.killpg(process.pid, signal.SIGKILL)
             await asyncio.shield(process.wait())
         return {manifest.tool_id: _cases(number, lines, manifest.input_schema) for number, manifest in enumerate(manifests)}
 

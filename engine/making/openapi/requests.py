@@ -69,7 +69,7 @@ def _add_body(schemas: Schemas, operation: Operation, shape: RequestShape, sprea
     found = whole.get("properties")
     properties |= found if isinstance(found, dict) else {}
     wanted = whole.get("required")
-    required += [str(name) for name in wanted if name in properties] if isinstance(wanted, list) else []
+    required += [name for name in wanted if isinstance(name, str) and name in properties] if isinstance(wanted, list) else []
     more = whole.get("additionalProperties")
     if more is not None and len(properties) == len(spread):
         shape.schema["additionalProperties"] = more

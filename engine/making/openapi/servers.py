@@ -32,6 +32,6 @@ async def insist_on_public(url: str, private_hosts: Sequence[str], resolve: Reso
         if not is_public(address) or is_ours(carried(address) or address):
             message = (
                 f"The server {host} that the document names is at {address}, which is no public address. "
-                "If that is meant, name the host among the private_hosts of the sandbox policy."
+                f"If that is meant, name {host}:{port} among the private_hosts of the sandbox policy."
             )
             raise DocumentRefused(message)

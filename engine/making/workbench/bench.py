@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import re
+import secrets
 from collections.abc import Collection
 from pathlib import Path
 
@@ -73,8 +74,7 @@ class Workbench:
         place = Place(Area.WORK, (name, "pyproject.toml"))
         if not await asyncio.to_thread(self._has, place):
             text = _PYPROJECT.format(name=name, python=self.python_version or "3.11")
-            # By its name, not by the use: a second attempt must not undo what was added since.
-            await asyncio.to_thread(self.files.write, place, text, "overwrite", f"project:{name}")
+            await asyncio.to_thread(self.files.write, place, text, "overwrite", f"project:{name}:{secrets.token_hex(8)}")
         await self.environments.ensure(name)
         return str(WORK / name)
 
@@ -136,8 +136,14 @@ class Workbench:
             )
 
     def tree_of(self, project: str) -> Tree:
-        """The files of a project. Blocks."""
-        return Tree.read(self.folder / Area.WORK.value / project)
+        """The files of a project, or of another folder directly below `/work`. Raises BenchRefused. Blocks.
+
+        While no program of the task runs: one could put a link in the place of a folder that is being read.
+        """
+        folder = self.folder / Area.WORK.value / project
+        if folder.is_symlink() or not folder.is_dir():
+            raise BenchRefused(f"{str(WORK / project)!r} is no folder but a link or a file, or is not there.")
+        return Tree.read(folder)
 
     async def remove(self) -> None:
         """All that runs for the task, its containers, and its folder. Raises StartFailed when a container does not go."""

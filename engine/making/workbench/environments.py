@@ -23,6 +23,7 @@ _KEPT = 3
 _STEP_S = 60.0
 _TOLD = 4_000
 _FROM = Path("/from")
+_CACHE = Path("/cache")
 _LOCK = Path("/requirements.lock")
 _PART = "part"
 _INSTALLED = re.compile(r"^(?P<name>[A-Za-z0-9_.]+)-(?P<version>[^-]+)\.dist-info$")
@@ -98,7 +99,9 @@ class ProjectEnvironments:
         without_builds = ("--no-build",) if (await self._parts.index()).passwords else ()
         verb, *more = how
         uv = (str(self._parts.programs.uv.file), "pip", verb, "--compile-bytecode", "--python", str(target / "bin/python"))
-        return Run((*uv, *without_builds, *more), target, wall_s, mounts, reaches_index=True)
+        # The task's own: what an installer writes there, another task's must not read.
+        cache = Mount(await asyncio.to_thread(self._cache), _CACHE, writable=True)
+        return Run((*uv, *without_builds, *more), target, wall_s, (*mounts, cache), {"UV_CACHE_DIR": str(_CACHE)}, reaches_index=True)
 
     async def _step(self, project: str, run: Run) -> None:
         done = await self._parts.run(project, run, self._logs)
@@ -109,6 +112,11 @@ class ProjectEnvironments:
         folder = self._folder / project
         folder.mkdir(parents=True, exist_ok=True)
         return locked(folder / "turn.lock")
+
+    def _cache(self) -> Path:
+        cache = self._folder / ".cache"
+        cache.mkdir(mode=0o755, exist_ok=True)
+        return cache
 
     def _part(self, project: str) -> Path:
         part = self._folder / project / _PART

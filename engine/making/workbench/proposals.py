@@ -88,6 +88,8 @@ class Proposals:
         manifest = _manifest_of(told)
         source = _source_of(told)
         project = await asyncio.to_thread(_folder_of, bench, told)
+        # Nothing is to change while it is read; what runs in the background was there to try the tool.
+        await bench.commands.end()
         folder = bench.folder / "packed"
         await (self._pack_docker(bench, project, told, folder) if told.is_docker else self._pack_local(bench, project, folder))
         candidate = Candidate(entries=(ToolEntry(manifest=manifest, sources=(source,)),), written_by_us=True)

@@ -1,7 +1,9 @@
 """The way of a tool through its uses, from nothing to a candidate."""
 
+import asyncio
 import io
 import tarfile
+from pathlib import Path
 
 from pydantic import JsonValue
 
@@ -119,6 +121,27 @@ async def test_nobody_elses_id_is_taken_and_nothing_unusable_is_put_down(agent: 
     assert "outside" in await agent.refused("register_tool", **{**ABOUT, "host_dir": "/etc"})
     assert "host_dir" in await agent.refused("register_tool", **{**ABOUT, "host_dir": None})
     assert "no containers" in await agent.refused("create_docker_env", image="x")
+
+
+async def test_a_project_that_became_a_link_is_not_packed(agent: Agent, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    await asyncio.to_thread(outside.mkdir)
+    await asyncio.to_thread((outside / "main.py").write_text, "secret")
+    await agent.told("create_uv_project", name="words")
+    await agent.told("write_file", path="words/main.py", content="print()\n")
+    await agent.told("run_in_uv", project_dir="words", command="sleep 600", is_background=True)
+    running = [*(await agent.bench()).commands._running.values()]  # pyright: ignore[reportPrivateUsage]
+    await agent.told("run_in_uv", project_dir="words", command=f"cd /work; mv words was; ln -s {outside} words")
+    assert "link" in await agent.refused("register_tool", **ABOUT)
+    assert "link" in await agent.refused("read_file", path="words/main.py")
+    await agent.told("run_in_uv", project_dir="words", command="true")
+    await agent.told("run_in_uv", project_dir="words", command="cd /work; rm words; mv was words; ln -s /etc/passwd words/passwd")
+    note = await agent.use("register_tool", **ABOUT)
+    assert note.candidate is not None
+    source = (await agent.candidates.load(note.candidate)).entries[0].sources[0]
+    assert isinstance(source, LocalSource)
+    assert "passwd" not in await archive_of(agent, source.content or "")
+    assert [process.has_ended for process in running] == [True]
 
 
 async def test_what_is_interrupted_is_done_again_and_what_is_done_is_not(agent: Agent) -> None:

@@ -35,8 +35,9 @@ WHOLE: JsonValue = {
     },
 }
 ODD: st.SearchStrategy[JsonValue] = st.sampled_from(
-    [None, True, 0, -1, 1.5, "", "x", "\0", "/", "#/", "#/paths", "#/components/schemas/S", "é", [], [[]], [None], [1], {}, {"": {}}, {"$ref": 3},
-     {"$ref": "#/components/schemas/S"}, {"type": 3}, {"type": "nonsense"}, {"properties": []}, {"required": "a"}, "x" * 300]
+    [None, True, 0, -1, 1.5, "", "x", "\0", "/", "#/", "#/paths", "#/components/schemas/S", "é", [], [[]], [None], [1], {}, {"": {}},
+     {"$ref": 3}, {"$ref": "#/components/schemas/S"}, {"type": 3}, {"type": "nonsense"}, {"properties": []},
+     {"required": "a"}, "x" * 300]
 )  # fmt: skip
 
 
@@ -76,7 +77,7 @@ def changed(document: JsonValue, path: tuple[str | int, ...], odd: JsonValue) ->
             return
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 @given(st.lists(st.tuples(st.sampled_from(PLACES), ODD), min_size=1, max_size=3))
 def test_a_document_with_odd_parts_is_read_or_refused(changes: list[tuple[tuple[str | int, ...], JsonValue]]) -> None:
     document = copy.deepcopy(WHOLE)

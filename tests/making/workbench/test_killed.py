@@ -41,7 +41,7 @@ async def test_an_append_is_there_once_whenever_the_worker_was_killed(tmp_path: 
     files = BenchFiles(tmp_path, tmp_path / "uses", None)
     chance = random.Random(7)  # noqa: S311 - moments to kill at
     following = 0
-    for _ in range(8):
+    for _ in range(5):
         worker = await started("appender.py", str(tmp_path), str(following))
         assert worker.stdout is not None
         for _line in range(chance.randrange(3, 40)):

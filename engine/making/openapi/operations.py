@@ -168,11 +168,19 @@ def _parameter(name: str, place: str, described: Part) -> Parameter | None:
     match place:
         case "path" | "query" | "header" if reason is None:
             schema = described.get("schema", {})
+            schema = _not_empty(schema) if place == "path" else schema
             return Parameter(name, place, required, schema, _text(described, "description"))
         case _ if required:
             raise _NoTool(reason or f"It needs the {place} parameter {name!r}, which cannot be sent.")
         case _:
             return None
+
+
+def _not_empty(schema: JsonValue) -> JsonValue:
+    """A part of a path cannot be an empty text."""
+    if isinstance(schema, dict) and schema.get("type") == "string" and not schema.get("minLength"):
+        return {**schema, "minLength": 1}
+    return schema
 
 
 def _unsendable(name: str, place: str, described: Part) -> str | None:

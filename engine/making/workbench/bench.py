@@ -140,10 +140,7 @@ class Workbench:
 
         While no program of the task runs: one could put a link in the place of a folder that is being read.
         """
-        folder = self.folder / Area.WORK.value / project
-        if folder.is_symlink() or not folder.is_dir():
-            raise BenchRefused(f"{str(WORK / project)!r} is no folder but a link or a file, or is not there.")
-        return Tree.read(folder)
+        return Tree.read(self._folder_of(project))
 
     async def remove(self) -> None:
         """All that runs for the task, its containers, and its folder. Raises StartFailed when a container does not go."""
@@ -155,7 +152,16 @@ class Workbench:
         if not command.strip() or "\0" in command:
             raise BenchRefused("The command is empty, or holds a NUL character.")
         project = await asyncio.to_thread(self.project_of, project_dir)
+        await asyncio.to_thread(self._folder_of, project)
         return project, await self.environments.ensure(project)
+
+    def _folder_of(self, name: str) -> Path:
+        folder = self.folder / Area.WORK.value / name
+        if folder.is_symlink() or not folder.is_dir():
+            raise BenchRefused(
+                f"{str(WORK / name)!r} is a link or a file, or is gone. It has to be a folder: make it again, or use another."
+            )
+        return folder
 
     def _has(self, place: Place) -> bool:
         return place.parts[-1] in {path.name for path in (self.folder / Area.WORK.value / place.parts[0]).glob("pyproject.toml")}

@@ -134,8 +134,9 @@ async def test_a_project_that_became_a_link_is_not_packed(agent: Agent, tmp_path
     await agent.told("run_in_uv", project_dir="words", command=f"cd /work; mv words was; ln -s {outside} words")
     assert "link" in await agent.refused("register_tool", **ABOUT)
     assert "link" in await agent.refused("read_file", path="words/main.py")
-    await agent.told("run_in_uv", project_dir="words", command="true")
-    await agent.told("run_in_uv", project_dir="words", command="cd /work; rm words; mv was words; ln -s /etc/passwd words/passwd")
+    assert "link" in await agent.refused("run_in_uv", project_dir="words", command="true")
+    await agent.told("create_uv_project", name="other")
+    await agent.told("run_in_uv", project_dir="other", command="cd /work; rm words; mv was words; ln -s /etc/passwd words/passwd")
     note = await agent.use("register_tool", **ABOUT)
     assert note.candidate is not None
     source = (await agent.candidates.load(note.candidate)).entries[0].sources[0]

@@ -92,6 +92,7 @@ class Delivery:
 
     async def _gone(self, seconds: float) -> bool:
         """Whether the client hangs up, or has; else it is waited for so long."""
+        # Starlette ends a stream that nobody hears too; but which servers tell it at once depends on their version.
         try:
             async with asyncio.timeout(seconds):
                 while (await self._request.receive())["type"] != "http.disconnect":

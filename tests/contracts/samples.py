@@ -20,6 +20,8 @@ _BY_PATTERN = {
     r"^\d+ *[kmgtKMGT]?[iI]?[bB]?$": "512m",
     r"^(\*|(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?$": "*.example.com",
     r"^[A-Za-z_][A-Za-z0-9_]*$": "TZ",
+    r"^[A-Za-z0-9._*-]+$": "acme-*",
+    r"^(create|repair)_[0-9a-f]{8}$": "create_0a1b2c3d",
     r"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$": "X-Unit",
     r"^https?://[^\s\x00-\x1f\x7f]+$": "https://agent.example.com/told",
     r"^[a-z][a-z0-9_-]*$": "default",

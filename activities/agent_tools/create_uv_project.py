@@ -16,7 +16,7 @@ class CreateUvProject(Arguments):
 
 async def create_uv_project(arguments: CreateUvProject, site: Site) -> Used:
     there, asked = site.bench.python_version, arguments.python_version
-    if asked is not None and there and not f"{asked}.".startswith(f"{there}."):
+    if asked is not None and not f"{asked}.".startswith(f"{there}."):
         raise AgentToolRefused(f"Python {asked} cannot be had here, only {there}. Leave python_version out.")
     site.beat(f"making the project {arguments.name}")
     return Used({"project_dir": await site.bench.create_project(arguments.name), "python_version": there})

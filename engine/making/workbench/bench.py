@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import re
 import secrets
+import sys
 from collections.abc import Collection
 from pathlib import Path
 
@@ -59,9 +60,8 @@ class Workbench:
 
     @property
     def python_version(self) -> str:
-        """Of the one Python that projects can have, as `3.11`."""
-        found = re.search(r"(\d+\.\d+)", self._parts.programs.python.file.name)
-        return found[1] if found else ""
+        """Of the one Python that projects can have, which is ours, as `3.11`."""
+        return f"{sys.version_info.major}.{sys.version_info.minor}"
 
     async def ensure(self) -> None:
         """Raises OSError."""
@@ -73,7 +73,7 @@ class Workbench:
             raise BenchRefused(f"{name!r} is no name for a project: small letters, digits, '-' and '_', the first a letter, 64 at most.")
         place = Place(Area.WORK, (name, "pyproject.toml"))
         if not await asyncio.to_thread(self._has, place):
-            text = _PYPROJECT.format(name=name, python=self.python_version or "3.11")
+            text = _PYPROJECT.format(name=name, python=self.python_version)
             await asyncio.to_thread(self.files.write, place, text, "overwrite", f"project:{name}:{secrets.token_hex(8)}")
         await self.environments.ensure(name)
         return str(WORK / name)

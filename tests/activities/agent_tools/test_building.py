@@ -8,6 +8,8 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from activities.agent_tools.offers import shown
+from engine.making.workbench.places import WORK
+from engine.making.workbench.proposals import Proposal
 from tests.activities.agent_tools.conftest import OWN, TASK, Agent
 from toolagent.contracts.sources import LocalSource
 
@@ -40,7 +42,7 @@ ABOUT = {
     "description": "Counts words.",
     "runtime_type": "uv",
     "internal_port": 0,
-    "host_dir": "/work/words",
+    "host_dir": f"{WORK}/words",
 }
 SCHEMA: dict[str, JsonValue] = {"type": "object", "properties": {"text": {"$ref": "#/$defs/text"}}, "$defs": {"text": {"type": "string"}}}
 PROBE = """\
@@ -58,14 +60,14 @@ ASK = "python main.py --port 8123 & python ../probe.py; kill $!"
 
 
 async def test_a_tool_is_made_and_put_down(agent: Agent) -> None:
-    assert "/work/words" in await agent.told("create_uv_project", name="words")
+    assert f"{WORK}/words" in await agent.told("create_uv_project", name="words")
     await agent.told("write_file", path="words/main.py", content=MAIN)
-    await agent.told("uv_add_dependency", project_dir="/work/words", package="idna")
-    await agent.told("uv_add_dependency", project_dir="/work/words", package="iniconfig", dev=True)
+    await agent.told("uv_add_dependency", project_dir=f"{WORK}/words", package="idna")
+    await agent.told("uv_add_dependency", project_dir=f"{WORK}/words", package="iniconfig", dev=True)
     await agent.told("write_file", path="probe.py", content=PROBE)
-    said = await agent.told("run_in_uv", project_dir="/work/words", command=ASK)
+    said = await agent.told("run_in_uv", project_dir=f"{WORK}/words", command=ASK)
     assert '{"status": "ok", "idna": true}' in said
-    assert "import argparse" in await agent.told("read_file", path="/work/words/main.py")
+    assert "import argparse" in await agent.told("read_file", path=f"{WORK}/words/main.py")
     note = await agent.use("register_tool", **ABOUT, input_schema=SCHEMA, side_effect_scope="none")
     assert note.candidate is not None, (await agent.shown()).content
     candidate = await agent.candidates.load(note.candidate)
@@ -143,6 +145,26 @@ async def test_a_project_that_became_a_link_is_not_packed(agent: Agent, tmp_path
     assert isinstance(source, LocalSource)
     assert "passwd" not in await archive_of(agent, source.content or "")
     assert [process.has_ended for process in running] == [True]
+
+
+async def test_a_tool_that_is_to_be_mended_keeps_its_id(agent: Agent) -> None:
+    await agent.told("create_uv_project", name="words")
+    await agent.told("write_file", path="words/main.py", content="print()\n")
+    agent.taken.add(OWN)
+    assert "already" in await agent.refused("register_tool", **ABOUT)
+    proposals, bench = agent.use_tool._proposals, await agent.bench()  # pyright: ignore[reportPrivateUsage]
+    about = {"name": "Words", "description": "Counts words."}
+    proposal = Proposal(
+        OWN,
+        is_docker=False,
+        host_dir="words",
+        container_id=None,
+        internal_port=0,
+        endpoint_path="/",
+        http_method="POST",
+        manifest={**about},
+    )
+    assert (await proposals.put_down(bench, OWN, proposal, is_there=True)).file_id
 
 
 async def test_what_is_interrupted_is_done_again_and_what_is_done_is_not(agent: Agent) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from engine.making.workbench.places import WORK
 from engine.runtimes.docker.building import BuildContainers
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker.wishes import Wishes
@@ -55,7 +56,7 @@ async def test_a_container_is_built_in_and_goes_with_its_task(docking: Agent, bu
     await docking.told("write_file", path="app/name.txt", content="words\n")
     container = await made_by(docking, await docking.use("create_docker_env", image=IMAGE, ports=[8000], volumes={"data": "/data"}))
     said = await docking.told(
-        "run_in_docker", container_id=container, command="cat /work/app/name.txt; id -u; touch /work/x; echo kept > /kept"
+        "run_in_docker", container_id=container, command=f"cat {WORK}/app/name.txt; id -u; touch {WORK}/x; echo kept > /kept"
     )
     assert "words\n0\n" in said
     assert "Read-only" in said
@@ -105,10 +106,10 @@ async def test_a_docker_tool_is_put_down_by_its_dockerfile(docking: Agent) -> No
     about = {"tool_id": OWN, "name": "Words", "description": "Counts.", "runtime_type": "docker", "internal_port": 8000}
     assert "host_dir" in await docking.refused("register_tool", **about)
     await docking.told("write_file", path="app/main.py", content="print()\n")
-    assert "Dockerfile" in await docking.refused("register_tool", **about, host_dir="/work/app")
+    assert "Dockerfile" in await docking.refused("register_tool", **about, host_dir=f"{WORK}/app")
     await docking.told("write_file", path="app/Dockerfile", content=f"FROM {IMAGE}\nEXPOSE 8000\n")
-    assert "no container" in await docking.refused("register_tool", **about, host_dir="/work/app", container_id="0123456789ab")
-    note = await docking.use("register_tool", **about, host_dir="/work/app", endpoint_path="/run")
+    assert "no container" in await docking.refused("register_tool", **about, host_dir=f"{WORK}/app", container_id="0123456789ab")
+    note = await docking.use("register_tool", **about, host_dir=f"{WORK}/app", endpoint_path="/run")
     assert note.candidate is not None
     (entry,) = (await docking.candidates.load(note.candidate)).entries
     (source,) = entry.sources

@@ -9,7 +9,7 @@ import pytest
 from engine.making.locking import ProjectLocks
 from engine.making.wanted import Wanted
 from engine.making.workbench.bench import Workbench, Workbenches
-from engine.making.workbench.places import place_of
+from engine.making.workbench.places import WORK, place_of
 from engine.making.workbench.refusal import BenchRefused
 from tests.making.workbench.conftest import TASK
 from toolagent.contracts.dependency_policy import DependencyVerdict
@@ -21,8 +21,8 @@ async def test_a_project_has_a_python_of_its_own_and_its_files(bench: Workbench)
     folder = await bench.create_project("words")
     bench.files.write(place_of("words/main.py"), "import sys\nprint(sys.prefix)\n", "overwrite", "1:a")
     ran = await bench.run(folder, "pwd; python main.py; echo told >&2; echo x > made.txt; exit 3", 20.0, "2:b")
-    assert (ran.exit_code, ran.stdout, ran.stderr) == (3, "/work/words\n/environments/words\n", "told\n")
-    assert bench.files.read(place_of("/work/words/made.txt")) == "x\n"
+    assert (ran.exit_code, ran.stdout, ran.stderr) == (3, f"{WORK}/words\n/environments/words\n", "told\n")
+    assert bench.files.read(place_of(f"{WORK}/words/made.txt")) == "x\n"
     assert await bench.create_project("words") == folder
 
 
@@ -34,6 +34,7 @@ async def test_packages_are_installed_into_a_version_of_their_own_and_written_in
     assert ran.stdout == "idna\n"
     assert ran.exit_code != 0
     assert "Read-only" in ran.stderr
+    assert (await bench.run(folder, "uv run python -c 'import idna'", 20.0, "2:b")).exit_code == 0
     assert before is not None
     assert not list(before.glob("lib/python*/site-packages/idna"))
     assert "idna" in bench.environments.installed("words")
@@ -106,7 +107,7 @@ async def test_a_task_leaves_nothing_however_its_files_are(bench: Workbench, ben
 
 async def test_only_projects_that_are_there_can_be_worked_in(bench: Workbench) -> None:
     await bench.create_project("words")
-    for named in ("other", "/work", "/work/words/sub", "/logs", "words/../words", ".."):
+    for named in ("other", "/work", f"{WORK}/words/sub", "/logs", "words/../words", ".."):
         with pytest.raises(BenchRefused):
             await bench.run(named, "true", 5.0, "1:a")
     for name in ("", "Words", "../x", "a/b", "a" * 65, ".venv"):
@@ -121,7 +122,7 @@ async def test_a_project_that_was_made_before_is_brought_with_the_packages_of_it
     lock = await locks.lock(Wanted(("idna>=3",)), (), tmp_path / "locking")
     before = tmp_path / "before"
     await asyncio.to_thread(_tool_in, before, lock)
-    assert await bench.bring_project("mended", before) == "/work/mended"
+    assert await bench.bring_project("mended", before) == f"{WORK}/mended"
     assert [*bench.environments.installed("mended")] == ["idna"]
     ran = await bench.run("mended", "python main.py && echo more >> main.py && echo gone > requirements.lock", 20.0, "1:a")
     assert (ran.exit_code, ran.stdout) == (0, "mended\n"), ran.stderr

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.making.workbench.files import BenchFiles
-from engine.making.workbench.places import Area, place_of
+from engine.making.workbench.places import WORK, Area, place_of
 from engine.making.workbench.refusal import BenchRefused
 
 
@@ -21,7 +21,7 @@ def files(tmp_path: Path) -> BenchFiles:
 
 def test_a_file_is_written_and_added_to(files: BenchFiles) -> None:
     assert files.write(place_of("a/b.txt"), "één\n", "overwrite", "1").size == 6
-    assert files.write(place_of("/work/a/b.txt"), "two\n", "append", "2").path == "/work/a/b.txt"
+    assert files.write(place_of(f"{WORK}/a/b.txt"), "two\n", "append", "2").path == f"{WORK}/a/b.txt"
     assert files.read(place_of("a/b.txt")) == "één\ntwo\n"
     files.write(place_of("a/b.txt"), "x", "overwrite", "3")
     assert files.text(place_of("a/b.txt")) == "x"

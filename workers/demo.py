@@ -1,4 +1,4 @@
-"""`python -m workers demo`: the main job from nothing, on free ports: pictures in, one stitched picture out."""
+"""`python -m workers demo`: the main job from nothing, on free ports: pictures in, one stitched picture out; tools are made and called."""
 
 import asyncio
 import struct
@@ -11,6 +11,7 @@ from rich.console import Console
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.records import StoredFile
 from toolagent.contracts.tasks import TaskState, TaskView
+from workers.demo_making import deploy_a_repository, modelled, write_a_tool
 from workers.failures import CannotRun
 from workers.service import Running, running_service
 from workers.settings import Settings
@@ -30,12 +31,14 @@ async def demo(settings: Settings) -> int:
     ports = {"fastapi_port": 0, "temporal_port": 0, "temporal_ui_port": 0}
     own = settings.model_copy(update={"state_dir": Path(".demo"), "api_key": None, "fastapi_host": "127.0.0.1", **ports})
     console.print("[bold]1[/bold] starting the service: embedded Temporal, workers, HTTP API …")
-    async with running_service(own) as service:
+    async with modelled(own, console) as own, running_service(own) as service:
         console.print(f"  API {service.api_url}, Temporal UI {service.temporal.ui_url or service.temporal.address}")
         async with httpx.AsyncClient(base_url=service.api_url, timeout=60, trust_env=False) as http:
             picture = await _stitch(http, console)
             await _calculate(http, console)
-        console.print(f"[bold]5[/bold] every call is a workflow: {_workflows_of(service)}")
+            await write_a_tool(http, console)
+            await deploy_a_repository(http, console)
+        console.print(f"[bold]7[/bold] every call and every task is a workflow: {_workflows_of(service)}")
     console.print(f"[green]The stitched picture is at {picture}[/green]")
     return 0
 

@@ -153,7 +153,6 @@ async def test_a_tool_that_is_to_be_mended_keeps_its_id(agent: Agent) -> None:
     agent.taken.add(OWN)
     assert "already" in await agent.refused("register_tool", **ABOUT)
     proposals, bench = agent.use_tool._proposals, await agent.bench()  # pyright: ignore[reportPrivateUsage]
-    about = {"name": "Words", "description": "Counts words."}
     proposal = Proposal(
         OWN,
         is_docker=False,
@@ -162,7 +161,7 @@ async def test_a_tool_that_is_to_be_mended_keeps_its_id(agent: Agent) -> None:
         internal_port=0,
         endpoint_path="/",
         http_method="POST",
-        manifest={**about},
+        manifest={"name": "Words", "description": "Counts words."},
     )
     assert (await proposals.put_down(bench, OWN, proposal, is_there=True)).file_id
 

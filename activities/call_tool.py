@@ -27,6 +27,7 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import JsonSchema
 from toolagent.contracts.steps import CallOutcome, CallPlan, CallRequest, Finished, NotRunning
 from toolagent.core.failures import StoreFullError, StoreUnavailableError
+from toolagent.core.shared_processes import place_of_calls
 
 __all__ = ["CallTool"]
 
@@ -82,7 +83,7 @@ class CallTool:
         """As `call_tool`, for whoever has just looked the tool up."""
         plan = request.plan
         info = activity.info()
-        async with beating() as pulse, CallFolder(self._folder, plan.call_id, entry.manifest) as folder:
+        async with beating() as pulse, CallFolder(self._folder, plan.call_id, entry.manifest, place_of_calls(entry)) as folder:
             attempt = Attempt(plan, entry, self._calls, info.workflow_id or "", info.workflow_run_id or "", self._host, pulse)
             try:
                 return await self._exchange(attempt, entry, plan, folder, pulse.say, only_if_running=request.only_if_running)

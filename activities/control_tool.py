@@ -17,6 +17,7 @@ from toolagent.client import names
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.routes import ControlAction, ToolControl, ToolRoute
 from toolagent.contracts.sources import BuiltinSource
+from toolagent.core.shared_processes import place_of, place_of_process
 
 __all__ = ["ControlTool"]
 
@@ -51,7 +52,16 @@ class ControlTool:
         # Stopping it has noted where it is.
         await self._routes.forget(tool_id, self._host)
         await asyncio.to_thread(remove, self._tool_folders / tool_id)
+        await self._remove_left_processes()
         return route
+
+    async def _remove_left_processes(self) -> None:
+        """What there is of processes that no tool shares any more; on another host, or before we died, the last one may have gone."""
+        entries = await self._registry.list_entries()
+        kept = {place_of(entry.manifest.tool_id, source) for entry in entries for source in entry.sources}
+        for folder in await asyncio.to_thread(lambda: [*self._tool_folders.glob(place_of_process("*"))]):
+            if folder.name not in kept:
+                await asyncio.to_thread(remove, folder)
 
     async def _insist_on_removable(self, tool_id: str) -> None:
         entry = await self._registry.entry(tool_id)

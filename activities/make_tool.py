@@ -14,6 +14,7 @@ from toolagent.contracts.making_steps import (
     Assessed,
     BuildOutcome,
     BuildStep,
+    Diagnosis,
     Inspected,
     Registered,
     RegisterStep,
@@ -36,6 +37,16 @@ class MakeTool:
     async def inspect_task(self, step: TaskStep) -> Inspected:
         async with beating() as pulse:
             return await self._maker.inspect(step, self._told(step.task_id, pulse.say))
+
+    @activity.defn(name=names.DIAGNOSE)
+    async def diagnose(self, step: TaskStep) -> Diagnosis:
+        async with beating() as pulse:
+            return await self._maker.diagnose(step, self._told(step.task_id, pulse.say))
+
+    @activity.defn(name=names.LAY_OUT)
+    async def lay_out(self, step: TaskStep) -> None:
+        async with beating():
+            await self._maker.lay_out(step)
 
     @activity.defn(name=names.BUILD_CANDIDATE)
     async def build_candidate(self, step: BuildStep) -> BuildOutcome:

@@ -22,9 +22,11 @@ from engine.runtimes.ownership import Owner
 from engine.runtimes.runtime import AnyRuntime
 from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.supervisor import Supervisor
+from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.sandbox import SandboxPolicy
 from toolagent.contracts.sources import DockerSource
 from toolagent.core.failures import StoreUnavailableError
+from toolagent.core.shared_processes import process_key, process_of
 from workers.failures import CannotRun
 from workers.parts import Store
 from workers.sandbox import identity
@@ -137,11 +139,13 @@ async def _swept_again_and_again(runtime: DockerRuntime, store: Store) -> None:
         await asyncio.sleep(_SWEEP_S)
 
 
-async def _docker_sources(tool_id: str, store: Store) -> tuple[DockerSource, ...]:
-    """Of all versions of a tool."""
-    found = await store.registry.versions(tool_id)
-    entries = [await store.registry.entry(tool_id, one.version) for one in found.versions] if found else []
-    return tuple(source for entry in entries if entry for source in entry.sources if isinstance(source, DockerSource))
+async def _docker_sources(name: str, store: Store) -> tuple[DockerSource, ...]:
+    """Of all versions of the tool of this name, or of the tools that share the process of this name."""
+    entries = await store.registry.list_entries()
+    tools = {name, *(entry.manifest.tool_id for entry in entries if any(process_of(source) == name for source in entry.sources))}
+    found = [(tool_id, await store.registry.versions(tool_id)) for tool_id in tools]
+    versions = [await store.registry.entry(tool_id, one.version) for tool_id, all_of_it in found if all_of_it for one in all_of_it.versions]
+    return tuple(source for entry in versions if entry for source in entry.sources if isinstance(source, DockerSource))
 
 
 async def closed_containers(runtimes: Mapping[str, AnyRuntime]) -> None:
@@ -159,5 +163,17 @@ async def _restored(marks: Marks, supervisor: Supervisor, store: Store) -> None:
         return
     try:
         await supervisor.start(entry, lambda told: _log.info("container", tool=marks.tool, progress=told), sources)
+        for other, index in await _sharing(entry, supervisor, store):
+            await supervisor.start(other, lambda told: _log.info("container", tool=marks.tool, progress=told), [index])
     except NotSent as failure:
         _log.warning("container_not_found_again", tool=marks.tool, reason=failure.message)
+
+
+async def _sharing(entry: ToolEntry, supervisor: Supervisor, store: Store) -> list[tuple[ToolEntry, int]]:
+    """The other tools that are in the process that this one is in now, and the source by which they are."""
+    route = supervisor.route(entry.manifest.tool_id)
+    key = process_key(entry.manifest, entry.sources[route.active_source]) if route else None
+    if key is None:
+        return []
+    others = [other for other in await store.registry.list_entries() if other.manifest.tool_id != entry.manifest.tool_id]
+    return [(other, at) for other in others for at, source in enumerate(other.sources) if process_key(other.manifest, source) == key]

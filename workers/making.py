@@ -17,10 +17,12 @@ from engine.making.dependencies.gate import DependencyGate
 from engine.making.dependencies.index_addresses import addresses_from
 from engine.making.dependencies.popular import PopularPackages
 from engine.making.dependencies.simple_index import SimpleIndex
+from engine.making.diagnosis import Diagnoses, DiagnosisParts
 from engine.making.gate.trial import sweep_trials
 from engine.making.locking import ProjectLocks
 from engine.making.maker import Maker, MakerParts
 from engine.making.registration import Registration
+from engine.making.repairs import Repairs
 from engine.making.workbench.bench import Workbenches
 from engine.making.workbench.proposals import Proposals
 from engine.making.workbench.runs import BenchParts
@@ -85,6 +87,8 @@ async def running_making(
                 registration=registration,
                 files=FileParameters(store.files, settings.files_folder.absolute()),
                 benches=benches,
+                diagnoses=Diagnoses(DiagnosisParts(store.registry, store.routes, store.calls, benches, parts.projects, state.root)),
+                repairs=Repairs(store.registry, store.calls, store.evidence),
             )
         )
         provider = _provider(settings)

@@ -28,11 +28,12 @@ from workflows.control_tool import ControlTool
 from workflows.create_tool import CreateTool
 from workflows.deliver_callback import DeliverCallback
 from workflows.invoke_tool import InvokeTool
+from workflows.repair_tool import RepairTool
 from workflows.run_tools import RunTools
 
 __all__ = ["WORKFLOWS", "Activities", "MakingActivities", "WorkerPool", "running_workers"]
 
-WORKFLOWS = (InvokeTool, ControlTool, RunTools, DeliverCallback, CreateTool, CodingAgent)
+WORKFLOWS = (InvokeTool, ControlTool, RunTools, DeliverCallback, CreateTool, RepairTool, CodingAgent)
 
 _HEARTBEAT_THROTTLE = timedelta(seconds=1)
 """A cancellation reaches an activity with the answer to a heartbeat."""
@@ -93,7 +94,15 @@ async def running_workers(
     call = [activities.call.call_tool]
     notes = [making.follow.enter_stage, making.follow.end_task]
     make = making.make
-    steps = [make.inspect_task, make.build_candidate, make.verify_candidate, make.register_candidate, make.clear_task]
+    steps = [
+        make.inspect_task,
+        make.diagnose,
+        make.lay_out,
+        make.build_candidate,
+        make.verify_candidate,
+        make.register_candidate,
+        make.clear_task,
+    ]
     steps += [making.ask.brief_agent, making.ask.ask_model, making.use.use_tool]
     look = LookAtCall(ToolAgentClient(client)).look_at_call
     with ThreadPoolExecutor(2, thread_name_prefix="workflow") as executor:

@@ -57,5 +57,8 @@ class CreateTool:
                     raise NotMade(f"What was built did not pass the gate.\n\n{assessed.for_the_maker}")
                 return await self._work.registered(request, slot, outcome.candidate, assessed)
             notes = (*notes, f"{outcome.reason}\n{outcome.told}".strip())
+        if isinstance(request.spec, GithubDeploy):
+            laid_out = TaskStep(task_id=request.task_id, spec=request.spec)
+            await workflow.execute_activity(stubs.lay_out, laid_out, **options.making(slot.host, "lay the repository out"))
         brief = BriefStep(task_id=request.task_id, spec=request.spec, inspection=inspected.inspection, notes=notes)
         return await self._work.coded(request, slot, brief)

@@ -37,6 +37,10 @@ class Work:
     def __init__(self) -> None:
         self._said: list[Guidance] = []
         self._tell: Callable[[Guidance], Awaitable[None]] | None = None
+        self.mends = ""
+        """The version that what is made takes over from; empty for a new tool."""
+        self.otherwise = ""
+        """What holds when the task does not succeed."""
 
     async def hear(self, guidance: Guidance) -> None:
         """For the agent, now or when there is one."""
@@ -54,6 +58,8 @@ class Work:
             end = EndStep(request=request, status=TaskState.FAILED, reason=str(why))
         except (asyncio.CancelledError, ActivityError, ChildWorkflowError) as error:
             end = _ended_by(request, error)
+        if end.status is not TaskState.COMPLETED and self.otherwise:
+            end = end.model_copy(update={"reason": f"{end.reason}\n\n{self.otherwise}"})
         if slot is not None:
             step = TaskStep(task_id=request.task_id, spec=request.spec)
             await workflow.execute_activity(stubs.clear_task, step, **options.making(slot.host, "clear up"))
@@ -85,19 +91,20 @@ class Work:
     async def assessed(self, request: MakeRequest, slot: Slot, candidate: str, number: int = 1) -> Assessed:
         """What the gate says of it."""
         await self.enter(request, Stage.VERIFY)
-        step = VerifyStep(task_id=request.task_id, spec=request.spec, candidate=candidate, round=number)
+        step = VerifyStep(task_id=request.task_id, spec=request.spec, candidate=candidate, round=number, mends=self.mends)
         return await workflow.execute_activity(stubs.verify_candidate, step, **options.making(slot.host, f"verify, round {number}"))
 
     async def registered(self, request: MakeRequest, slot: Slot, candidate: str, assessed: Assessed) -> EndStep:
         """It can be called from now on. Raises NotMade."""
         await self.enter(request, Stage.REGISTER)
-        step = RegisterStep(task_id=request.task_id, spec=request.spec, candidate=candidate, evidence=assessed.evidence)
+        evidence, mends = assessed.evidence, self.mends
+        step = RegisterStep(task_id=request.task_id, spec=request.spec, candidate=candidate, evidence=evidence, mends=mends)
         registered = await workflow.execute_activity(stubs.register_candidate, step, **options.making(slot.host, "register"))
         if registered.refused:
             raise NotMade(registered.refused)
         await self.enter(request, Stage.ANNOUNCE)
         reason = f"{', '.join(registered.tool_ids)} can be called."
-        return EndStep(request=request, status=TaskState.COMPLETED, reason=reason, tool_ids=registered.tool_ids, evidence=assessed.evidence)
+        return EndStep(request=request, status=TaskState.COMPLETED, reason=reason, tool_ids=registered.tool_ids, evidence=evidence)
 
     async def _agent_result(self, asked: AgentRequest, slot: Slot) -> AgentResult:
         agent = await workflow.start_child_workflow(

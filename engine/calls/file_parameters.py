@@ -43,12 +43,13 @@ class CallFolder:
     """Where the files of one call are while it runs: `in` for the tool to read, `out` for it to write.
 
     It is only made for tools whose schemas speak of files. A sandboxed tool sees the folders of its own calls and no others, and may
-    do what it likes with them meanwhile: nothing here follows a link below `root`, which no tool sees.
+    do what it likes with them meanwhile: nothing here follows a link below `root`, which no tool sees. `place` is the folder of all that
+    the process sees, which is the tool's own unless it shares one.
     """
 
-    def __init__(self, root: Path, call_id: str, manifest: ToolManifest) -> None:
+    def __init__(self, root: Path, call_id: str, manifest: ToolManifest, place: str | None = None) -> None:
         self._root = root.resolve()
-        self._folder = self._root / manifest.tool_id / call_id
+        self._folder = self._root / (place or manifest.tool_id) / call_id
         self._needed = any(mentions_format(schema, FILE_PATH) for schema in (manifest.input_schema, manifest.output_schema))
         self.staged = self._root / f".in-{secrets.token_hex(8)}"
         self.inputs = self._folder / "in"

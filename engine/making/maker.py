@@ -10,14 +10,17 @@ from engine.calls.file_parameters import FileParameters
 from engine.making.building import BuildFailed, Built, ModellessBuilder, Place
 from engine.making.candidates import Candidates
 from engine.making.cloning import Cloner
+from engine.making.diagnosis import Diagnoses
+from engine.making.gate import CHECKS
 from engine.making.gate.derivation import Derivation
 from engine.making.gate.judging import judge
-from engine.making.gate.subject import Subject
+from engine.making.gate.subject import Check, Subject
 from engine.making.gate.trial import on_trial
 from engine.making.inspection import inspect
 from engine.making.locking import ProjectLocks
 from engine.making.openapi.tools import Described
 from engine.making.registration import Registration
+from engine.making.repairs import NotASuccessor, Repairs
 from engine.making.repository_addresses import CloneFailed
 from engine.making.workbench.bench import Workbenches
 from engine.registry.archives import NotPackedError
@@ -26,17 +29,30 @@ from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.runtime import Progress, Runtime
 from engine.runtimes.sandbox.removal import remove
 from engine.runtimes.scripts.failures import ScriptFailure
-from toolagent.contracts.making import Candidate, Evidence
-from toolagent.contracts.making_steps import Assessed, BuildOutcome, BuildStep, Inspected, Registered, RegisterStep, TaskStep, VerifyStep
+from toolagent.contracts.making import Candidate, CheckResult, Evidence
+from toolagent.contracts.making_steps import (
+    Assessed,
+    BuildOutcome,
+    BuildStep,
+    Diagnosis,
+    Inspected,
+    Registered,
+    RegisterStep,
+    TaskStep,
+    VerifyStep,
+)
 from toolagent.contracts.plans import AsgiBuild, BuildPlan, CodingBuild, DockerBuild, NothingToBuild, OpenApiRemote, ToolFileBuild
 from toolagent.contracts.sources import DockerSource, LocalSource, ScriptSource
-from toolagent.contracts.task_specs import GithubDeploy
+from toolagent.contracts.task_specs import GithubDeploy, RepairTool
 from toolagent.core.task_requests import subject_of
 from toolagent.core.withheld import divided
 
 __all__ = ["Maker", "MakerParts"]
 
 _TOLD = 4_000
+_REPOSITORY = "repository"
+_SUCCESSION = "takes over"
+"""The name of what is asked of a repair before it is tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +68,8 @@ class MakerParts:
     registration: Registration
     files: FileParameters
     benches: Workbenches
+    diagnoses: Diagnoses
+    repairs: Repairs
 
 
 class Maker:
@@ -80,6 +98,17 @@ class Maker:
         found = await asyncio.to_thread(inspect, clone.folder)
         return Inspected(inspection=found.model_copy(update={"commit": clone.commit, "dropped": clone.dropped}))
 
+    async def diagnose(self, step: TaskStep, progress: Progress) -> Diagnosis:
+        """What is known of the tool that is to be mended."""
+        if not isinstance(step.spec, RepairTool):
+            return Diagnosis(refused=f"The task is to make {subject_of(step.spec)!r}, not to repair it.")
+        return await self._parts.diagnoses.of(step.task_id, step.spec, progress)
+
+    async def lay_out(self, step: TaskStep) -> None:
+        """The agent works on a copy: its programs see nothing else of the task's folder."""
+        bench = await self._parts.benches.of(step.task_id)
+        await bench.bring(_REPOSITORY, self._clone_of(step.task_id))
+
     async def build(self, step: BuildStep, progress: Progress) -> BuildOutcome:
         """Without a model."""
         try:
@@ -92,7 +121,11 @@ class Maker:
 
     async def verify(self, step: VerifyStep, progress: Progress) -> Assessed:
         """Ask the gate."""
-        candidate, parts = await self._parts.candidates.load(step.candidate), self._parts
+        parts = self._parts
+        try:
+            candidate, checks = await self._for_trial(step)
+        except NotASuccessor as refused:
+            return _not_taken(step, str(refused))
         given, held_back = divided(step.task_id, step.spec.examples)
         # Who was shown nothing was built without a model: all examples speak for what was built.
         trial = on_trial(candidate.entries, parts.runtimes, task_id=step.task_id, files=parts.files, progress=progress)
@@ -107,6 +140,7 @@ class Maker:
                     written_by_us=candidate.written_by_us,
                 ),
                 progress,
+                checks,
             )
         evidence = Evidence(
             task_id=step.task_id,
@@ -122,6 +156,8 @@ class Maker:
     async def register(self, step: RegisterStep) -> Registered:
         """Make it callable, all of it or nothing."""
         candidate = await self._parts.candidates.load(step.candidate)
+        if isinstance(step.spec, RepairTool):
+            return await self._parts.repairs.register(step.task_id, step.spec.tool_id, step.mends, candidate, step.evidence)
         return await self._parts.registration.register(step.task_id, candidate, step.evidence)
 
     async def clear(self, step: TaskStep) -> None:
@@ -130,9 +166,25 @@ class Maker:
         await self._parts.candidates.forget(step.task_id)
         await asyncio.to_thread(remove, self.folder_of(step.task_id))
 
+    async def _for_trial(self, step: VerifyStep) -> tuple[Candidate, tuple[Check, ...]]:
+        """What is to be judged, and by what. Raises NotASuccessor."""
+        candidate = await self._parts.candidates.load(step.candidate)
+        if not isinstance(step.spec, RepairTool):
+            return candidate, CHECKS
+        entry = await self._parts.repairs.successor(step.task_id, step.spec.tool_id, step.mends, candidate)
+        # Only what was mended: other sources of the tool would answer in its place.
+        own = entry.model_copy(update={"sources": entry.sources[:1]})
+        # Who wrote it in the first place is not known, and a repair need not add what others' tools may lack.
+        mended = candidate.model_copy(update={"entries": (own,), "written_by_us": False})
+        replay = await self._parts.repairs.replay(step.spec, step.mends)
+        return mended, (*CHECKS[:-1], replay, CHECKS[-1])
+
+    def _clone_of(self, task_id: str) -> Path:
+        return self.folder_of(task_id) / "clone" / "work" / "repository"
+
     async def _built(self, step: BuildStep, progress: Progress) -> Built:
         folder = self.folder_of(step.task_id)
-        repository, about = folder / "clone" / "work" / "repository", Described(subject_of(step.spec), step.spec.description)
+        repository, about = self._clone_of(step.task_id), Described(subject_of(step.spec), step.spec.description)
         data, host_dir = folder / "data", f"tools/made/{about.tool_name.replace(':', '_')}"
         place = Place(data / host_dir, host_dir, folder / "work")
         builder = self._builder(data)
@@ -160,6 +212,12 @@ class Maker:
             cast("Runtime[DockerSource]", RUNTIMES["docker"](own)) if docker else None,
             private_hosts=() if isinstance(sandbox, str) else sandbox.policy.private_hosts,
         )
+
+
+def _not_taken(step: VerifyStep, why: str) -> Assessed:
+    refusal = CheckResult(check=_SUCCESSION, passed=False, details=why)
+    evidence = Evidence(task_id=step.task_id, at=datetime.now(UTC), checks=(refusal,), rounds=step.round)
+    return Assessed(evidence=evidence, for_the_maker=why)
 
 
 def _content_of(candidate: Candidate) -> str | None:

@@ -42,11 +42,14 @@ class Audited:
     @contextlib.contextmanager
     def call(self, request: ToolRequest) -> Generator[None]:
         """Leaves a line on the call that the block makes, however the block ends."""
+        called = request.manifest or self.tool
         update = {
             "call_id": request.call_id,
             "caller": masked_caller(request.caller),
-            "params": masked_params((request.manifest or self.tool).input_schema, request.params),
+            "params": masked_params(called.input_schema, request.params),
         }
+        if called.tool_id != self.tool.tool_id:  # another that shares its process
+            update |= {"tool_id": called.tool_id, "version": called.version}
         with noted(self.audit, self._entry("call", datetime.now(UTC)).model_copy(update=update), self.refusals):
             yield
 

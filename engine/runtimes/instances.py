@@ -1,4 +1,4 @@
-"""The tools that are up on this host: at most one process for each version of a tool."""
+"""The tools that are up on this host: at most one process for each version of a tool, one for several that share it."""
 
 import asyncio
 from collections.abc import Coroutine, Generator, Mapping
@@ -10,11 +10,13 @@ from pydantic import JsonValue
 from engine.runtimes.failures import NotSent, RuntimeFailure, stopped
 from engine.runtimes.route_board import RouteBoard
 from engine.runtimes.runtime import AnyRuntime, Mortal, Progress, Retired, Running
+from engine.runtimes.shared_processes import SharedProcesses
 from engine.runtimes.shared_start import SharedStart
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.routes import RunState
 from toolagent.contracts.sources import ToolSource
+from toolagent.core.shared_processes import process_of
 
 __all__ = ["Instance", "Instances", "Key", "key_of"]
 
@@ -43,6 +45,7 @@ class Instances:
 
     def __init__(self, runtimes: Mapping[str, AnyRuntime], board: RouteBoard) -> None:
         self._runtimes, self._board = runtimes, board
+        self._sharing: dict[str, SharedProcesses] = {}
         self._up: dict[Key, Instance] = {}
         self._starts: dict[Key, SharedStart[ToolSource, Instance]] = {}
         self._background: set[asyncio.Task[None]] = set()
@@ -96,6 +99,17 @@ class Instances:
         finally:
             instance.in_flight -= 1
             self._end_if_done(instance)
+
+    def serves(self, instance: Instance) -> bool:
+        """Whether calls are in its process, be they other tools'."""
+        runtime = instance.runtime
+        return instance.in_flight > 0 or (isinstance(runtime, SharedProcesses) and runtime.serves_others(instance.running))
+
+    async def replace(self, instance: Instance, state: RunState, why: str) -> None:
+        """Take it down with its process, for all tools that share that; the next call starts another."""
+        if isinstance(instance.runtime, SharedProcesses) and await instance.runtime.is_alive(instance.running):
+            instance.runtime.condemn(instance.running, Retired(why) if state is RunState.STOPPED else why)
+        await self.discard(instance, state, why)
 
     async def discard(self, instance: Instance, state: RunState, why: str | None) -> None:
         """Take it down; the next call starts it anew."""
@@ -160,7 +174,9 @@ class Instances:
         if runtime is None:
             there: list[JsonValue] = [*sorted(self._runtimes)]
             raise NotSent(ErrorType.EXECUTOR_NOT_FOUND, f"Sources of type {source.type!r} are not executed here.", {"executed": there})
-        return runtime
+        if process_of(source) is None or not isinstance(runtime, Mortal):
+            return runtime
+        return self._sharing.setdefault(source.type, SharedProcesses(runtime))
 
     async def _watch(self, instance: Instance, runtime: Mortal) -> None:
         how = await runtime.ended(instance.running)

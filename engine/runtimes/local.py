@@ -33,6 +33,7 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sandbox import Difference
 from toolagent.contracts.sources import LocalSource, ScriptLanguage
+from toolagent.core.shared_processes import name_inside, place_of
 
 __all__ = ["LocalRuntime", "LocalSettings", "Sandboxing"]
 
@@ -226,7 +227,7 @@ class LocalRuntime:
         port = source.internal_port or (_PORT if sandbox.level.has_own_network else free_port())
         command = (str(environment.folder.python), "main.py", "--port", str(port))
         grant, name = sandbox.grant(tool.security_context), run_name(tool.tool_id)
-        logs = self._settings.state.resolve() / "tools" / tool.tool_id
+        logs = self._settings.state.resolve() / "tools" / place_of(tool.tool_id, source)
         refusals = Refusals()
         is_apart, observed = sandbox.level.has_own_network, self._settings.observed
         opening = Opening(grant.enforced.hosts, port=port, tell=refusals.tell, is_apart=is_apart, observed=observed)
@@ -234,7 +235,7 @@ class LocalRuntime:
             try:
                 stack.enter_context(self._sandboxing.environments.using(environment))
                 way = await stack.enter_async_context(self._sandboxing.egress.open(name, opening))
-                box, unmet = await asyncio.to_thread(self._box, name, project, environment, tool, grant, port)
+                box, unmet = await asyncio.to_thread(self._box, name, project, environment, tool, source, grant, port)
                 boxed = _through(box, way)
                 prepared = await sandbox.level.prepare(way.argv(command), boxed)
                 process = await self._launcher.launch_boxed(prepared, command, logs=logs)
@@ -246,10 +247,11 @@ class LocalRuntime:
         raise AssertionError("The block returns or raises.")
 
     def _box(
-        self, name: str, project: Path, environment: Environment, tool: ToolManifest, grant: Grant, port: int
+        self, name: str, project: Path, environment: Environment, tool: ToolManifest, source: LocalSource, grant: Grant, port: int
     ) -> tuple[Box, tuple[Difference, ...]]:
         """Raises OSError."""
-        home, calls = self._settings.state.resolve() / "tools" / tool.tool_id / "home", self._settings.calls.resolve() / tool.tool_id
+        place = place_of(tool.tool_id, source)
+        home, calls = self._settings.state.resolve() / "tools" / place / "home", self._settings.calls.resolve() / place
         for folder in (home, calls):
             folder.mkdir(parents=True, exist_ok=True)
         root = environment.folder.root.resolve()
@@ -263,7 +265,7 @@ class LocalRuntime:
             "HOME": str(_HOME),
             "PYTHONDONTWRITEBYTECODE": "1",
             "PORT": str(port),
-            "TOOL_AGENT_TOOL_ID": tool.tool_id,
+            "TOOL_AGENT_TOOL_ID": name_inside(tool.tool_id, source),
         }
         return Box(name, project, grant.enforced.limits, (*mounts, *asked), variables), unmet
 

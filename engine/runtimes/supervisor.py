@@ -155,9 +155,9 @@ class Supervisor:
                     if await self._is_idle(instance):
                         return "tool_idle"
                     await asyncio.sleep(_IDLE_LOOK_S)
-        if instance.in_flight:
+        if self._instances.serves(instance):
             return "tool_left_busy"
-        await self._instances.discard(instance, RunState.STOPPED, "It did not stop working on a cancelled call.")
+        await self._instances.replace(instance, RunState.STOPPED, "It did not stop working on a cancelled call.")
         return "tool_stopped"
 
     async def _is_idle(self, instance: Instance) -> bool:
@@ -173,7 +173,7 @@ class Supervisor:
             self._instances.insist_not_stopped(attempt.entry.manifest.tool_id, attempt.stops)
             if attempt.only_if_running or not await self._is_useless(instance, failure):
                 raise
-            await self._instances.discard(instance, RunState.ERROR, failure.message)
+            await self._instances.replace(instance, RunState.ERROR, failure.message)
         return await self._send(await self._up(attempt), attempt)
 
     async def _up(self, attempt: "_Attempt") -> Instance:
@@ -192,7 +192,7 @@ class Supervisor:
         """Whether it ended between our look and our request, or lives but takes no connections and serves nobody."""
         if failure.error_type is not ErrorType.UNAVAILABLE or not isinstance(instance.runtime, Mortal):
             return False
-        return not instance.in_flight or not await instance.runtime.is_alive(instance.running)
+        return not self._instances.serves(instance) or not await instance.runtime.is_alive(instance.running)
 
     async def _send(self, instance: Instance, attempt: "_Attempt") -> Reply:
         # Counted before the first await, so that nobody takes the tool for unused meanwhile.

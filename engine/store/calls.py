@@ -1,13 +1,13 @@
 """The table `calls`: the record of each call, and the mark that it was sent."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
 from pydantic import JsonValue
-from sqlalchemy import Insert, RowMapping, and_, bindparam, select, update
+from sqlalchemy import ColumnElement, Insert, RowMapping, and_, bindparam, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.clock import now, timestamp
@@ -17,7 +17,7 @@ from engine.store.file_references import hold_files, holder_of_call, named_files
 from engine.store.group_commit import GroupCommit
 from engine.store.tables import calls, events
 from engine.store.upserts import dialect_insert, insert_new
-from toolagent.contracts.calls import Caller, ToolResult
+from toolagent.contracts.calls import Caller, ErrorType, ToolResult
 from toolagent.contracts.records import CallRecord, Event
 
 __all__ = ["CallTable"]
@@ -39,6 +39,14 @@ class CallTable:
         async with self._database.read() as connection:
             row = (await connection.execute(_RECORD, {"call": call_id})).mappings().one_or_none()
         return _record(row) if row is not None else None
+
+    async def latest_good(self, tool_id: str, most: int) -> tuple[CallRecord, ...]:
+        """Calls of a tool that succeeded, the newest first."""
+        return await self._latest(calls.c.tool_id == tool_id, calls.c.is_success.is_(True), most=most)
+
+    async def latest_failed(self, tool_id: str, kinds: Collection[ErrorType], most: int) -> tuple[CallRecord, ...]:
+        """Calls of a tool that ended with an error of these kinds, the newest first."""
+        return await self._latest(calls.c.tool_id == tool_id, calls.c.error_type.in_([kind.value for kind in kinds]), most=most)
 
     async def mark_sent(self, record: CallRecord) -> bool:
         """Commit that the request is about to leave. False when that was committed before, or the call is settled."""
@@ -72,6 +80,12 @@ class CallTable:
         await self._settling.write(ending)
         earlier = None if ending.stands else await self.get(record.call_id)
         return earlier.result if earlier is not None and earlier.result is not None else result
+
+    async def _latest(self, *conditions: ColumnElement[bool], most: int) -> tuple[CallRecord, ...]:
+        query = select(calls).where(*conditions).order_by(calls.c.created_at.desc(), calls.c.call_id).limit(most)
+        async with self._database.read() as connection:
+            rows = (await connection.execute(query)).mappings().all()
+        return tuple(map(_record, rows))
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.database import Database
 from engine.store.tables import evidence
-from engine.store.upserts import upsert
+from engine.store.upserts import insert_new, upsert
 from toolagent.contracts.making import Evidence
 
 __all__ = ["EvidenceTable", "forget_evidence"]
@@ -21,6 +21,17 @@ class EvidenceTable:
         row = {"tool_id": tool_id, "version": version, "task_id": found.task_id, "document": found.model_dump_json()}
         async with self._database.write() as connection:
             await upsert(connection, evidence, row)
+
+    async def claim(self, tool_id: str, version: str, found: Evidence) -> bool:
+        """`put`, unless there is one of another task: of two that would take the same version one gets it. Whether it was put."""
+        row = {"tool_id": tool_id, "version": version, "task_id": found.task_id, "document": found.model_dump_json()}
+        query = select(evidence.c.task_id).where(evidence.c.tool_id == tool_id, evidence.c.version == version)
+        async with self._database.write() as connection:
+            await insert_new(connection, evidence, (row,))
+            if (await connection.execute(query)).scalar_one() != found.task_id:
+                return False
+            await upsert(connection, evidence, row)
+        return True
 
     async def get(self, tool_id: str, version: str) -> Evidence | None:
         return (await self.of_tool(tool_id)).get(version)

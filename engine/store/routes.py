@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from sqlalchemy import ColumnElement, RowMapping, and_, case, delete, func, select
+from sqlalchemy import JSON, ColumnElement, RowMapping, String, and_, case, cast, delete, distinct, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.database import Database
@@ -47,10 +47,14 @@ class RouteTable:
         return max(reversed(found), key=lambda route: route.state is RunState.RUNNING, default=None)
 
     async def loads(self, tool_id: str, version: str) -> tuple[HostLoad, ...]:
-        """How many tools are up on each host that has any, and whether this version of this tool is among them."""
+        """How many tools are up on each host that has any, and whether this version of this tool is among them.
+
+        Those that share a process are one.
+        """
         here = case((and_(routes.c.tool_id == tool_id, routes.c.version == version), 1), else_=0)
-        loads = select(routes.c.host, func.count().label("tools"), func.max(here).label("has_it"))
         async with self._database.read() as connection:
+            processes = func.count(distinct(func.coalesce(_pid(connection), routes.c.tool_id)))
+            loads = select(routes.c.host, processes.label("tools"), func.max(here).label("has_it"))
             rows = (await connection.execute(loads.where(routes.c.state.in_(_UP)).group_by(routes.c.host))).mappings().all()
         return tuple(HostLoad(host=row["host"], tools=row["tools"], has_it=bool(row["has_it"])) for row in rows)
 
@@ -78,6 +82,13 @@ class RouteTable:
     def _is_dead(self, connection: AsyncConnection) -> ColumnElement[bool]:
         """A host without a row has not died: it gave its id back."""
         return func.coalesce(hosts.c.seen_at < database_time(connection, -self._lease), False)
+
+
+def _pid(connection: AsyncConnection) -> ColumnElement[str | None]:
+    """As text, of the process that the tool is in on its host."""
+    if connection.dialect.name == "sqlite":
+        return cast(func.json_extract(routes.c.route, "$.pid"), String)
+    return cast(routes.c.route, JSON)["pid"].as_string()
 
 
 def _route(row: RowMapping) -> ToolRoute:

@@ -21,7 +21,7 @@ from engine.store.tools import ToolTable
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.routes import ControlAction, RunState, ToolControl, ToolRoute
-from toolagent.contracts.sources import BuiltinSource, RemoteSource
+from toolagent.contracts.sources import BuiltinSource, LocalSource, RemoteSource
 
 
 class _Witness(RemoteRuntime):
@@ -89,3 +89,15 @@ async def test_what_is_part_of_the_engine_is_not_removed(host: Host) -> None:
         await host.obey(ControlAction.DESTROY, "echo")
     assert refusal.value.type == ErrorType.PERMISSION_DENIED.value
     assert "echo" in await host.registry.list_ids()
+
+
+async def test_the_folders_of_a_process_go_with_the_last_tool_that_shares_it(host: Host) -> None:
+    for tool_id, process in (("t_a", "t"), ("t_b", "t"), ("u_a", "u")):
+        source = LocalSource(host_dir="t", process=process)
+        await host.registry.register(ToolManifest(tool_id=tool_id, name=tool_id), (source,))
+        (host.folders / f"{process}.shared" / "home").mkdir(parents=True, exist_ok=True)
+    await host.obey(ControlAction.DESTROY, "t_a")
+    assert {folder.name for folder in host.folders.iterdir()} == {"t.shared", "u.shared"}
+    await host.registry.destroy("t_b")  # by the order to another host
+    await host.obey(ControlAction.DESTROY, "t_b")
+    assert {folder.name for folder in host.folders.iterdir()} == {"u.shared"}

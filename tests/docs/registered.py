@@ -12,10 +12,14 @@ from typing import cast, get_args
 from pydantic import BaseModel
 from temporalio import activity, workflow
 
+from activities.agent_tools import AGENT_TOOLS
+from activities.agent_tools.tool import Role
 from api.app import create_app
 from api.errors import STATUS
 from api.ports import Doors, Limits
 from api.problems import ProblemKind
+from engine.making.gate import CHECKS
+from engine.making.repository_addresses import CloneFailure
 from engine.registry.formats import FORMATS
 from engine.registry.services import METHODS
 from engine.runtimes import RUNTIMES
@@ -25,14 +29,18 @@ from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
 from engine.store.content import CONTENT_STORES
 from tests.docs.pages import ROOT
 from toolagent.client import names, stubs
+from toolagent.contracts.agent import AgentEnd
 from toolagent.contracts.batches import BatchedState
 from toolagent.contracts.calls import ErrorType, ToolResult
+from toolagent.contracts.dependency_policy import DependencyPolicy, RefusalKind
+from toolagent.contracts.making import FindingKind, Stage, TaskNoteKind
 from toolagent.contracts.records import EventType
 from toolagent.contracts.references import ResultReference
 from toolagent.contracts.routes import RunState
 from toolagent.contracts.sandbox import SandboxLevel, SandboxLimits, SandboxPolicy
 from toolagent.contracts.sources import ToolSource
 from toolagent.contracts.tasks import TaskState
+from toolagent.testing.servers.scenario import Expectation, FaultKind, Turn
 from workers.temporal_workers import WORKFLOWS
 
 __all__ = ["REGISTERED"]
@@ -81,6 +89,14 @@ def service_methods() -> Rows:
 def limits() -> Rows:
     """As manifests and policies write them."""
     return {field.alias or name: "" for name, field in SandboxLimits.model_fields.items()}
+
+
+def agent_functions() -> Rows:
+    return {tool.name: "" for tool in AGENT_TOOLS[Role.CODING]}
+
+
+def checks() -> Rows:
+    return {sys.modules[check.__module__].NAME: "" for check in CHECKS}
 
 
 def content_stores() -> Rows:
@@ -143,6 +159,18 @@ REGISTERED: Mapping[str, Callable[[], Rows]] = {
     "state of a batched call": values_of(BatchedState),
     "state of a tool": values_of(RunState),
     "event type": values_of(EventType),
+    "stage": values_of(Stage),
+    "kind of a line": values_of(TaskNoteKind),
+    "finding": values_of(FindingKind),
+    "failure of a clone": values_of(CloneFailure),
+    "function of the coding agent": agent_functions,
+    "end of an agent": values_of(AgentEnd),
+    "check of the gate": checks,
+    "field of DependencyPolicy": fields_of(DependencyPolicy),
+    "refusal of a package": values_of(RefusalKind),
+    "field of a scripted turn": fields_of(Turn),
+    "fault of a scripted model": values_of(FaultKind),
+    "expectation of a scripted turn": fields_of(Expectation),
     "source type": source_types,
     "runtime": runtimes,
     "built-in tool": built_in_tools,

@@ -1,4 +1,4 @@
-"""The examples that a reader copies whole work: a file of a tool with its script, a docker tool, a policy."""
+"""The examples that a reader copies whole work: a file of a tool with its script, a docker tool, a policy, prices, files of servers."""
 
 import json
 import socket
@@ -9,11 +9,14 @@ from pathlib import Path
 
 import httpx
 
+from engine.roles.prices import Prices
 from tests.docs.pages import DOCS, blocks
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import DockerSource
 from toolagent.core.expectations import unexpected
 from toolagent.core.tool_files import read_tool_file
+from toolagent.testing.servers.index_packages import load_packages
+from toolagent.testing.servers.scenario import load_scenario
 from toolagent.validation.schemas import issues_of
 from toolagent.validation.tool_rules import ToolRules
 from workers.sandbox import policy_of
@@ -73,3 +76,22 @@ def test_the_policy_is_one_and_keeps_what_it_does_not_name(tmp_path: Path) -> No
     file.write_text(block_of("security.md", "yaml"), "utf-8")
     policy = policy_of(Settings(sandbox_policy=file))
     assert (policy.defaults.wall_s, policy.ceilings.processes, policy.defaults.processes) == (30, 256, 128)
+
+
+def test_the_prices_are_read_and_the_first_that_fits_a_name_holds(tmp_path: Path) -> None:
+    file = tmp_path / "prices.json"
+    file.write_text(block_of("formats.md", "json", '"per_tokens"'), "utf-8")
+    prices = Prices.read(file)
+    dear, free = prices.of("big-20261010"), prices.of("local-small")
+    assert dear is not None
+    assert free is not None
+    assert (dear.input, dear.long_prompt is not None, free.output, prices.of("another")) == (5, True, 0, None)
+
+
+def test_the_files_of_the_servers_for_tests_are_valid(tmp_path: Path) -> None:
+    scenario, packages = tmp_path / "scenario.yaml", tmp_path / "packages.yaml"
+    scenario.write_text(block_of("testing-servers.md", "yaml", "conversations:"), "utf-8")
+    packages.write_text(block_of("testing-servers.md", "yaml", "packages:"), "utf-8")
+    (conversation,) = load_scenario(scenario).conversations
+    assert [turn.repeat for turn in conversation.turns] == [1, 1, 1]
+    assert [release.version for release in load_packages(packages).packages[0].releases] == ["1.0", "1.1"]

@@ -18,6 +18,7 @@ from engine.runtimes.local import LocalRuntime
 from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.ports import free_port
 from engine.runtimes.runtime import Running, ToolRequest
+from engine.runtimes.shared_processes import SharedProcesses
 from tests.docker.subject import docker
 from tests.runtimes.conftest import PROJECTS, eventually, home_of, local_source
 from tests.scripts.subject import script
@@ -118,6 +119,17 @@ async def test_a_runtime_conforms(parts: RuntimeParts, tag: str, check: str) -> 
 async def test_everything_applies_to_local_tools(parts: RuntimeParts) -> None:
     async with local(parts) as subject:
         assert all((await check_runtime(subject)).values())
+
+
+async def test_tools_that_share_a_process_conform_as_those_with_their_own(parts: RuntimeParts) -> None:
+    subject = served(parts, "local", local_source(process="group"), local_source("nowhere", process="group"))
+    home = home_of(parts.local.state, "group.shared")
+    shared = SharedProcesses(LocalRuntime(parts.local, parts.launcher, parts.sandboxing, parts.http))
+    subject = replace(subject, runtime=shared, began=note_seen(home / "hanging"), hung_up=note_seen(home / "hung_up"))
+    assert all((await check_runtime(subject)).values())
+    running = await shared.start(subject.tool.model_copy(update={"tool_id": "another"}), local_source(process="group"), subject.told.append)
+    assert all((await check_runtime(subject)).values())
+    await shared.stop(running)
 
 
 class Hopeful(LocalRuntime):

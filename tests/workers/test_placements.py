@@ -55,6 +55,14 @@ async def test_what_can_be_called_from_anywhere_waits_for_no_host(database: Data
     assert await _placements(database).choose(_ANYWHERE) == Placement(queue="default")
 
 
+async def test_tools_that_share_a_process_weigh_as_one(database: Database) -> None:
+    routes = RouteTable(database)
+    for host, tools in {"a": {"g_one": 7, "g_two": 7, "g_three": 7}, "b": {"one": 1, "two": 2, "far": None, "farther": None}}.items():
+        for tool_id, pid in tools.items():
+            await routes.save(ToolRoute(tool_id=tool_id, host=host, state=RunState.RUNNING, pid=pid), "1.0.0")
+    assert set(await routes.loads("g_two", "1.0.0")) == {HostLoad("a", 1, has_it=True), HostLoad("b", 4)}
+
+
 async def test_a_tool_goes_where_that_version_of_it_is_up(database: Database) -> None:
     await _alive(database, "a", "b", "c")
     routes = RouteTable(database)

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Generator
+from datetime import datetime
 
 from engine.making.gate.subject import Account
 from engine.runtimes.audit import Audit
@@ -22,8 +23,9 @@ class Sightings:
         self._unnamed: dict[str, None] = {}
         self._sandbox: SandboxAccount | None = None
         self._is_withheld = False
-        self._killed: set[str] = set()
-        self._deaths = 0
+        self._up: dict[str, tuple[int | None, datetime | None]] = {}
+        self._killed: set[tuple[int | None, datetime | None]] = set()
+        self._died: set[tuple[int | None, datetime | None]] = set()
         self._states: dict[str, RunState] = {}
         self._changed = asyncio.Condition()
 
@@ -37,9 +39,11 @@ class Sightings:
 
     async def save(self, route: ToolRoute, version: str) -> None:  # noqa: ARG002 - the protocol's
         """A RouteStore."""
-        if route.state is RunState.ERROR and self._states.get(route.tool_id) is RunState.RUNNING:
-            self._deaths += route.tool_id not in self._killed
-            self._killed.discard(route.tool_id)
+        process = self._up.pop(route.tool_id, None)
+        if route.state is RunState.RUNNING:
+            self._up[route.tool_id] = route.pid, route.started_at
+        elif route.state is RunState.ERROR and process is not None and process not in self._killed:
+            self._died.add(process)  # once, whoever shares it
         async with self._changed:
             self._states[route.tool_id] = route.state
             self._changed.notify_all()
@@ -54,7 +58,8 @@ class Sightings:
             self._is_withheld = False
 
     def will_be_killed(self, tool_id: str) -> None:
-        self._killed.add(tool_id)
+        if process := self._up.get(tool_id):
+            self._killed.add(process)
 
     async def gone(self, tool_id: str) -> None:
         """Wait until it is known that it does not run."""
@@ -63,4 +68,4 @@ class Sightings:
 
     def account(self) -> Account:
         unnamed = [host for host in self._unnamed if host not in self._hosts]
-        return Account(tuple(self._hosts), len(unnamed), self._deaths, self._sandbox)
+        return Account(tuple(self._hosts), len(unnamed), len(self._died), self._sandbox)

@@ -26,6 +26,7 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.routes import ToolRoute
 from toolagent.contracts.sources import DockerSource, LocalSource, RemoteSource
 from toolagent.core.schemas import with_defaults
+from toolagent.core.shared_processes import place_of_calls
 from toolagent.validation.schemas import issues_of
 
 __all__ = ["Trial", "TrialLimits", "on_trial", "sweep_trials"]
@@ -122,7 +123,7 @@ class Trial:
         # Its id is like any call's: a tool must not know that it is on trial.
         call_id = f"call-{secrets.token_hex(16)}"
         try:
-            async with CallFolder(self._calls, call_id, entry.manifest) as folder:
+            async with CallFolder(self._calls, call_id, entry.manifest, place_of_calls(entry)) as folder:
                 if self._files is not None:
                     params = await self._files.resolve(entry.manifest.input_schema, params, folder)
                 timeout_s = min(entry.manifest.timeout_s, self._limits.call_s)

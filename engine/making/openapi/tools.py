@@ -14,7 +14,7 @@ from engine.validation.references import SchemaNotFollowedError, written_out
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate
 from toolagent.contracts.manifest import JsonSchema, PermissionClass, SideEffectScope, ToolGroup, ToolManifest
-from toolagent.contracts.sources import ToolSource, backend_runtime_of
+from toolagent.contracts.sources import PackedSource, ToolSource, backend_runtime_of
 from toolagent.validation.schemas import schema_faults
 
 __all__ = ["Described", "Drafted", "NoTools", "SourceOf", "draft"]
@@ -126,7 +126,12 @@ def _entry(tool: _Tool, tool_id: str, title: str, about: Described, groups: tupl
         permission_class=PermissionClass.READ if reads else PermissionClass.EXTERNAL,
         side_effect_scope=SideEffectScope.NONE if reads else SideEffectScope.NETWORK,
     )
-    return ToolEntry(manifest=manifest, sources=(tool.source,))
+    return ToolEntry(manifest=manifest, sources=(_shared(tool.source, groups),))
+
+
+def _shared(source: ToolSource, groups: tuple[str, ...]) -> ToolSource:
+    """Operations of one service are in one process of it."""
+    return source.model_copy(update={"process": groups[0]}) if groups and isinstance(source, PackedSource) else source
 
 
 def _none(document: OpenApiDocument, left_out: Sequence[LeftOut]) -> str:

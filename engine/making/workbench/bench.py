@@ -2,11 +2,14 @@
 
 import asyncio
 import hashlib
+import json
 import re
 import secrets
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
 
 from engine.making.packaging import pack_repository
 from engine.making.trees import Tree
@@ -33,7 +36,7 @@ _PYPROJECT = """\
 name = "{name}"
 version = "0.1.0"
 requires-python = ">={python}"
-dependencies = []
+dependencies = {dependencies}
 
 [dependency-groups]
 dev = []
@@ -67,13 +70,13 @@ class Workbench:
         """Raises OSError."""
         await asyncio.to_thread(self._ensure)
 
-    async def create_project(self, name: str) -> str:
+    async def create_project(self, name: str, dependencies: Sequence[str] = ()) -> str:
         """An environment and a `pyproject.toml`, unless they are there; the folder as the model sees it. Raises BenchRefused."""
         if not _PROJECT.fullmatch(name):
             raise BenchRefused(f"{name!r} is no name for a project: small letters, digits, '-' and '_', the first a letter, 64 at most.")
         place = Place(Area.WORK, (name, "pyproject.toml"))
         if not await asyncio.to_thread(self._has, place):
-            text = _PYPROJECT.format(name=name, python=self.python_version)
+            text = _PYPROJECT.format(name=name, python=self.python_version, dependencies=json.dumps([*dependencies], indent=4))
             await asyncio.to_thread(self.files.write, place, text, "overwrite", f"project:{name}:{secrets.token_hex(8)}")
         await self.environments.ensure(name)
         return str(WORK / name)
@@ -93,11 +96,12 @@ class Workbench:
         Nobody judges the lock: it is of a tool that passed the gate before.
         """
         await self.bring(name, folder)
-        made = await self.create_project(name)
-        if not await asyncio.to_thread(self.environments.installed, name):
-            lock = await asyncio.to_thread(lambda: self.tree_of(name).text(_LOCK, _MOST_LOCK))
-            if lock and lock.strip():
-                await self.environments.install_lock(name, lock)
+        lock = await asyncio.to_thread(lambda: self.tree_of(name).text(_LOCK, _MOST_LOCK)) or ""
+        # What is said nowhere else: an app that was packed with our launcher has its own lists below.
+        pins = _pinned(lock)
+        made = await self.create_project(name, pins)
+        if pins and not await asyncio.to_thread(self.environments.installed, name):
+            await self.environments.install_lock(name, lock)
         return made
 
     def project_of(self, project_dir: str) -> str:
@@ -222,6 +226,20 @@ def _hand_over(folder: Path, identity: Identity | None) -> None:
         for entry in entries(folder):
             identity.own(Path(entry.path))
         identity.own(folder)
+
+
+def _pinned(lock: str) -> tuple[str, ...]:
+    """What a lock with hashes installs, as requirements."""
+    lines = (line.partition(" --hash=")[0].rstrip(" \\") for line in lock.splitlines() if line[:1].isalnum())
+    return tuple(line for line in lines if _is_requirement(line))
+
+
+def _is_requirement(line: str) -> bool:
+    try:
+        Requirement(line)
+    except InvalidRequirement:
+        return False
+    return True
 
 
 def log_name(use: str) -> str:

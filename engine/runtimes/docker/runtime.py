@@ -41,6 +41,7 @@ from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sandbox import SandboxAccount, SandboxLimits
 from toolagent.contracts.sources import DockerSource
 from toolagent.core.sandbox import asked, granted
+from toolagent.core.shared_processes import name_inside, place_of, process_key
 
 __all__ = ["DockerRuntime"]
 
@@ -62,6 +63,7 @@ class _Serving:
     container: str
     running: Running
     name: str
+    place: str
     used: float
     way: AsyncExitStack
     audited: Audited
@@ -183,7 +185,7 @@ class DockerRuntime:
     async def _made(self, tool: ToolManifest, source: DockerSource, progress: Progress) -> _Serving:
         enforced, _ = granted(asked(tool.security_context), self._settings.policy)
         hosts = enforced.hosts
-        image = await self._images.of(tool.tool_id, source, hosts, progress)
+        image = await self._images.of(name_inside(tool.tool_id, source), source, hosts, progress)
         shape = self._shape(tool, source, image, hosts)
         audited = self._audited(tool, shape.command, account_of(tool, self._settings.policy, shape.limits))
         if adopted := await self._adopted(shape, hosts, audited, source, progress):
@@ -191,7 +193,7 @@ class DockerRuntime:
         progress(f"starting a container for {tool.tool_id}")
         name = shape.marks.name
         carried = await Carried.put_together(self._settings.state / "carried")
-        mounts = await asyncio.to_thread(self._mounts, tool, source)
+        mounts = await asyncio.to_thread(self._mounts, shape, source)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._removed, name)
             way, opened = await self._opened(name, shape.port, hosts, audited)
@@ -208,12 +210,12 @@ class DockerRuntime:
             stack.pop_all()
         return serving
 
-    def _mounts(self, tool: ToolManifest, source: DockerSource) -> list[Document]:
+    def _mounts(self, shape: Shape, source: DockerSource) -> list[Document]:
         """Raises StartFailed, OSError."""
-        calls, mounts = calls_of(tool, self._settings), volume_mounts(source.volumes, tool.tool_id, self._settings)
-        if calls is not None:
-            calls.mkdir(parents=True, exist_ok=True)
-            mounts.append(bind(calls, str(calls), writable=True))
+        mounts = volume_mounts(source.volumes, shape.place, self._settings)
+        if shape.calls is not None:
+            shape.calls.mkdir(parents=True, exist_ok=True)
+            mounts.append(bind(shape.calls, str(shape.calls), writable=True))
         return mounts
 
     def _audited(self, tool: ToolManifest, command: tuple[str, ...], account: SandboxAccount | None) -> Audited:
@@ -258,7 +260,8 @@ class DockerRuntime:
             found = await self._given.find(tool.tool_id, container, source.internal_port)
         await self._until_healthy(tool.tool_id, found.container, found.endpoint, source.health_path)
         running = Running(found.endpoint, datetime.now(UTC), found.pid, source.internal_port or None)
-        return _Serving(found.container, running, "", time.monotonic(), AsyncExitStack(), self._audited(tool, (), None))
+        place, audited = place_of(tool.tool_id, source), self._audited(tool, (), None)
+        return _Serving(found.container, running, "", place, time.monotonic(), AsyncExitStack(), audited)
 
     async def _serving(
         self, container: str, shape: Shape, audited: Audited, name: str, endpoint: str, way: AsyncExitStack
@@ -266,13 +269,15 @@ class DockerRuntime:
         found = await inspected(self._engine, container)
         state, info = found["State"], info_of(found, shape.marks)
         started, pid = datetime.fromisoformat(str(state["StartedAt"])[:19]).replace(tzinfo=UTC), int(state["Pid"])
-        calls = calls_of(audited.tool, self._settings)
-        if calls is not None:
-            watch = Watch([calls], SandboxLimits(disk_bytes=shape.limits.scratch_bytes), memory=False, kill=lambda: self._fill(container))
+        if shape.calls is not None:
+            watch = Watch(
+                [shape.calls], SandboxLimits(disk_bytes=shape.limits.scratch_bytes), memory=False, kill=lambda: self._fill(container)
+            )
             watch.begin(lambda: pid)
             way.push_async_callback(watch.end)
         running = Running(endpoint, started, pid)
-        return _Serving(container, running, name, time.monotonic(), way, audited, info, sees_calls=calls is not None), info
+        sees_calls = shape.calls is not None
+        return _Serving(container, running, name, shape.place, time.monotonic(), way, audited, info, sees_calls=sees_calls), info
 
     def _fill(self, container: str) -> None:
         """Who is said to have ended is removed."""
@@ -286,11 +291,13 @@ class DockerRuntime:
             raise StartFailed(ErrorType.DEPENDENCY_ERROR, message, {"image": image.image_id})
         limits = self._limits(source, tool)
         port = source.internal_port or (image.ports[0] if len(image.ports) == 1 else _PORT)
-        told = digest(source.model_dump_json(), image.image_id, repr(limits), str(calls_of(tool, self._settings)), *hosts)
-        settings = self._settings
+        settings, calls = self._settings, calls_of(tool, source, self._settings)
+        said = process_key(tool, source) or source.model_dump_json(exclude={"process"})
+        told = digest(said, image.image_id, repr(limits), str(calls), *hosts)
         name = f"tool-agent-{tool.tool_id.replace(':', '-')[:40]}-{secrets.token_hex(4)}"
         marks = Marks(Kind.SERVING, name, tool.tool_id, tool.version, settings.host, settings.owner.mark, told)
-        return Shape({**settings.origin.labels, **marks.labels}, marks, image, command, source.environment, limits, port, settings.user)
+        labels, names = {**settings.origin.labels, **marks.labels}, (name_inside(tool.tool_id, source), place_of(tool.tool_id, source))
+        return Shape(labels, marks, image, command, source.environment, limits, port, settings.user, *names, calls)
 
     def _limits(self, source: DockerSource, tool: ToolManifest) -> ContainerLimits:
         """The source's word, then the manifest's, then the setting's, then the policy's; none beyond the policy's ceilings."""
@@ -344,7 +351,7 @@ class DockerRuntime:
             if serving.is_buried:
                 return
             said = await self._log_of(serving.container)
-            await asyncio.to_thread(_write, self._settings.state / "tools" / serving.audited.tool.tool_id / "last_run.log", said)
+            await asyncio.to_thread(_write, self._settings.state / "tools" / serving.place / "last_run.log", said)
             await serving.way.aclose()
             await self._http.forget(serving.running.endpoint)
             if serving.info is not None:

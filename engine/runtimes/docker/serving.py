@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 from engine.runtimes.docker.carried import INSIDE, Carried
 from engine.runtimes.docker.engine import Document, Engine
@@ -22,7 +23,10 @@ _LOG = {"Type": "json-file", "Config": {"max-size": "1m", "max-file": "2"}}
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What is special about one container. `port` is the server's in it; `user` is written as the engine does."""
+    """What is special about one container. `port` is the server's in it; `user` is written as the engine does.
+
+    `told` is what it is told that it is; `place` names its folders here, and `calls` is that of the files of its calls, if it sees them.
+    """
 
     labels: Mapping[str, str]
     marks: Marks
@@ -32,6 +36,9 @@ class Shape:
     limits: ContainerLimits
     port: int
     user: str
+    told: str
+    place: str
+    calls: Path | None
     mounts: tuple[Document, ...] = ()
 
 
@@ -61,7 +68,7 @@ def container_config(shape: Shape, way: Way, carried: Carried) -> Document:
         "Entrypoint": [*entry(way, carried), *shape.command],
         "Cmd": [],
         "User": shape.user,
-        "Env": [f"{name}={value}" for name, value in {**told, "TOOL_AGENT_TOOL_ID": shape.marks.tool}.items()],
+        "Env": [f"{name}={value}" for name, value in {**told, "TOOL_AGENT_TOOL_ID": shape.told}.items()],
         "Labels": {**shape.labels, IMAGE: shape.image.name},
         "Healthcheck": {"Test": ["NONE"]},
         "HostConfig": host,

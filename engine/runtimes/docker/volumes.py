@@ -8,7 +8,9 @@ from engine.runtimes.docker.settings import DockerSettings
 from engine.runtimes.failures import StartFailed
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.sources import DockerSource
 from toolagent.core.schemas import FILE_PATH, mentions_format
+from toolagent.core.shared_processes import place_of
 
 __all__ = ["bind", "calls_of", "volume_mounts"]
 
@@ -21,10 +23,12 @@ def bind(source: Path, target: str, *, writable: bool = False) -> Document:
     return {"Type": "bind", "Source": str(source), "Target": target, "ReadOnly": not writable}
 
 
-def calls_of(tool: ToolManifest, settings: DockerSettings) -> Path | None:
-    """The folder of the files of this tool's calls, if its schemas speak of files."""
+def calls_of(tool: ToolManifest, source: DockerSource, settings: DockerSettings) -> Path | None:
+    """The folder of the files of this tool's calls, if its schemas speak of files; who shares a container sees that of all who do."""
     speaks = any(mentions_format(schema, FILE_PATH) for schema in (tool.input_schema, tool.output_schema))
-    return settings.calls.resolve() / tool.tool_id if speaks and settings.calls is not None else None
+    if settings.calls is None or not (speaks or source.process):
+        return None
+    return settings.calls.resolve() / place_of(tool.tool_id, source)
 
 
 def volume_mounts(volumes: dict[str, str], tool_id: str, settings: DockerSettings, *, as_root: bool = False) -> list[Document]:

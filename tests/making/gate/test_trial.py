@@ -107,3 +107,11 @@ async def test_all_tools_of_a_group_are_judged(court: Court, spoilt: Spoilt) -> 
         await eventually(lambda: len([name for name in leftovers(court.state) if name.isdigit()]) > 1)
     assert failed_checks(judgement) == []
     assert "14 of 14 were refused." in {check.check: check.details for check in judgement.checks}["bad input"]
+
+
+async def test_tools_that_share_a_process_are_judged_in_it(court: Court, spoilt: Spoilt) -> None:
+    entry = spoilt()
+    sources = tuple(source.model_copy(update={"process": "reckoner"}) for source in entry.sources)
+    manifests = [entry.manifest.model_copy(update={"tool_id": f"reckoner_{name}"}) for name in ("one", "two")]
+    judgement = await court.judge(*(ToolEntry(manifest=manifest, sources=sources) for manifest in manifests))
+    assert failed_checks(judgement) == []

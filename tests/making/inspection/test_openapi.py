@@ -12,6 +12,7 @@ from engine.making.openapi.tools import Described, Drafted, NoTools, draft
 from toolagent.contracts.identifiers import TOOL_ID_PATTERN
 from toolagent.contracts.manifest import JsonSchema, ToolManifest
 from toolagent.contracts.sources import DockerSource, LocalSource, RemoteSource
+from toolagent.core.shared_processes import process_key, process_of
 
 SERVER = "https://api.example.com/v1"
 OK: JsonValue = {"200": {"description": "", "content": {"application/json": {"schema": {"type": "object"}}}}}
@@ -160,6 +161,18 @@ def test_where_a_tool_runs_is_said_by_its_source() -> None:
     built = DockerSource(host_dir="tools/docker/tool", dockerfile="Dockerfile", internal_port=80)
     assert docker.sources == (built.model_copy(update={"endpoint_path": "/v1/x/{id}", "health_path": "/v1/health"}),)
     assert (remote.manifest.backend_runtime, docker.manifest.backend_runtime) == ("remote", "docker")
+
+
+def test_tools_of_one_service_share_its_process_if_it_is_ours() -> None:
+    read = document({"/x": {"get": {"responses": OK}, "post": {"responses": OK}}})
+    ours = [
+        *draft(read, Described("shop"), local_sources(read, "tools/local/shop")).candidate.entries,
+        *draft(read, Described("shop"), docker_sources(read, "tools/docker/shop", "Dockerfile", 80)).candidate.entries,
+    ]
+    assert [process_of(entry.sources[0]) for entry in ours] == ["shop"] * 4
+    assert len({process_key(entry.manifest, entry.sources[0]) for entry in ours}) == 2
+    theirs = draft(read, Described("shop"), remote_sources(read, "shop")).candidate.entries
+    assert [process_of(entry.sources[0]) for entry in theirs] == [None, None]
 
 
 def test_a_document_without_an_absolute_server_is_not_remote() -> None:

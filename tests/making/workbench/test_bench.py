@@ -124,6 +124,8 @@ async def test_a_project_that_was_made_before_is_brought_with_the_packages_of_it
     await asyncio.to_thread(_tool_in, before, lock)
     assert await bench.bring_project("mended", before) == f"{WORK}/mended"
     assert [*bench.environments.installed("mended")] == ["idna"]
+    # It had no list of its own but the lock: without one the next lock would be empty.
+    assert '"idna==' in bench.files.text(place_of("mended/pyproject.toml"))
     ran = await bench.run("mended", "python main.py && echo more >> main.py && echo gone > requirements.lock", 20.0, "1:a")
     assert (ran.exit_code, ran.stdout) == (0, "mended\n"), ran.stderr
     await bench.bring_project("mended", before)

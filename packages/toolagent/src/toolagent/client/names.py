@@ -21,12 +21,14 @@ __all__ = [
     "CREATE_TOOL",
     "DELIVER_CALLBACK",
     "DELIVER_CALLBACK_WORKFLOW",
+    "DIAGNOSE",
     "END_TASK",
     "ENTER_STAGE",
     "FINGERPRINT",
     "GUIDE",
     "INSPECT_TASK",
     "INVOKE_TOOL",
+    "LAY_OUT",
     "LOOKS_QUEUE",
     "LOOK_AT_CALL",
     "MAKING_QUEUE",
@@ -82,6 +84,8 @@ LOOK_AT_CALL = "look_at_call"
 AWAIT_SLOT = "await_slot"
 ENTER_STAGE = "enter_stage"
 INSPECT_TASK = "inspect"
+DIAGNOSE = "diagnose"
+LAY_OUT = "lay_out"
 BUILD_CANDIDATE = "build"
 BRIEF_AGENT = "brief_agent"
 ASK_MODEL = "ask_model"

@@ -15,6 +15,7 @@ from toolagent.contracts.making_steps import (
     BriefStep,
     BuildOutcome,
     BuildStep,
+    Diagnosis,
     EndStep,
     Inspected,
     Registered,
@@ -37,9 +38,11 @@ __all__ = [
     "clear_task",
     "control_tool",
     "deliver_callback",
+    "diagnose",
     "end_task",
     "enter_stage",
     "inspect_task",
+    "lay_out",
     "look_at_call",
     "note_callback",
     "place",
@@ -121,6 +124,18 @@ async def enter_stage(_step: StageStep) -> None:
 @activity.defn(name=names.INSPECT_TASK)
 async def inspect_task(_step: TaskStep) -> Inspected:
     """Look for a tool that does it already, and at the repository if there is one."""
+    _bodiless()
+
+
+@activity.defn(name=names.DIAGNOSE)
+async def diagnose(_step: TaskStep) -> Diagnosis:
+    """Gather what is known of the tool that is to be mended, and lay a copy of its files out."""
+    _bodiless()
+
+
+@activity.defn(name=names.LAY_OUT)
+async def lay_out(_step: TaskStep) -> None:
+    """Give the coding agent a copy of the repository."""
     _bodiless()
 
 

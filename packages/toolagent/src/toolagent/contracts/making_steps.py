@@ -1,5 +1,6 @@
 """What the steps of a task hand to each other: the inputs and outputs of its activities. Candidates and messages lie in the store."""
 
+from datetime import datetime
 from typing import Annotated
 
 from pydantic import Field
@@ -15,7 +16,9 @@ __all__ = [
     "BriefStep",
     "BuildOutcome",
     "BuildStep",
+    "Diagnosis",
     "EndStep",
+    "FailedCall",
     "Inspected",
     "MakeEnd",
     "RegisterStep",
@@ -57,6 +60,31 @@ class Inspected(Contract):
     refused: str = ""
 
 
+class FailedCall(Contract):
+    """A call that the tool got wrong: parameters and details as JSON text; secrets are masked, and what is long is cut."""
+
+    call_id: str
+    at: datetime
+    version: str
+    params: str = ""
+    error_type: str = ""
+    message: str = ""
+    details: str = ""
+
+
+class Diagnosis(Contract):
+    """What is known of a tool that is to be mended; or, in `refused`, why nobody can mend it here. All texts are bounded."""
+
+    refused: str = ""
+    version: Annotated[str, Field(description="The version that is to be mended: the active one.")] = ""
+    folder: Annotated[str, Field(description="Where the copy of its files is, as the agent sees it.")] = ""
+    manifest: Annotated[str, Field(description="What it says of itself and how it is called, as JSON.")] = ""
+    last_error: Annotated[str, Field(description="Why it ended the last time it did so by itself.")] = ""
+    log: Annotated[str, Field(description="The end of what it wrote on the host of the task.")] = ""
+    failed_calls: Annotated[tuple[FailedCall, ...], Field(description="The latest, newest first.")] = ()
+    notes: Annotated[tuple[str, ...], Field(description="What went wrong while all this was gathered.")] = ()
+
+
 class BuildStep(Contract):
     task_id: str
     spec: TaskSpec
@@ -78,13 +106,17 @@ class BriefStep(Contract):
     spec: TaskSpec
     inspection: Inspection = Inspection()
     notes: Annotated[tuple[str, ...], Field(description="Why it was not built without it.")] = ()
+    diagnosis: Annotated[Diagnosis | None, Field(description="Of a repair.")] = None
 
 
 class VerifyStep(Contract):
+    """`mends` is the version that the candidate is to take over from; empty for a new tool."""
+
     task_id: str
     spec: TaskSpec
     candidate: str
     round: int = 1
+    mends: str = ""
 
 
 class Assessed(Contract):
@@ -95,10 +127,13 @@ class Assessed(Contract):
 
 
 class RegisterStep(Contract):
+    """`mends` as in `VerifyStep`."""
+
     task_id: str
     spec: TaskSpec
     candidate: str
     evidence: Evidence
+    mends: str = ""
 
 
 class Registered(Contract):

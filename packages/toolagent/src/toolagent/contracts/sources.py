@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 
 from toolagent.contracts.contract import Contract
-from toolagent.contracts.identifiers import SecretName, ToolId
+from toolagent.contracts.identifiers import GroupId, SecretName, ToolId
 
 __all__ = [
     "BackendRuntime",
@@ -27,6 +27,13 @@ __all__ = [
 HttpMethod = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$")]
+
+SharedProcess = Annotated[
+    GroupId | None,
+    Field(
+        description="Tools whose sources name the same process, files and rights run in one, usually a group's; unset: in one of its own."
+    ),
+]
 
 _AUTHORITY = re.compile(r"[^:]*://([^/?#]*)")
 
@@ -71,6 +78,7 @@ class LocalSource(HttpSource):
     content: Annotated[
         str | None, Field(description="The project's files in the content store, by the id of their archive; set at import.")
     ] = None
+    process: SharedProcess = None
 
 
 class DockerSource(HttpSource):
@@ -98,6 +106,7 @@ class DockerSource(HttpSource):
     pids_limit: Annotated[int | None, Field(ge=1, description="Processes and threads at once.")] = None
     use_gpu: bool = False
     gpu_count: Annotated[int, Field(ge=-1, description="-1: all of them.")] = -1
+    process: SharedProcess = None
 
 
 class RemoteSource(HttpSource):

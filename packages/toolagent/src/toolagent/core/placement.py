@@ -11,7 +11,7 @@ __all__ = ["HostLoad", "best_host", "hosts_with_bucket"]
 
 @dataclass(frozen=True, slots=True)
 class HostLoad:
-    """The number of tools that are up on a host, and whether the one in question is among them."""
+    """The number of tools that are up on a host, those that share a process being one, and whether the one in question is among them."""
 
     host: str
     tools: int = 0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import semantic_version
 
-__all__ = ["NoSuchVersion", "NotARangeError", "best_of", "is_exact", "newest_first"]
+__all__ = ["NoSuchVersion", "NotARangeError", "best_of", "is_exact", "newest_first", "next_patch"]
 
 _EXACT = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
 
@@ -43,6 +43,12 @@ def newest_first(versions: Iterable[str]) -> tuple[str, ...]:
     parsed = {version: _parsed(version) for version in versions}
     ordered = sorted((one, version) for version, one in parsed.items() if one)
     return (*(version for _, version in reversed(ordered)), *sorted(version for version, one in parsed.items() if one is None))
+
+
+def next_patch(versions: Iterable[str]) -> str:
+    """The lowest patch version above all of these."""
+    known = [one for one in map(_parsed, versions) if one is not None]
+    return str(max(known, default=semantic_version.Version("1.0.0")).next_patch())
 
 
 def _parsed(version: str) -> semantic_version.Version | None:

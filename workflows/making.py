@@ -1,7 +1,6 @@
 """What making and repairing tools have in common: a turn to run, stages, an agent in rounds, the gate, an end that leaves nothing."""
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable
 
 from pydantic import JsonValue, ValidationError
@@ -113,8 +112,10 @@ class Work:
 
         async def tell(guidance: Guidance) -> None:
             # The agent hears the same twice as once. One that has ended hears it in the next round, or never.
-            with contextlib.suppress(ApplicationError):
+            try:
                 await agent.signal(names.GUIDE, guidance)
+            except ApplicationError:
+                return
 
         self._tell = tell
         try:

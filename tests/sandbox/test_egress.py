@@ -166,6 +166,19 @@ async def test_a_state_directory_with_a_long_path_has_its_sockets_elsewhere(tmp_
         assert "not among" in (await box.run(*CURL, "http://b.test/")).out
 
 
+@pytest.mark.parametrize("lasting", [True, False])
+async def test_who_ends_leaves_nothing_elsewhere_but_for_runs_that_outlast_him(tmp_path: Path, lasting: bool) -> None:
+    egress = Egress(tmp_path / ("long" * 20))
+    async with egress.open("run", Opening(hosts=("a.test",), lasting=lasting)) as way:
+        elsewhere = way.mounts[0].source.parent.parent
+    egress.close()
+    assert elsewhere.is_dir() is lasting
+    egress.forget("run")
+    egress.close()
+    egress.close()
+    assert not elsewhere.exists()
+
+
 @pytest.mark.parametrize(("is_gone", "is_dead", "stays"), [(True, True, False), (True, False, True), (False, True, True)])
 def test_sockets_elsewhere_go_when_their_state_directory_and_its_worker_are_gone(
     tmp_path: Path, is_gone: bool, is_dead: bool, stays: bool

@@ -65,6 +65,7 @@ async def running_runtimes(
     policy = policy_of(settings)
     egress = _egress(state, policy)
     async with AsyncExitStack() as stack:
+        stack.callback(egress.close)
         engine = Engine(_chosen(*_ENGINE_VARIABLES))
         stack.callback(engine.close)
         sandbox = await sandbox_of(settings, state, owner, launcher, engine)

@@ -10,6 +10,7 @@ from threading import Thread
 import pytest
 
 from bench.generator import Generator
+from bench.load import Job
 from bench.rounds import Measurements, Plan, Target, measure
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -74,3 +75,9 @@ def test_every_second_round_goes_backwards_and_few_callers_come_first(url: str) 
     targets = [Target(name, name, f"{url}/{name}", "{}", {}) for name in "ab"]
     made = _measured(targets, Plan(rounds=2, seconds=1, callers=(2, 1), warm_up_s=0.001, calls=2))
     assert [(row.callers, row.target) for row in made.rounds] == [(n, name) for n in (1, 2) for name in "abba"]
+
+
+def test_a_measurement_whose_time_is_over_before_it_began_still_has_a_call(url: str) -> None:
+    # As on a machine that is so busy that the generator gets no turn during a warm-up of a millisecond.
+    with Generator(_ROOT) as generator:
+        assert generator.run(Job(url=f"{url}/any", body="{}", expect="message", seconds=0)).calls == 1

@@ -12,6 +12,7 @@ import pytest
 from pydantic import JsonValue
 from typer.testing import Result
 
+from tests.machine import lacking
 from tests.registry.tool_files import SCRIPT, ToolFiles, tool_file
 
 if TYPE_CHECKING:
@@ -36,13 +37,22 @@ def test_a_new_tool_is_valid_and_its_test_runs(toolagent: Invoke, tmp_path: Path
     written = json.loads((folder / "my-tool.tool.json").read_text("utf-8"))
     assert written["toolId"] == "acme:my-tool"
     assert toolagent("validate", str(tmp_path)).exit_code == 0
-    if shutil.which(RUNNERS[language][0]) is None:
-        pytest.skip(f"There is no {RUNNERS[language][0]} on this machine.")
-    ran = subprocess.run(RUNNERS[language], cwd=folder, check=False, capture_output=True, text=True)
+    program, *arguments = RUNNERS[language]
+    command = [shutil.which(program) or installed(program, tmp_path / "npm"), *arguments]
+    ran = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     script = folder / written["handler"]["scriptPath"]
     script.write_text(script.read_text("utf-8").replace("length:", "size:").replace('"length":', '"size":'), "utf-8")
-    assert subprocess.run(RUNNERS[language], cwd=folder, check=False, capture_output=True).returncode != 0
+    assert subprocess.run(command, cwd=folder, check=False, capture_output=True).returncode != 0
+
+
+def installed(program: str, folder: Path) -> str:
+    """From npm, for this test alone."""
+    npm = shutil.which("npm")
+    if npm is None:
+        lacking(f"There is neither {program} nor npm on this machine.")
+    subprocess.run([npm, "install", "--silent", "--prefix", str(folder), program], check=True, capture_output=True)
+    return str(folder / "node_modules" / ".bin" / program)
 
 
 def test_a_new_tool_overwrites_nothing(toolagent: Invoke, tmp_path: Path) -> None:

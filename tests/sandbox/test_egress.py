@@ -25,6 +25,7 @@ from engine.runtimes.sandbox.identity import PAYLOAD
 from engine.runtimes.sandbox.package_indexes import PackageIndexes
 from engine.runtimes.sandbox.proxy_rules import Asked
 from engine.runtimes.sandbox.socket_folder import SocketFolders
+from tests.machine import lacking
 from tests.sandbox.networked import Resolver, boxes
 from tests.sandbox.upstream import site
 
@@ -107,7 +108,7 @@ async def test_uv_installs_from_the_index_of_this_machine_and_only_from_there(tm
 async def test_npm_installs_from_the_registry_of_this_machine(tmp_path: Path) -> None:
     npm = "/usr/bin/npm"
     if not await asyncio.to_thread(Path(npm).exists):
-        pytest.skip("no npm on this machine")
+        lacking("There is no npm on this machine.")
     hosts = await PackageIndexes(uv.find_uv_bin(), {**os.environ}, npm=npm).of_javascript()  # noqa: TID251 - what a user's npm would see
     async with boxes(private_hosts=hosts) as made, made.opened(Opening(hosts=hosts)) as box:
         ended = await box.run(npm, "install", "--no-audit", "--no-fund", "--no-update-notifier", "--prefix", "/tmp/there", "is-odd")  # noqa: S108 - its own
@@ -164,6 +165,19 @@ async def test_a_state_directory_with_a_long_path_has_its_sockets_elsewhere(tmp_
         assert not source.is_relative_to(state)
         assert stat.S_IMODE(source.parent.parent.stat().st_mode) == 0o700
         assert "not among" in (await box.run(*CURL, "http://b.test/")).out
+
+
+@pytest.mark.parametrize("lasting", [True, False])
+async def test_who_ends_leaves_nothing_elsewhere_but_for_runs_that_outlast_him(tmp_path: Path, lasting: bool) -> None:
+    egress = Egress(tmp_path / ("long" * 20))
+    async with egress.open("run", Opening(hosts=("a.test",), lasting=lasting)) as way:
+        elsewhere = way.mounts[0].source.parent.parent
+    egress.close()
+    assert elsewhere.is_dir() is lasting
+    egress.forget("run")
+    egress.close()
+    egress.close()
+    assert not elsewhere.exists()
 
 
 @pytest.mark.parametrize(("is_gone", "is_dead", "stays"), [(True, True, False), (True, False, True), (False, True, True)])

@@ -9,6 +9,7 @@ import pytest
 import uv
 
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown, PackageIndexes
+from tests.machine import lacking
 from tests.sandbox.upstream import site
 
 ENVIRONMENT = {"PATH": os.defpath, "UV_NO_CONFIG": "1"}
@@ -53,7 +54,7 @@ async def test_settings_in_a_file_count_too(tmp_path: Path) -> None:
 async def test_npm_names_its_registry_and_those_of_scopes(tmp_path: Path) -> None:
     npm = Path("/usr/bin/npm")
     if not await asyncio.to_thread(npm.exists):
-        pytest.skip("no npm on this machine")
+        lacking("There is no npm on this machine.")
     (tmp_path / ".npmrc").write_text("registry=http://127.0.0.1:9/\n@own:registry=https://own.invalid/x/\nfetch-retries=0\n")
     indexes = PackageIndexes(uv.find_uv_bin(), {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}, npm=str(npm))
     assert set(await indexes.of_javascript()) == {"127.0.0.1:9", "own.invalid"}

@@ -134,6 +134,10 @@ class Egress:
         """To be called at start-up, once the state directory is locked: what dead workers left, but for the lasting runs named."""
         return self._folders.sweep(keep)
 
+    def close(self) -> None:
+        """To be called when all that is not lasting has ended."""
+        self._folders.close()
+
     async def _open_proxy(self, folder: SocketFolder, opening: Opening, asks: Asks, stack: contextlib.AsyncExitStack) -> None:
         rules = Rules(opening.hosts, (*self._private_hosts, *opening.private_hosts), self._resolve)
         proxy = Proxy(rules, asks, self._limits, self._room)

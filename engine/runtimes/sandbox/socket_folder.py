@@ -96,6 +96,12 @@ class SocketFolders:
             SocketFolder(self._root / name).remove()
         return gone
 
+    def close(self) -> None:
+        """We work here no more: what is ours of the temporary directory goes, unless a run that outlasts us is reached through it."""
+        with contextlib.suppress(OSError):  # there is none, or it is not ours after all
+            if self._root.parent == self._temporary and not any(entry.is_dir() for entry in self._root.iterdir()):
+                shutil.rmtree(self._root, ignore_errors=True)
+
     def _sign(self) -> None:
         """Its name says neither where the state directory is nor who uses it now."""
         text = json.dumps({"state": str(self._state), "owner": Owner.of_this_process(self._state).mark})

@@ -142,7 +142,7 @@ def _tree(pid: int) -> list[int]:
             for thread in threads:
                 with contextlib.suppress(OSError):
                     found += map(int, Path(thread.path, "children").read_bytes().split())
-    return found
+    return list(dict.fromkeys(found))  # one whose parent ended meanwhile may be found with two
 
 
 @functools.cache

@@ -9,29 +9,34 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.heartbeats import beating
+from activities.task_progress import telling
 from engine.making.briefing import briefing
 from engine.roles.prices import Prices
-from engine.roles.prompts import Prompts
-from engine.roles.provider import ModelBusy, ModelProvider, ModelRefused
+from engine.roles.prompts import Prompt, PromptMissing, Prompts
+from engine.roles.provider import BusyKind, ModelBusy, ModelProvider, ModelRefused
 from engine.store.messages import MessageTable
-from engine.store.model_turns import ModelTurnTable
+from engine.store.model_turns import Asked, Lost, ModelTurnTable, RecordedTurn
 from engine.store.task_notes import NewNote, TaskNoteTable
+from engine.store.tasks import TaskTable
 from engine.store.tool_outcomes import ToolOutcomeTable
 from toolagent.client import names
 from toolagent.contracts.agent import AgentLimits, AgentRequest, ModelAsk, ModelTurnNote
 from toolagent.contracts.making import TaskNoteKind
 from toolagent.contracts.making_steps import BriefStep
-from toolagent.contracts.model import Message, ModelRequest, ModelTurn, Text, ToolOffer, ToolOutcome, ToolUse
+from toolagent.contracts.model import Message, ModelRequest, ModelTurn, Text, ToolOffer, ToolOutcome, ToolUse, Usage
 from toolagent.contracts.task_specs import RepairTool
 from toolagent.core.coding_log import start_line, text_line
 from toolagent.core.conversation import next_message, opening_message, sendable
-from toolagent.core.model_cost import limits_for
+from toolagent.core.model_cost import Exhausted, limits_for, next_attempt_budget
 from toolagent.core.model_notes import note_of
 
 __all__ = ["AskModel", "Transcript"]
 
 _BRIEFING = 0
 """Its position among the messages: before the first that is sent."""
+
+_LINE_S = 30.0
+"""Between lines of the log about one turn: a model may think for minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,7 @@ class Transcript:
     outcomes: ToolOutcomeTable
     turns: ModelTurnTable
     notes: TaskNoteTable
+    tasks: TaskTable
     key_of: Callable[[int, str], str]
 
 
@@ -81,29 +87,50 @@ class AskModel:
         """The turn, asked for now or found: one that was written down is not paid again."""
         key = f"turn-{ask.turn}"
         recorded = await self._kept.turns.recorded(ask.task_id, key)
+        lost = await self._kept.turns.lost(ask.task_id, key)
         if recorded is None:
-            began = datetime.now(UTC)
-            turn = await self._turn(ask)
-            recorded = await self._kept.turns.record(ask.task_id, key, turn, began, datetime.now(UTC), position=ask.position + 1)
+            recorded = await self._turn(ask, key, lost)
         await self._say(ask, recorded.turn)
-        return note_of(recorded.turn, self._fault_of)
+        return note_of(recorded.turn, self._fault_of).model_copy(update={"lost": lost.usage, "lost_usd": lost.cost_usd})
 
-    async def _turn(self, ask: ModelAsk) -> ModelTurn:
+    async def _turn(self, ask: ModelAsk, key: str, lost: Lost) -> RecordedTurn:
         provider = self._asked()
+        max_tokens = self._affordable(ask, provider, lost)
         await self._kept.messages.put(ask.task_id, ask.position, await self._message(ask))
         messages = await self._kept.messages.read(ask.task_id, 1, ask.position)
-        prompt = await asyncio.to_thread(self._prompts.get, ask.prompt)
-        request = ModelRequest(system=prompt.text, messages=sendable(messages), tools=self._offers, max_tokens=ask.max_tokens)
+        prompt = await self._prompt(ask.prompt)
+        asked, turns = Asked(provider.name, provider.model, prompt.label), self._kept.turns
+        request = ModelRequest(system=prompt.text, messages=sendable(messages), tools=self._offers, max_tokens=max_tokens)
+        began, answer = datetime.now(UTC), ask.position + 1
         try:
-            async with beating() as pulse:
-                return self._prices.priced(await provider.ask(request, pulse.say), provider.model)
+            async with beating() as pulse, telling(self._kept.tasks, ask.task_id, pulse.say, line_s=_LINE_S) as tell:
+                turn = self._prices.priced(await provider.ask(request, tell), provider.model)
         except ModelBusy as busy:
+            if busy.usage is not None:
+                spent = self._prices.priced(_unanswered(provider.model, busy.kind, busy.usage), provider.model)
+                await turns.record_lost(ask.task_id, key, _attempt(), spent, began, datetime.now(UTC), position=answer, asked=asked)
             pause = timedelta(seconds=busy.retry_after_s) if busy.retry_after_s else None
             raise ApplicationError(
                 busy.message, busy.kind, type=names.MODEL_BUSY, next_retry_delay=pause, category=ApplicationErrorCategory.BENIGN
             ) from busy
         except ModelRefused as refused:
             raise ApplicationError(refused.message, refused.kind, type=names.MODEL_REFUSED, non_retryable=True) from refused
+        return await turns.record(ask.task_id, key, turn, began, datetime.now(UTC), position=answer, asked=asked)
+
+    def _affordable(self, ask: ModelAsk, provider: ModelProvider, lost: Lost) -> int:
+        """How many tokens the answer may have. What broke off was paid for, and may have used up what there was for this turn."""
+        budget = next_attempt_budget(ask, self._prices.of(provider.model), lost.attempts, lost.usage, lost.cost_usd)
+        if isinstance(budget, Exhausted):
+            raise ApplicationError(budget.reason, budget.end.value, type=names.MODEL_REFUSED, non_retryable=True)
+        return budget
+
+    async def _prompt(self, name: str) -> Prompt:
+        try:
+            return await asyncio.to_thread(self._prompts.get, name)
+        except PromptMissing as missing:
+            # Asking again does not bring it.
+            message = f"{missing} The service takes its own prompts where the folder TOOL_AGENT_DATA_DIR has no folder prompts."
+            raise ApplicationError(message, type=names.MODEL_REFUSED, non_retryable=True) from missing
 
     async def _message(self, ask: ModelAsk) -> Message:
         if ask.position == 1:
@@ -130,3 +157,14 @@ class AskModel:
             )
             raise ApplicationError(message, type=names.MODEL_REFUSED, non_retryable=True)
         return self._provider
+
+
+def _attempt() -> str:
+    """This one among all there may ever be at the turn."""
+    info = activity.info()
+    return f"{info.workflow_run_id}:{info.activity_id}:{info.attempt}"
+
+
+def _unanswered(model: str, kind: BusyKind, usage: Usage) -> ModelTurn:
+    """What is known of a turn that broke off."""
+    return ModelTurn(content=(), stop_reason=kind.value, model=model, usage=usage)

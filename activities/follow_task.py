@@ -5,13 +5,12 @@ from datetime import UTC, datetime
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from engine.store.task_notes import NewNote
+from engine.store.hosts import HostTable
 from engine.store.tasks import Ending, TaskTable
 from toolagent.client import names
-from toolagent.contracts.making import MakeRequest, MakeTask, TaskNoteKind
-from toolagent.contracts.making_steps import EndStep, Slot, StageStep
+from toolagent.contracts.making import MakeRequest, MakeTask
+from toolagent.contracts.making_steps import EndStep, HostStep, Slot, StageStep
 from toolagent.contracts.tasks import TaskState
-from toolagent.core.coding_log import log_line
 from toolagent.core.failures import TaskConflictError, TaskEndedError
 from toolagent.core.task_requests import subject_of
 
@@ -27,8 +26,8 @@ _ENDINGS: dict[TaskState, Ending] = {
 class FollowTask:
     """Every step is keyed by the task and may be repeated. `most` tasks run at once, on all hosts together; `rounds`: see `Slot`."""
 
-    def __init__(self, tasks: TaskTable, host: str, *, most: int = 2, rounds: int = 3) -> None:
-        self._tasks, self._host, self._most, self._rounds = tasks, host, most, rounds
+    def __init__(self, tasks: TaskTable, hosts: HostTable, host: str, *, most: int = 2, rounds: int = 3) -> None:
+        self._tasks, self._hosts, self._host, self._most, self._rounds = tasks, hosts, host, most, rounds
 
     @activity.defn(name=names.AWAIT_SLOT)
     async def await_slot(self, request: MakeRequest) -> Slot:
@@ -36,13 +35,24 @@ class FollowTask:
         info = activity.info()
         try:
             await self._tasks.create(_task_of(request), info.workflow_id or "", info.workflow_run_id or "")
-            granted = await self._tasks.claim_slot(request.task_id, self._most)
+            granted = await self._tasks.claim_slot(request.task_id, self._most, self._host)
         except (TaskConflictError, TaskEndedError) as error:
             raise ApplicationError(str(error), type=type(error).__name__, non_retryable=True) from error
         if not granted:
             message = f"{self._most} tasks run already."
             raise ApplicationError(message, type=names.NO_SLOT, category=ApplicationErrorCategory.BENIGN)
         return Slot(host=self._host, rounds=self._rounds)
+
+    @activity.defn(name=names.FIND_HOST)
+    async def find_host(self, step: HostStep) -> Slot:
+        """The same host while it is alive, or no other is; else one that is, and the task is there from now on, if it moves."""
+        alive = await self._hosts.list_alive()
+        if step.host in alive or not alive:
+            return Slot(host=step.host, rounds=self._rounds)
+        host = self._host if self._host in alive else min(alive)
+        if step.moves:
+            await self._tasks.move(step.task_id, step.host, host)
+        return Slot(host=host, rounds=self._rounds)
 
     @activity.defn(name=names.ENTER_STAGE)
     async def enter_stage(self, step: StageStep) -> None:
@@ -54,10 +64,12 @@ class FollowTask:
     @activity.defn(name=names.END_TASK)
     async def end_task(self, step: EndStep) -> None:
         request = step.request
-        await self._tasks.create(_task_of(request))
-        await self._tasks.settle(
-            request.task_id, _ENDINGS[step.status], step.reason, tool_ids=step.tool_ids, evidence=step.evidence, notes=_announced(step)
-        )
+        try:
+            await self._tasks.create(_task_of(request))
+        except TaskConflictError:
+            # What stands under the id is another request, and ends by itself.
+            return
+        await self._tasks.settle(request.task_id, _ENDINGS[step.status], step.reason, tool_ids=step.tool_ids, evidence=step.evidence)
 
 
 def _task_of(request: MakeRequest) -> MakeTask:
@@ -74,24 +86,3 @@ def _task_of(request: MakeRequest) -> MakeTask:
         caller=request.caller,
         key=request.key,
     )
-
-
-def _announced(step: EndStep) -> tuple[NewNote, ...]:
-    """The events of seed 001 §6.2 and §6.3."""
-    request, at = step.request, datetime.now(UTC)
-    if step.status is TaskState.COMPLETED:
-        ready = [
-            NewNote(
-                f"ready:{tool_id}",
-                TaskNoteKind.TOOL_READY,
-                log_line(at, f"[TOOL_READY] {tool_id}"),
-                {"tool_id": tool_id, "result": step.reason, "task_id": request.task_id},
-                at,
-            )
-            for tool_id in step.tool_ids
-        ]
-        return (*ready, NewNote("done", TaskNoteKind.DONE, log_line(at, f"[DONE] {step.reason}"), None, at))
-    tool_id = subject_of(request.spec)
-    error = {"tool_id": tool_id, "error": step.reason, "task_id": request.task_id}
-    text = log_line(at, f"[TOOL_ERROR] {tool_id}: {step.reason}")
-    return (NewNote("error", TaskNoteKind.TOOL_ERROR, text, dict(error), at),)

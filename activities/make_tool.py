@@ -1,15 +1,18 @@
 """The steps of a task on the host that does it."""
 
 import asyncio
-import contextlib
 
 from temporalio import activity
 
 from activities.heartbeats import beating
+from activities.task_progress import telling
 from engine.making.maker import Maker
-from engine.runtimes.runtime import Progress
+from engine.store.clock import now
+from engine.store.events import EventTable
+from engine.store.task_notes import NewNote, TaskNoteTable
 from engine.store.tasks import TaskTable
 from toolagent.client import names
+from toolagent.contracts.making import TaskNoteKind
 from toolagent.contracts.making_steps import (
     Assessed,
     BuildOutcome,
@@ -21,7 +24,9 @@ from toolagent.contracts.making_steps import (
     TaskStep,
     VerifyStep,
 )
-from toolagent.core.failures import StoreUnavailableError
+from toolagent.core.coding_log import log_line
+from toolagent.core.task_reasons import shortened
+from toolagent.core.task_requests import subject_of
 
 __all__ = ["MakeTool"]
 
@@ -29,19 +34,28 @@ __all__ = ["MakeTool"]
 class MakeTool:
     """What a step finds wrong with the task is its answer; what it raises is ours, and is tried again."""
 
-    def __init__(self, maker: Maker, tasks: TaskTable) -> None:
-        self._maker, self._tasks = maker, tasks
-        self._noting: set[asyncio.Task[None]] = set()
+    def __init__(self, maker: Maker, tasks: TaskTable, notes: TaskNoteTable, events: EventTable) -> None:
+        self._maker, self._tasks, self._notes, self._events = maker, tasks, notes, events
 
     @activity.defn(name=names.INSPECT_TASK)
     async def inspect_task(self, step: TaskStep) -> Inspected:
-        async with beating() as pulse:
-            return await self._maker.inspect(step, self._told(step.task_id, pulse.say))
+        async with beating() as pulse, telling(self._tasks, step.task_id, pulse.say) as tell:
+            return await self._maker.inspect(step, tell)
 
     @activity.defn(name=names.DIAGNOSE)
     async def diagnose(self, step: TaskStep) -> Diagnosis:
-        async with beating() as pulse:
-            return await self._maker.diagnose(step, self._told(step.task_id, pulse.say))
+        async with beating() as pulse, telling(self._tasks, step.task_id, pulse.say) as tell:
+            found = await self._maker.diagnose(step, tell)
+            if found.last_error:
+                await self._alerted(step.task_id, subject_of(step.spec))
+            return found
+
+    async def _alerted(self, task_id: str, tool_id: str) -> None:
+        """Why it is to be mended, as far as it was seen."""
+        alert = await self._events.latest_alert(tool_id)
+        if alert is not None and isinstance(alert.details, dict):
+            text = log_line(alert.at, f"[HEALTH_ALERT] {tool_id}: {alert.details['error']}", is_error=True)
+            await self._notes.add_all(task_id, (NewNote(alert.event_id, TaskNoteKind.HEALTH_ALERT, text, alert.details, alert.at),))
 
     @activity.defn(name=names.LAY_OUT)
     async def lay_out(self, step: TaskStep) -> None:
@@ -50,13 +64,15 @@ class MakeTool:
 
     @activity.defn(name=names.BUILD_CANDIDATE)
     async def build_candidate(self, step: BuildStep) -> BuildOutcome:
-        async with beating() as pulse:
-            return await self._maker.build(step, self._told(step.task_id, pulse.say))
+        async with beating() as pulse, telling(self._tasks, step.task_id, pulse.say) as tell:
+            outcome = await self._maker.build(step, tell)
+            await self._notes.add_all(step.task_id, _said_of(outcome))
+            return outcome
 
     @activity.defn(name=names.VERIFY_CANDIDATE)
     async def verify_candidate(self, step: VerifyStep) -> Assessed:
-        async with beating() as pulse:
-            return await self._maker.verify(step, self._told(step.task_id, pulse.say))
+        async with beating() as pulse, telling(self._tasks, step.task_id, pulse.say) as tell:
+            return await self._maker.verify(step, tell)
 
     @activity.defn(name=names.REGISTER_CANDIDATE)
     async def register_candidate(self, step: RegisterStep) -> Registered:
@@ -73,17 +89,14 @@ class MakeTool:
         async with beating():
             await self._maker.clear(step)
 
-    def _told(self, task_id: str, say: Progress) -> Progress:
-        """Temporal is told at once, whoever follows the task when the database gets to it."""
 
-        def tell(progress: str) -> None:
-            say(progress)
-            noting = asyncio.create_task(self._noted(task_id, progress), name=f"note progress of {task_id}")
-            self._noting.add(noting)
-            noting.add_done_callback(self._noting.discard)
-
-        return tell
-
-    async def _noted(self, task_id: str, progress: str) -> None:
-        with contextlib.suppress(StoreUnavailableError):  # the next line comes soon
-            await self._tasks.note_progress(task_id, progress)
+def _said_of(outcome: BuildOutcome) -> tuple[NewNote, ...]:
+    """Of a build without a model: what it left out, or why there is none."""
+    at = now()
+    if outcome.candidate is None:
+        why = shortened(f"{outcome.reason}\n{outcome.told}")
+        return (NewNote("not built", TaskNoteKind.BUILD, log_line(at, f"[BUILD] {why}", is_error=True), None, at),)
+    return tuple(
+        NewNote(f"left out:{number}", TaskNoteKind.BUILD, log_line(at, f"[BUILD] left out: {line}"), None, at)
+        for number, line in enumerate(outcome.left_out, start=1)
+    )

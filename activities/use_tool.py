@@ -8,6 +8,7 @@ from temporalio import activity
 from activities.agent_tools.offers import runner_of, shown
 from activities.agent_tools.tool import Role, Site, Used
 from activities.heartbeats import beating
+from activities.task_progress import telling
 from engine.making.workbench.bench import Workbenches
 from engine.making.workbench.proposals import Gate, Proposals
 from engine.making.workbench.refusal import BenchRefused
@@ -64,8 +65,8 @@ class UseTool:
             return known
         given = await self._given(run)
         await self._notes.add(run.task_id, f"{key}:begun", TaskNoteKind.TOOL_USE, tool_use_line(now(), run.name, given))
-        async with beating() as pulse:
-            used, is_error = await self._done(run, given, key, pulse.say)
+        async with beating() as pulse, telling(self._tasks, run.task_id, pulse.say) as tell:
+            used, is_error = await self._done(run, given, key, tell)
         return await self._told(run, key, used, is_error=is_error)
 
     async def _known(self, task_id: str, key: str) -> ToolNote | None:

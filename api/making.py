@@ -11,10 +11,10 @@ from starlette.responses import Response
 
 from api.doors import Behind
 from api.errors import Refusal
-from api.found_tools import found_tool
 from api.making_bodies import CreateToolBody, RepairToolBody
 from api.ports import Doors
 from api.problems import ProblemKind
+from api.repairs import insist_on_only_repair, insist_on_repairable
 from api.strict_json import parse_json
 from toolagent.contracts.calls import IdempotencyKey
 from toolagent.contracts.http import ProblemField
@@ -50,12 +50,12 @@ async def _take(body: CreateToolBody, doors: Behind, idempotency_key: Key = None
     except SpecError as error:
         raise _bad_spec(error) from error
     if isinstance(spec, RepairTool):
-        await found_tool(doors, spec.tool_id, doors.registry.entry)
+        await insist_on_repairable(doors, spec.tool_id)
     return _request(spec, body.description, body, idempotency_key)
 
 
 async def _take_repair(tool_id: str, doors: Behind, idempotency_key: Key = None, body: RepairToolBody | None = None) -> MakeRequest:
-    await found_tool(doors, tool_id, doors.registry.entry)
+    await insist_on_repairable(doors, tool_id)
     body = body or RepairToolBody()
     given: dict[str, JsonValue] = {"type": "repair_tool", "tool_id": tool_id, **body.model_dump(mode="json", exclude={"caller"})}
     try:
@@ -73,7 +73,7 @@ async def submitted(doors: Doors, asked: MakeRequest) -> Response:
     """202 with the task's id. The same request under the same key is the same task.
 
     The workflow is started before its record is written, and writes that too: whoever dies in between leaves no task that nobody works at.
-    Raises Refusal when the key was used for something else, MakingUnreachableError.
+    Raises Refusal when the key was used for something else, or when its tool is being repaired already; MakingUnreachableError.
     """
     for task_id in _ids_for(asked):
         request = asked.model_copy(update={"task_id": task_id})
@@ -82,6 +82,7 @@ async def submitted(doors: Doors, asked: MakeRequest) -> Response:
             continue
         try:
             if known is None:
+                await insist_on_only_repair(doors, request.spec)
                 await doors.client.making.start(request)
                 known = await doors.tasks.create(_new_task(request))
             insist_on_one_request(known, request)

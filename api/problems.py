@@ -32,6 +32,8 @@ class ProblemKind(StrEnum):
     TASK_ENDED = "task_ended"
     IDEMPOTENCY_CONFLICT = "idempotency_conflict"
     NO_EARLIER_VERSION = "no_earlier_version"
+    NOT_REPAIRABLE = "not_repairable"
+    REPAIR_RUNNING = "repair_running"
     FILE_NOT_FOUND = "file_not_found"
     RANGE_NOT_SATISFIABLE = "range_not_satisfiable"
     INTERNAL_ERROR = "internal_error"

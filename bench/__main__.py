@@ -19,6 +19,7 @@ from bench.cold_start import measure_cold_starts
 from bench.generator import Generator, WrongAnswersError
 from bench.isolation import EngineMissingError, measure_commands, measure_launches, measure_scripts
 from bench.machine import describe_machine, load_average, server_settings
+from bench.making import NotMadeError, measure_builds, measure_deploys, measure_history, workshop
 from bench.memory import measure_memory
 from bench.processes import NotReadyError, end_in_order
 from bench.report import show, write
@@ -30,7 +31,7 @@ from bench.stage import PEERS, Stage
 
 __all__ = ["main"]
 
-PIECES = ("calls", "cold", "isolation", "scale", "memory")
+PIECES = ("calls", "cold", "isolation", "making", "scale", "memory")
 _CALLERS = (1, 16, 64)
 
 
@@ -41,13 +42,15 @@ class Extent:
     plan: Plan
     cold_starts: int
     turns: int
+    makes: int
+    tool_calls: int
     sizes: Sizes
     memory_calls: int
     rest_s: float
 
 
-_FULL = Extent(Plan(5, 3.0, _CALLERS, 0.5), 9, 100, Sizes(10_000, 1_000_000), 5_000, 10.0)
-_QUICK = Extent(Plan(1, 1.0, _CALLERS, 0.3), 2, 10, Sizes(1_000, 50_000), 400, 2.0)
+_FULL = Extent(Plan(5, 3.0, _CALLERS, 0.5), 9, 100, 3, 200, Sizes(10_000, 1_000_000), 5_000, 10.0)
+_QUICK = Extent(Plan(1, 1.0, _CALLERS, 0.3), 2, 10, 1, 20, Sizes(1_000, 50_000), 400, 2.0)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -102,6 +105,9 @@ class Run:
                         self.results.singles += measure_cold_starts(stage.service, self.folder, self.extent.cold_starts)
                 if "isolation" in pieces:
                     self._isolation(stage)
+        if "making" in pieces:
+            with self._telling("making"):
+                self._making()
         if "scale" in pieces:
             with self._telling("scale"):
                 self._scale()
@@ -124,6 +130,16 @@ class Run:
             with self._telling(piece):
                 self.results.singles += measured()
 
+    def _making(self) -> None:
+        with workshop(self.folder / "making", self.extent.tool_calls) as shop:
+            for piece, measured in (
+                ("builds", lambda: measure_builds(shop, self.extent.makes)),
+                ("deploys", lambda: measure_deploys(shop, self.extent.makes)),
+                ("history", lambda: measure_history(shop)),
+            ):
+                with self._telling(piece):
+                    self.results.singles += measured()
+
     def _scale(self) -> None:
         plan = replace(self.extent.plan, callers=(1,))
         made, singles = measure_scale(self.generator, self.folder, plan, self.extent.sizes)
@@ -139,7 +155,7 @@ class Run:
     def _telling(self, piece: str) -> abc.Generator[None]:
         try:
             yield
-        except (WrongAnswersError, NotReadyError, EngineMissingError, TimeoutError, httpx.HTTPError) as error:
+        except (WrongAnswersError, NotReadyError, EngineMissingError, NotMadeError, TimeoutError, httpx.HTTPError) as error:
             self.results.failures.append(f"{piece}: {type(error).__name__}: {error}")
 
 
@@ -151,7 +167,7 @@ def _extent(asked: argparse.Namespace) -> Extent:
     chosen = _QUICK if asked.quick else _FULL
     callers = tuple(int(part) for part in asked.callers.split(",")) if asked.callers else chosen.plan.callers
     plan = Plan(asked.rounds or chosen.plan.rounds, asked.seconds or chosen.plan.seconds, callers, chosen.plan.warm_up_s, asked.calls)
-    return Extent(plan, chosen.cold_starts, chosen.turns, chosen.sizes, chosen.memory_calls, chosen.rest_s)
+    return Extent(plan, chosen.cold_starts, chosen.turns, chosen.makes, chosen.tool_calls, chosen.sizes, chosen.memory_calls, chosen.rest_s)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -38,6 +38,11 @@ def _single(name: str) -> Value:
     return lambda results: results.single(name)
 
 
+def _times_or_more(name: str, times: float, more: float) -> Value:
+    """What is allowed where either is: so many times as much, or so much more."""
+    return lambda results: max(value * times, value + more) if (value := results.single(name)) is not None else None
+
+
 _BOUNDS = (
     Bound("fast path: p50 over the bare eager workflow with a local activity", _AT_MOST, 1.8, _p50("ours.fast"), _p50("bare.local")),
     Bound("fast path: calls/s at 64 over the same", _AT_LEAST, 0.5, _rate("ours.fast", 64), _rate("bare.local", 64)),
@@ -58,6 +63,15 @@ _BOUNDS = (
     Bound("warm script call, with side effects: the same", _AT_MOST, 60, _single("script.acting"), over=_single("script.bare"), unit="ms"),
     Bound("command in a container over the bare engine's", _AT_MOST, 2, _single("command.ours"), _single("command.bare")),
     Bound("serving container: p50 over bare workflow + activity + HTTP", _AT_MOST, 1.5, _p50("ours.container"), _p50("bare.http")),
+    Bound("build of ten turns over its own model and commands", _AT_MOST, 1.25, _single("build.ours"), _single("build.own")),
+    Bound(
+        "deploy without a model over 6 times by hand, or by hand and 8 s",
+        _AT_MOST,
+        1,
+        _single("deploy.ours"),
+        _times_or_more("deploy.hand", 6, 8_000),
+    ),
+    Bound("history of a task of 200 tool calls, all runs", _AT_MOST, 5, _single("history.200.all"), unit="MB"),
     Bound("p50 with many tools and records over few and none", _AT_MOST, 1.2, _p50("scale.both"), _p50("scale.few")),
     Bound("resident when idle, everything", _AT_MOST, 500, _single("memory.idle"), unit="MiB"),
     Bound("resident after all calls over after half of them", _AT_MOST, 1.25, _single("memory.full"), _single("memory.half")),

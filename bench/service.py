@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import httpx
@@ -102,13 +103,13 @@ def python_path() -> str:
 
 
 class OurService:
-    """Started and found healthy by its constructor. `stop` is Ctrl-C."""
+    """Started and found healthy by its constructor, with `settings` by their names without prefix. `stop` is Ctrl-C."""
 
-    def __init__(self, folder: Path, data: Path) -> None:
+    def __init__(self, folder: Path, data: Path, settings: Mapping[str, str] | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        settings = {"FASTAPI_PORT": "0", "TEMPORAL_PORT": "0", "TEMPORAL_UI_PORT": "0", "DATA_DIR": str(data)}
-        settings |= {"STATE_DIR": str(folder / "state"), "TEMPORAL_CONFIG": str(ROOT / "temporal-dev.yaml")}
-        more = {"PYTHONPATH": python_path(), "COLUMNS": "300"} | {f"TOOL_AGENT_{key}": value for key, value in settings.items()}
+        all_settings = {"FASTAPI_PORT": "0", "TEMPORAL_PORT": "0", "TEMPORAL_UI_PORT": "0", "DATA_DIR": str(data), **(settings or {})}
+        all_settings |= {"STATE_DIR": str(folder / "state"), "TEMPORAL_CONFIG": str(ROOT / "temporal-dev.yaml")}
+        more = {"PYTHONPATH": python_path(), "COLUMNS": "300"} | {f"TOOL_AGENT_{key}": value for key, value in all_settings.items()}
         self.state = folder / "state"
         self.child = Child([sys.executable, "-m", "workers", "up"], folder, "service", more)
         try:

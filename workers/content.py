@@ -14,6 +14,7 @@ from engine.store.content.parts import ContentParts, UnusableContentStoreError
 from engine.store.content.store import ContentStore
 from engine.store.content_sweep import Swept, sweep_files
 from engine.store.database import Database
+from engine.store.task_retention import forget_tasks
 from toolagent.core.failures import StoreUnavailableError
 from workers.failures import CannotRun
 from workers.secrets import SecretSource
@@ -49,13 +50,19 @@ def content_of(database: Database, settings: Settings, state: StateDirectory) ->
 
 @asynccontextmanager
 async def sweeping(
-    database: Database, content: ContentStore, spool: Path, retention_hours: float, every_s: float = _SWEEP_EVERY_S
+    database: Database,
+    content: ContentStore,
+    spool: Path,
+    retention_hours: float,
+    task_retention_hours: float,
+    every_s: float = _SWEEP_EVERY_S,
 ) -> AsyncGenerator[None]:
-    """Sweep files, and hosts that never came back, now and every hour until the block ends.
+    """Sweep files, tasks that ended long ago, and hosts that never came back, now and every hour until the block ends.
 
     A sweep that is cut off is gone on with by the next one.
     """
-    task = asyncio.create_task(_sweep(database, content, spool, timedelta(hours=retention_hours), every_s), name="sweep files")
+    retention, of_tasks = timedelta(hours=retention_hours), timedelta(hours=task_retention_hours)
+    task = asyncio.create_task(_sweep(database, content, spool, retention, of_tasks, every_s), name="sweep files")
     try:
         yield
     finally:
@@ -64,12 +71,14 @@ async def sweeping(
             await task
 
 
-async def _sweep(database: Database, content: ContentStore, spool: Path, retention: timedelta, every_s: float) -> None:
+async def _sweep(database: Database, content: ContentStore, spool: Path, retention: timedelta, of_tasks: timedelta, every_s: float) -> None:
     departures = departures_of(database)
     while True:
         try:
             for host in await departures.forget():
                 _log.info("forgot_host", host=host, with_it="the tools that only its catalog had")
+            if forgotten := await forget_tasks(database, of_tasks):
+                _log.info("forgot_tasks", tasks=forgotten, with_them="their logs and conversations")
             swept = await sweep_files(database, content, spool, retention)
         except StoreUnavailableError as error:
             _log.warning("sweep_failed", reason=str(error))

@@ -88,7 +88,7 @@ async def running_host(
         running = running_runtimes(settings, state, guardian, owner, builtin, projects, store.audit, book)
         runs = await stack.enter_async_context(running)
         runtimes = runs.runtimes
-        supervisor = Supervisor(runtimes, store.routes, state.host, cancel_grace_s=settings.stop_grace_s)
+        supervisor = Supervisor(runtimes, store.routes, state.host, cancel_grace_s=settings.stop_grace_s, alert=store.events.say)
         stack.push_async_callback(supervisor.close)
         catalog = catalog_of(store, settings, state, builtin)
         watched = imported_catalog(
@@ -101,7 +101,7 @@ async def running_host(
         faults = await stack.enter_async_context(watched)
         await sweep_projects(projects, store)
         builds = await stack.enter_async_context(found_containers(runtimes, supervisor, store))
-        making = await stack.enter_async_context(running_making(store, settings, state, runs, builds))
+        making = await stack.enter_async_context(running_making(store, settings, state, client, runs, builds))
         activities = activities_of(store, supervisor, frozenset(runtimes), settings, state)
         workers = await stack.enter_async_context(
             running_workers(client, state.host, settings.bucket_limits, activities, making, settings.shutdown_grace_s)

@@ -4,6 +4,8 @@ from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
+from temporalio.client import Client
+
 from activities.agent_tools.offers import fault_in, offers_of
 from activities.agent_tools.tool import Role
 from activities.ask_model import AskModel, Transcript
@@ -12,12 +14,12 @@ from activities.make_tool import MakeTool
 from activities.use_tool import UseTool
 from engine.calls.file_parameters import FileParameters
 from engine.making.candidates import Candidates
-from engine.making.cloning import Cloner
 from engine.making.dependencies.gate import DependencyGate
 from engine.making.dependencies.index_addresses import addresses_from
 from engine.making.dependencies.popular import PopularPackages
 from engine.making.dependencies.simple_index import SimpleIndex
 from engine.making.diagnosis import Diagnoses, DiagnosisParts
+from engine.making.evidence import Accounts
 from engine.making.gate.trial import sweep_trials
 from engine.making.locking import ProjectLocks
 from engine.making.maker import Maker, MakerParts
@@ -36,8 +38,9 @@ from engine.runtimes.scripts.environments import Installer
 from engine.runtimes.scripts.execution import Executor
 from engine.runtimes.scripts.network import through
 from toolagent.contracts.agent import AgentLimits
-from toolagent.contracts.dependency_policy import DependencyPolicy
 from toolagent.core.tool_uses import key_of_use
+from workers.cloning import cloner_of
+from workers.dependencies import dependency_policy_of
 from workers.failures import CannotRun
 from workers.parts import Store
 from workers.runtimes import HostRuntimes
@@ -45,6 +48,7 @@ from workers.sandbox import identity
 from workers.scripts import indexes_of, programs_of
 from workers.settings import Settings, environment
 from workers.state import StateDirectory
+from workers.task_sweep import TaskSweep, sweeping_tasks
 from workers.temporal_workers import MakingActivities
 
 __all__ = ["running_making"]
@@ -55,7 +59,7 @@ _NO_ENGINE = "There is no Docker engine on this host."
 
 @asynccontextmanager
 async def running_making(
-    store: Store, settings: Settings, state: StateDirectory, runs: HostRuntimes, builds: BuildContainers | None
+    store: Store, settings: Settings, state: StateDirectory, client: Client, runs: HostRuntimes, builds: BuildContainers | None
 ) -> AsyncGenerator[MakingActivities]:
     """The steps of tasks, as this host does them. Raises CannotRun when a setting or a file of theirs cannot be used."""
     folder, parts = state.root / "making", runs.parts
@@ -68,20 +72,23 @@ async def running_making(
     installer = Installer(indexes, installing, settings.tool_start_timeout_s)
     locks = ProjectLocks(executor, programs, installer)
     candidates = Candidates(store.database, store.files)
-    registration = Registration(store.registry, store.groups, store.evidence)
+    registration = Registration(store.registry, store.evidence)
     async with AsyncExitStack() as stack:
         benches = Workbenches(folder, BenchParts(parts.launcher, executor, programs, installer, identity()), builds or _NO_ENGINE)
         stack.push_async_callback(benches.close)
-        await benches.sweep([task_id for task_id, _ in await store.tasks.unended()])
+        sweep = TaskSweep(client, store.tasks, benches, state.host)
+        # What ended, or went to another host, while this one was away.
+        await sweep.clear()
+        await stack.enter_async_context(sweeping_tasks(sweep))
         index = SimpleIndex(addresses_from(indexes))
         stack.push_async_callback(index.aclose)
-        gate = DependencyGate(DependencyPolicy(), index, PopularPackages.read(_data(settings, "popular_packages.txt")))
+        gate = DependencyGate(dependency_policy_of(settings), index, PopularPackages.read(_data(settings, "popular_packages.txt")))
         maker = Maker(
             MakerParts(
                 folder=folder,
                 cache=folder / ".cases",
                 runtimes=parts,
-                cloner=Cloner(executor, runs.network, schemes=settings.repo_schemes, path=everything.get("PATH")),
+                cloner=cloner_of(settings, state, runs, executor),
                 locks=locks,
                 candidates=candidates,
                 registration=registration,
@@ -89,19 +96,20 @@ async def running_making(
                 benches=benches,
                 diagnoses=Diagnoses(DiagnosisParts(store.registry, store.routes, store.calls, benches, parts.projects, state.root)),
                 repairs=Repairs(store.registry, store.calls, store.evidence),
+                accounts=Accounts(store.tasks, store.turns),
             )
         )
         provider = _provider(settings)
         if provider is not None:
             stack.push_async_callback(provider.aclose)
         yield MakingActivities(
-            FollowTask(store.tasks, state.host, most=settings.max_coding_tasks, rounds=settings.coding_rounds),
-            MakeTool(maker, store.tasks),
+            FollowTask(store.tasks, store.hosts, state.host, most=settings.max_coding_tasks, rounds=settings.coding_rounds),
+            MakeTool(maker, store.tasks, store.notes, store.events),
             AskModel(
                 provider,
                 Prompts(_data(settings, "prompts")),
                 _prices(settings),
-                Transcript(store.messages, store.outcomes, store.turns, store.notes, key_of_use),
+                Transcript(store.messages, store.outcomes, store.turns, store.notes, store.tasks, key_of_use),
                 offers_of(Role.CODING),
                 fault_in(Role.CODING),
                 _allowed(settings),

@@ -3,11 +3,10 @@
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import cast
 
 import structlog
-import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict
 
 from engine.runtimes.docker.engine import Engine
 from engine.runtimes.ownership import Owner
@@ -21,14 +20,14 @@ from engine.runtimes.sandbox.rlimits import RLimits
 from engine.runtimes.sandbox.sandbox import Sandbox, SandboxRefused
 from engine.runtimes.sandbox.system_files import shown_to_all
 from toolagent.contracts.sandbox import SandboxLevel, SandboxLimits, SandboxPolicy
-from workers.failures import CannotRun
+from workers.policy_files import said_in, understood
 from workers.settings import Settings
 from workers.state import StateDirectory
 
 __all__ = ["identity", "policy_of", "sandbox_of"]
 
-T = TypeVar("T", bound=BaseModel)
 _SETTING = "TOOL_AGENT_SANDBOX_POLICY"
+_PAGE = "docs/security.md, The policy"
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -58,27 +57,13 @@ def policy_of(settings: Settings) -> SandboxPolicy:
     path, usual = settings.sandbox_policy, SandboxPolicy()
     if path is None:
         return usual
-    try:
-        said: object = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise CannotRun(f"{_SETTING}: the policy {path} cannot be read: {error}") from error
-    policy = _understood(path, (), _Policy, said or {})
+    said = said_in(_SETTING, path)
+    policy = understood(_SETTING, path, _Policy, said, _PAGE)
     limits: dict[str, SandboxLimits] = {}
     for name in ("defaults", "ceilings"):
-        named: object = cast("dict[str, object]", said or {}).get(name, {})
-        limits[name] = _understood(path, (name,), _Limits, named).or_else(getattr(usual, name))
+        named: object = cast("dict[str, object]", said).get(name, {})
+        limits[name] = understood(_SETTING, path, _Limits, named, _PAGE, (name,)).or_else(getattr(usual, name))
     return SandboxPolicy.model_validate(policy.model_copy(update=limits).model_dump(by_alias=True))
-
-
-def _understood(path: Path, at: tuple[str, ...], kind: type[T], said: object) -> T:
-    try:
-        return kind.model_validate(said)
-    except ValidationError as error:
-        told = "; ".join(
-            f"{'.'.join((*at, *map(str, one['loc']))) or 'the file'}: {one['msg']}"
-            for one in error.errors(include_url=False, include_input=False)
-        )
-        raise CannotRun(f"{_SETTING}: the policy {path} is not valid: {told}. What may be in it: docs/security.md, The policy.") from error
 
 
 async def sandbox_of(settings: Settings, state: StateDirectory, owner: Owner, launcher: Launcher, engine: Engine) -> Sandbox | str:

@@ -79,6 +79,10 @@ class Settings(BaseSettings):
     file_retention_hours: Annotated[
         float, Field(ge=26, description="After how long an unused file is removed; one that a record or a version names stays.")
     ] = 168.0
+    task_retention_hours: Annotated[
+        float,
+        Field(ge=96, description="After how long a task that has ended is forgotten, with its log; its tools and their evidence stay."),
+    ] = 2_160.0
     host_id: Annotated[
         str | None,
         Field(pattern=r"^[a-z][a-z0-9-]{0,62}$", description="Name of this host; unset: one is made and kept in the state directory."),
@@ -160,11 +164,25 @@ class Settings(BaseSettings):
     coding_wall_s: Annotated[Seconds, Field(description="Seconds that a task's agent may take.")] = 3_600.0
     coding_tokens: Annotated[int, Field(ge=1, description="Tokens that a task may take, read and written, cached or not.")] = 10_000_000
     coding_limit_usd: Annotated[float | None, Field(ge=0, description="What a task may cost; unset: no limit in money.")] = None
+    dependency_policy: Annotated[
+        Path | None, Field(description="File (YAML or JSON) that says which packages machine-written code may depend on.")
+    ] = None
     repo_schemes: Annotated[
         tuple[str, ...],
         NoDecode,
         Field(description="Schemes of addresses that are cloned; comma-separated; `file` too."),
     ] = ("https", "ssh")
+    repo_max_bytes: Annotated[int, Field(ge=1, description="Bytes of disk that a clone may take, git's own files included.")] = (
+        256 * 1_048_576
+    )
+    repo_max_files: Annotated[int, Field(ge=1, description="Files and folders that a clone may have, git's own included.")] = 20_000
+    repo_timeout_s: Annotated[Seconds, Field(description="Seconds that cloning may take.")] = 120.0
+    repo_ssh_key: Annotated[
+        Path | None, Field(description="Private key for cloning over ssh; unset: those of the user that runs the service, and his agent.")
+    ] = None
+    repo_ssh_known_hosts: Annotated[
+        Path | None, Field(description="File with the keys of ssh hosts; unset: that of the user that runs the service.")
+    ] = None
 
     # Keeping tools (seed 001 §9)
     cold_tool_idle_timeout_s: Annotated[int, Field(ge=1, description="Seconds after which an idle cold tool is stopped.")] = 300

@@ -26,7 +26,7 @@ async def opened_store(settings: Settings, state: StateDirectory) -> AsyncGenera
         raise CannotRun(f"The database of TOOL_AGENT_DATABASE_URL cannot be used: {error}.") from error
     try:
         store = Store(database, settings, state)
-        async with sweeping(database, store.content, state.content, settings.file_retention_hours):
+        async with sweeping(database, store.content, state.content, settings.file_retention_hours, settings.task_retention_hours):
             try:
                 yield store
             finally:

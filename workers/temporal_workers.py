@@ -92,7 +92,7 @@ async def running_workers(
 ) -> AsyncGenerator[WorkerPool]:
     """Serve all queues of this host until the block ends; running calls then get `grace_s` seconds."""
     call = [activities.call.call_tool]
-    notes = [making.follow.enter_stage, making.follow.end_task]
+    notes = [making.follow.enter_stage, making.follow.end_task, making.follow.find_host]
     make = making.make
     steps = [
         make.inspect_task,

@@ -3,17 +3,25 @@
 The workflow does what `toolagent.core.loop` asks for and remembers what came of it. An `if` about agents belongs in the loop.
 """
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from typing import TypeVar
 
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
 from toolagent.client import names, stubs
 from toolagent.contracts.agent import AgentEnd, AgentRequest, AgentResult, Guidance, LoopState, ModelAsk, ToolRun
+from toolagent.contracts.making_steps import HostStep, Slot
 from toolagent.core import loop
 from workflows import making_options as options
+from workflows.lost_hosts import HostLost, on_host
 
 __all__ = ["CodingAgent"]
+
+S = TypeVar("S")
+R = TypeVar("R")
 
 _MOST_EVENTS = 4_000
 """Of a history: a tenth of what the server allows, so that it stays well below its limits in bytes too."""
@@ -22,16 +30,19 @@ _MOST_EVENTS = 4_000
 @workflow.defn(name=names.CODING_AGENT)
 class CodingAgent:
     @workflow.init
-    def __init__(self, request: AgentRequest, host: str) -> None:
-        self._request, self._host = request, host
+    def __init__(self, request: AgentRequest, host: str, patience_s: float = 150.0) -> None:
+        self._request, self._slot = request, Slot(host=host, patience_s=patience_s)
         self._state = loop.begin(request, workflow.now().timestamp())
 
     @workflow.run
-    async def run(self, request: AgentRequest, host: str) -> AgentResult:
+    async def run(self, request: AgentRequest, host: str, patience_s: float = 150.0) -> AgentResult:
         while True:
+            # A step that was done when it was to be cancelled has an answer all the same.
+            if workflow.cancellation_reason() is not None:
+                raise asyncio.CancelledError
             if self._is_long():
                 await workflow.wait_condition(workflow.all_handlers_finished)
-                workflow.continue_as_new(args=[request.model_copy(update={"resume_from": self._state}), host])
+                workflow.continue_as_new(args=[request.model_copy(update={"resume_from": self._state}), host, patience_s])
             match loop.next_step(request, self._state, workflow.now().timestamp()):
                 case loop.AskModel(ask=ask):
                     await self._ask(ask)
@@ -53,20 +64,30 @@ class CodingAgent:
         return self._state
 
     async def _ask(self, ask: ModelAsk) -> None:
-        over_s = self._state.started_s + self._request.limits.wall_s - workflow.now().timestamp()
-        patience = timedelta(seconds=max(over_s, 1))
+        def chosen() -> options.MakingOptions:
+            over_s = self._state.started_s + self._request.limits.wall_s - workflow.now().timestamp()
+            return options.ask_model(self._slot, ask.turn, timedelta(seconds=max(over_s, 1)))
+
         try:
-            note = await workflow.execute_activity(stubs.ask_model, ask, **options.ask_model(self._host, ask.turn, patience))
+            note = await self._on_host(stubs.ask_model, ask, chosen)
         except ActivityError as error:
-            if is_cancelled_exception(error):
+            # One whose worker died when it was told to stop ends as one that fails.
+            if is_cancelled_exception(error) or workflow.cancellation_reason() is not None:
                 raise
             self._state = loop.ended(self._state, AgentEnd.MODEL, _why(error))
         else:
             self._state = loop.after_model(self._state, ask, note)
+            workflow.set_current_details(f"{self._state.turns} turns, {self._state.tokens:,} tokens, ${self._state.cost_usd:.4f}")
 
     async def _use(self, run: ToolRun) -> None:
-        note = await workflow.execute_activity(stubs.use_tool, run, **options.use_tool(self._host, run.summary))
+        note = await self._on_host(stubs.use_tool, run, lambda: options.use_tool(self._slot, run.summary))
         self._state = loop.after_tools(self._state, (note,))
+
+    async def _on_host(self, stub: Callable[[S], Awaitable[R]], step: S, chosen: Callable[[], options.MakingOptions]) -> R:
+        try:
+            return await on_host(stub, step, chosen, HostStep(task_id=self._request.task_id, host=self._slot.host, moves=False))
+        except HostLost as lost:
+            raise ApplicationError(str(lost), type=names.HOST_LOST, non_retryable=True) from None
 
     def _is_long(self) -> bool:
         info = workflow.info()

@@ -6,12 +6,12 @@ from temporalio import workflow
 from toolagent.client import names, stubs
 from toolagent.contracts.agent import Guidance
 from toolagent.contracts.making import MakeRequest, Stage
-from toolagent.contracts.making_steps import BriefStep, BuildStep, EndStep, Inspected, MakeEnd, Slot, TaskStep
+from toolagent.contracts.making_steps import BriefStep, BuildStep, EndStep, Inspected, MakeEnd, TaskStep
 from toolagent.contracts.plans import BuildPlan, CodingBuild, NothingToBuild
 from toolagent.contracts.task_specs import GithubDeploy
-from toolagent.contracts.tasks import TaskState
 from toolagent.core.planning import plan
-from workflows import making_options as options
+from toolagent.core.task_reasons import why_a_model
+from workflows.answering import answered
 from workflows.making import NotMade, Work, request_of
 
 __all__ = ["CreateTool"]
@@ -30,35 +30,35 @@ class CreateTool:
     async def guide(self, guidance: Guidance) -> None:
         await self._work.hear(guidance)
 
-    async def _made(self, request: MakeRequest, slot: Slot) -> EndStep:
+    async def _made(self, request: MakeRequest) -> EndStep:
         await self._work.enter(request, Stage.INSPECT)
         step = TaskStep(task_id=request.task_id, spec=request.spec)
-        inspected = await workflow.execute_activity(stubs.inspect_task, step, **options.making(slot.host, "inspect"))
-        if inspected.answered_by is not None:
-            reason = f"{inspected.answered_by!r} does that already; nothing was built."
-            return EndStep(request=request, status=TaskState.COMPLETED, reason=reason, tool_ids=(inspected.answered_by,))
+        inspected = await self._work.step(stubs.inspect_task, step, "inspect")
+        if (end := await answered(request, inspected)) is not None:
+            return end
         if inspected.refused:
             raise NotMade(inspected.refused)
         await self._work.enter(request, Stage.PLAN)
         chosen = plan(request.spec, inspected.inspection if isinstance(request.spec, GithubDeploy) else None)
-        return await self._built(request, slot, inspected, chosen)
+        return await self._built(request, inspected, chosen)
 
-    async def _built(self, request: MakeRequest, slot: Slot, inspected: Inspected, chosen: BuildPlan) -> EndStep:
+    async def _built(self, request: MakeRequest, inspected: Inspected, chosen: BuildPlan) -> EndStep:
         if isinstance(chosen, NothingToBuild):
             raise NotMade(chosen.reason)
         await self._work.enter(request, Stage.BUILD)
         notes = chosen.notes
         if not isinstance(chosen, CodingBuild):
             step = BuildStep(task_id=request.task_id, spec=request.spec, plan=chosen)
-            outcome = await workflow.execute_activity(stubs.build_candidate, step, **options.making(slot.host, f"build: {chosen.way}"))
+            outcome = await self._work.step(stubs.build_candidate, step, f"build: {chosen.way}")
             if outcome.candidate is not None:
-                assessed = await self._work.assessed(request, slot, outcome.candidate)
+                assessed = await self._work.assessed(request, outcome.candidate)
                 if assessed.for_the_maker:
                     raise NotMade(f"What was built did not pass the gate.\n\n{assessed.for_the_maker}")
-                return await self._work.registered(request, slot, outcome.candidate, assessed)
+                return await self._work.registered(request, outcome.candidate, assessed)
             notes = (*notes, f"{outcome.reason}\n{outcome.told}".strip())
+        self._work.otherwise = why_a_model(notes)
         if isinstance(request.spec, GithubDeploy):
             laid_out = TaskStep(task_id=request.task_id, spec=request.spec)
-            await workflow.execute_activity(stubs.lay_out, laid_out, **options.making(slot.host, "lay the repository out"))
+            await self._work.step(stubs.lay_out, laid_out, "lay the repository out")
         brief = BriefStep(task_id=request.task_id, spec=request.spec, inspection=inspected.inspection, notes=notes)
-        return await self._work.coded(request, slot, brief)
+        return await self._work.coded(request, brief)

@@ -1,7 +1,9 @@
 """What making and repairing tools have in common: a turn to run, stages, an agent in rounds, the gate, an end that leaves nothing."""
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from pydantic import JsonValue, ValidationError
 from temporalio import workflow
@@ -10,12 +12,31 @@ from temporalio.exceptions import ActivityError, ApplicationError, ChildWorkflow
 from toolagent.client import names, stubs
 from toolagent.contracts.agent import AgentEnd, AgentRequest, AgentResult, Guidance
 from toolagent.contracts.making import MakeRequest, Stage
-from toolagent.contracts.making_steps import Assessed, BriefStep, EndStep, MakeEnd, RegisterStep, Slot, StageStep, TaskStep, VerifyStep
+from toolagent.contracts.making_steps import (
+    Assessed,
+    BriefStep,
+    EndStep,
+    HostStep,
+    MakeEnd,
+    RegisterStep,
+    Slot,
+    StageStep,
+    TaskStep,
+    VerifyStep,
+)
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.loop import another_round
+from toolagent.core.task_reasons import ready_reason
 from workflows import making_options as options
+from workflows.lost_hosts import HostLost, found_host, is_not_taken, on_host
 
 __all__ = ["NotMade", "Work", "request_of"]
+
+S = TypeVar("S")
+R = TypeVar("R")
+
+_MOST_LOOKS = 4
+"""How often the time is doubled that a busy host is left in peace for."""
 
 
 class NotMade(Exception):
@@ -38,8 +59,15 @@ class Work:
         self._tell: Callable[[Guidance], Awaitable[None]] | None = None
         self.mends = ""
         """The version that what is made takes over from; empty for a new tool."""
+        self.mends_content = ""
+        """The archive of its files, as they were."""
         self.otherwise = ""
         """What holds when the task does not succeed."""
+        self._task_id = ""
+        self._slot = Slot(host="")
+        self._agent_on: str | None = None
+        """The host that has the agent's files."""
+        self._is_moved = False
 
     async def hear(self, guidance: Guidance) -> None:
         """For the agent, now or when there is one."""
@@ -47,67 +75,128 @@ class Work:
         if self._tell is not None:
             await self._tell(guidance)
 
-    async def run(self, request: MakeRequest, made: Callable[[MakeRequest, Slot], Awaitable[EndStep]]) -> MakeEnd:
+    async def run(self, request: MakeRequest, made: Callable[[MakeRequest], Awaitable[EndStep]]) -> MakeEnd:
         """From the wait for a turn to the end that is written down."""
-        slot: Slot | None = None
+        self._task_id = request.task_id
         try:
-            slot = await workflow.execute_activity(stubs.await_slot, request, **options.await_slot())
-            end = await made(request, slot)
+            self._slot = await workflow.execute_activity(stubs.await_slot, request, **options.await_slot())
+            end = await self._made(request, made)
         except NotMade as why:
             end = EndStep(request=request, status=TaskState.FAILED, reason=str(why))
         except (asyncio.CancelledError, ActivityError, ChildWorkflowError) as error:
             end = _ended_by(request, error)
         if end.status is not TaskState.COMPLETED and self.otherwise:
             end = end.model_copy(update={"reason": f"{end.reason}\n\n{self.otherwise}"})
-        if slot is not None:
-            step = TaskStep(task_id=request.task_id, spec=request.spec)
-            await workflow.execute_activity(stubs.clear_task, step, **options.making(slot.host, "clear up"))
+        if self._slot.host and (left := await self._cleared(request)):
+            end = end.model_copy(update={"reason": f"{end.reason}\n\n{left}"})
         # Only now: whoever reads that it has ended finds nothing left of it.
-        await workflow.execute_local_activity(stubs.end_task, end, **options.task_note(f"end: {end.status}"))
+        await _surely(lambda: workflow.execute_local_activity(stubs.end_task, end, **options.task_note(f"end: {end.status}")))
         await workflow.wait_condition(workflow.all_handlers_finished)
         return MakeEnd(task_id=request.task_id, status=end.status, tool_ids=end.tool_ids, reason=end.reason)
 
     async def enter(self, request: MakeRequest, stage: Stage, *, went_well: bool = True) -> None:
-        step = StageStep(request=request, stage=stage, went_well=went_well)
+        """Not when the task is to be cancelled: the step before may have had its answer all the same."""
+        if workflow.cancellation_reason() is not None:
+            raise asyncio.CancelledError
+        step = StageStep(request=request, stage=stage, went_well=went_well and not self._is_moved)
+        self._is_moved = False
         await workflow.execute_local_activity(stubs.enter_stage, step, **options.task_note(f"stage: {stage}"))
 
-    async def coded(self, request: MakeRequest, slot: Slot, brief: BriefStep) -> EndStep:
-        """By the agent, in as many rounds as it has. Raises NotMade."""
-        asked = await workflow.execute_activity(stubs.brief_agent, brief, **options.making(slot.host, "brief the agent"))
+    async def step(self, stub: Callable[[S], Awaitable[R]], step: S, summary: str, *, anywhere: bool = False) -> R:
+        """On the host of the task, or, when that is lost, `anywhere` that is alive, if it needs nothing of what lies there.
+
+        Otherwise raises HostLost then: `run` begins again on another host, as long as no agent has begun.
+        """
         while True:
-            result = await self._agent_result(asked, slot)
+            seek = HostStep(task_id=self._task_id, host=self._slot.host, moves=anywhere or self._agent_on is None)
+            try:
+                return await on_host(stub, step, lambda: options.making(self._slot, summary), seek)
+            except HostLost as lost:
+                if not anywhere:
+                    raise
+                self._slot = lost.found
+
+    async def coded(self, request: MakeRequest, brief: BriefStep) -> EndStep:
+        """By the agent, in as many rounds as it has. Raises NotMade, HostLost."""
+        asked = await self.step(stubs.brief_agent, brief, "brief the agent")
+        self._agent_on = self._slot.host
+        while True:
+            if self._slot.host != self._agent_on:
+                raise HostLost(self._agent_on, self._slot)
+            result = await self._agent_result(asked, self._slot)
             if result.end is not AgentEnd.REGISTERED or result.candidate is None:
                 raise NotMade(result.reason)
-            assessed = await self.assessed(request, slot, result.candidate, result.state.round)
+            assessed = await self.assessed(request, result.candidate, result.state.round)
             if not assessed.for_the_maker:
-                return await self.registered(request, slot, result.candidate, assessed)
+                return await self.registered(request, result.candidate, assessed)
             again = another_round(asked, result.state, assessed.for_the_maker)
             if again is None:
                 raise NotMade(f"What was built did not pass the gate in {result.state.round} rounds.\n\n{assessed.for_the_maker}")
             asked = asked.model_copy(update={"resume_from": again})
             await self.enter(request, Stage.BUILD, went_well=False)
 
-    async def assessed(self, request: MakeRequest, slot: Slot, candidate: str, number: int = 1) -> Assessed:
+    async def assessed(self, request: MakeRequest, candidate: str, number: int = 1) -> Assessed:
         """What the gate says of it."""
         await self.enter(request, Stage.VERIFY)
         step = VerifyStep(task_id=request.task_id, spec=request.spec, candidate=candidate, round=number, mends=self.mends)
-        return await workflow.execute_activity(stubs.verify_candidate, step, **options.making(slot.host, f"verify, round {number}"))
+        return await self.step(stubs.verify_candidate, step, f"verify, round {number}", anywhere=True)
 
-    async def registered(self, request: MakeRequest, slot: Slot, candidate: str, assessed: Assessed) -> EndStep:
+    async def registered(self, request: MakeRequest, candidate: str, assessed: Assessed) -> EndStep:
         """It can be called from now on. Raises NotMade."""
         await self.enter(request, Stage.REGISTER)
-        evidence, mends = assessed.evidence, self.mends
-        step = RegisterStep(task_id=request.task_id, spec=request.spec, candidate=candidate, evidence=evidence, mends=mends)
-        registered = await workflow.execute_activity(stubs.register_candidate, step, **options.making(slot.host, "register"))
+        evidence = assessed.evidence
+        step = RegisterStep(
+            task_id=request.task_id,
+            spec=request.spec,
+            candidate=candidate,
+            evidence=evidence,
+            mends=self.mends,
+            mends_content=self.mends_content,
+        )
+        try:
+            registered = await self.step(stubs.register_candidate, step, "register", anywhere=True)
+        except ActivityError as error:
+            if is_cancelled_exception(error) or workflow.cancellation_reason() is None:
+                raise
+            # Its host died when it was told to stop: nobody knows whether it is registered, until that is asked for again.
+            registered = await self.step(stubs.register_candidate, step, "register", anywhere=True)
         if registered.refused:
             raise NotMade(registered.refused)
-        await self.enter(request, Stage.ANNOUNCE)
-        reason = f"{', '.join(registered.tool_ids)} can be called."
+        announce = StageStep(request=request, stage=Stage.ANNOUNCE)
+        # What can be called cannot be cancelled.
+        await _surely(lambda: workflow.execute_local_activity(stubs.enter_stage, announce, **options.task_note("stage: announce")))
+        reason = ready_reason(registered.tool_ids, evidence.left_out)
         return EndStep(request=request, status=TaskState.COMPLETED, reason=reason, tool_ids=registered.tool_ids, evidence=evidence)
+
+    async def _made(self, request: MakeRequest, made: Callable[[MakeRequest], Awaitable[EndStep]]) -> EndStep:
+        while True:
+            try:
+                return await made(request)
+            except HostLost as lost:
+                if self._agent_on is not None:
+                    raise NotMade(str(lost)) from None
+                self._slot, self._is_moved = lost.found, True
+
+    async def _cleared(self, request: MakeRequest) -> str:
+        """Why something of it is still there; empty when nothing is."""
+        step, slot = TaskStep(task_id=request.task_id, spec=request.spec), self._slot
+        seek = HostStep(task_id=request.task_id, host=slot.host, moves=False)
+        for looks in itertools.count():
+            chosen = options.clearing(slot, min(looks, _MOST_LOOKS))
+            try:
+                await _surely(lambda chosen=chosen: workflow.execute_activity(stubs.clear_task, step, **chosen))
+            except ActivityError as error:
+                if not is_not_taken(error):
+                    return f"What it left on the host {slot.host!r} could not be cleared up yet, and is tried again: {error.cause}"
+            else:
+                return ""
+            if (await _surely(lambda: found_host(seek))).host != slot.host:
+                break
+        return f"The host {slot.host!r} is away: what is left of it there goes when that is started."
 
     async def _agent_result(self, asked: AgentRequest, slot: Slot) -> AgentResult:
         agent = await workflow.start_child_workflow(
-            names.CODING_AGENT, args=[asked, slot.host], result_type=AgentResult, **options.coding_agent(asked.task_id)
+            names.CODING_AGENT, args=[asked, slot.host, slot.patience_s], result_type=AgentResult, **options.coding_agent(asked.task_id)
         )
 
         async def tell(guidance: Guidance) -> None:
@@ -127,8 +216,19 @@ class Work:
 
 
 def _ended_by(request: MakeRequest, error: BaseException) -> EndStep:
-    if is_cancelled_exception(error):
-        return EndStep(request=request, status=TaskState.CANCELLED, reason="It was cancelled; nothing is left of it but its log.")
+    # A step whose worker died when it was told to stop ends as one that fails.
+    if is_cancelled_exception(error) or workflow.cancellation_reason() is not None:
+        return EndStep(request=request, status=TaskState.CANCELLED, reason="It was cancelled.")
     cause = error.cause if isinstance(error, ActivityError | ChildWorkflowError) else error
     message = cause.message if isinstance(cause, ApplicationError) else str(cause)
     return EndStep(request=request, status=TaskState.FAILED, reason=message or type(cause).__name__)
+
+
+async def _surely(work: Callable[[], Awaitable[R]]) -> R:
+    """Also when the task is cancelled meanwhile."""
+    while True:
+        try:
+            return await work()
+        except (asyncio.CancelledError, ActivityError) as error:
+            if not is_cancelled_exception(error):
+                raise

@@ -7,12 +7,27 @@ from temporalio.common import RetryPolicy, WorkflowIDReusePolicy
 from temporalio.workflow import ActivityCancellationType, ParentClosePolicy
 
 from toolagent.client import names
+from toolagent.contracts.making_steps import Slot
 from workflows.options import LocalOptions
 
-__all__ = ["MakingOptions", "SlotOptions", "ask_model", "await_slot", "coding_agent", "making", "task_note", "use_tool"]
+__all__ = [
+    "MakingOptions",
+    "SlotOptions",
+    "ask_model",
+    "await_slot",
+    "clearing",
+    "coding_agent",
+    "find_host",
+    "making",
+    "task_note",
+    "use_tool",
+]
 
 _HEARTBEAT = timedelta(seconds=15)
 """A worker that was killed is noticed after this long."""
+
+_CLEARING = timedelta(seconds=15)
+"""How long the host may take to begin to clear up before we ask whether it is alive; doubled each time. Somebody waits for the end."""
 
 _LONGEST = timedelta(hours=2)
 """A step of a task: an image that is built, a gate that waits for a slow tool. Its own limits are well below."""
@@ -27,6 +42,7 @@ class SlotOptions(LocalOptions):
 
 class MakingOptions(TypedDict):
     task_queue: str
+    schedule_to_start_timeout: timedelta
     start_to_close_timeout: timedelta
     heartbeat_timeout: timedelta
     retry_policy: RetryPolicy
@@ -64,13 +80,20 @@ def task_note(summary: str) -> LocalOptions:
     }
 
 
-def making(host: str, summary: str) -> MakingOptions:
+def find_host(host: str) -> LocalOptions:
+    """Asks the database, until that is there."""
+    return task_note(f"is {host} alive?")
+
+
+def making(slot: Slot, summary: str) -> MakingOptions:
     """Every step may be repeated, and goes on from what is there. What is the task's fault is an answer; the rest is ours, and tried again.
 
-    A cancelled step is waited for: what it holds is to be gone before anybody clears up behind it.
+    A cancelled step is waited for: what it holds is to be gone before anybody clears up behind it. A step that no worker takes in
+    time fails, whichever attempt it is: then we ask whether the host is alive.
     """
     return {
-        "task_queue": names.making_queue(host),
+        "task_queue": names.making_queue(slot.host),
+        "schedule_to_start_timeout": timedelta(seconds=slot.patience_s),
         "start_to_close_timeout": _LONGEST,
         "heartbeat_timeout": _HEARTBEAT,
         "retry_policy": RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=30), maximum_attempts=10),
@@ -79,18 +102,24 @@ def making(host: str, summary: str) -> MakingOptions:
     }
 
 
-def ask_model(host: str, turn: int, patience: timedelta) -> ModelOptions:
-    """A busy model is asked again until the agent's own time is over; one that refuses is not."""
+def clearing(slot: Slot, looks: int) -> MakingOptions:
+    """`looks`: how often the host was asked for before."""
+    patience = min(timedelta(seconds=slot.patience_s), _CLEARING) * 2**looks
+    return {**making(slot, "clear up"), "schedule_to_start_timeout": patience}
+
+
+def ask_model(slot: Slot, turn: int, over: timedelta) -> ModelOptions:
+    """A busy model is asked again until the agent's own time is `over`; one that refuses is not."""
     return {
-        **making(host, f"turn {turn}"),
-        "schedule_to_close_timeout": patience,
+        **making(slot, f"turn {turn}"),
+        "schedule_to_close_timeout": over,
         "retry_policy": RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=_BUSY),
     }
 
 
-def use_tool(host: str, summary: str) -> MakingOptions:
+def use_tool(slot: Slot, summary: str) -> MakingOptions:
     """What came of it is written down before it is told, so that a repeated attempt finds it."""
-    return making(host, summary)
+    return making(slot, summary)
 
 
 def coding_agent(task_id: str) -> AgentOptions:

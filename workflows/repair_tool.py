@@ -6,9 +6,8 @@ from temporalio import workflow
 from toolagent.client import names, stubs
 from toolagent.contracts.agent import Guidance
 from toolagent.contracts.making import MakeRequest, Stage
-from toolagent.contracts.making_steps import BriefStep, EndStep, MakeEnd, Slot, TaskStep
+from toolagent.contracts.making_steps import BriefStep, EndStep, MakeEnd, TaskStep
 from toolagent.core.task_requests import subject_of
-from workflows import making_options as options
 from workflows.making import NotMade, Work, request_of
 
 __all__ = ["RepairTool"]
@@ -21,21 +20,26 @@ class RepairTool:
 
     @workflow.run
     async def run(self, given: JsonValue = None) -> MakeEnd:
-        return await self._work.run(request_of(given), self._mended)
+        request = request_of(given)
+        self._work.otherwise = f"The tool {subject_of(request.spec)!r} stays as it is."
+        return await self._work.run(request, self._mended)
 
     @workflow.signal(name=names.GUIDE)
     async def guide(self, guidance: Guidance) -> None:
         await self._work.hear(guidance)
 
-    async def _mended(self, request: MakeRequest, slot: Slot) -> EndStep:
+    async def _mended(self, request: MakeRequest) -> EndStep:
         tool_id = subject_of(request.spec)
         await self._work.enter(request, Stage.INSPECT)
         step = TaskStep(task_id=request.task_id, spec=request.spec)
-        found = await workflow.execute_activity(stubs.diagnose, step, **options.making(slot.host, "diagnose"))
+        found = await self._work.step(stubs.diagnose, step, "diagnose")
         if found.refused:
+            self._work.otherwise = ""
             raise NotMade(found.refused)
         await self._work.enter(request, Stage.PLAN)
-        self._work.mends, self._work.otherwise = found.version, f"The tool {tool_id!r} stays as it is, at version {found.version}."
+        self._work.mends, self._work.mends_content = found.version, found.content
+        # Another one may be active by the end.
+        self._work.otherwise = f"The tool {tool_id!r} stays as it is; what was to be mended is its version {found.version}."
         await self._work.enter(request, Stage.BUILD)
-        end = await self._work.coded(request, slot, BriefStep(task_id=request.task_id, spec=request.spec, diagnosis=found))
+        end = await self._work.coded(request, BriefStep(task_id=request.task_id, spec=request.spec, diagnosis=found))
         return end.model_copy(update={"reason": f"{tool_id!r} is mended. Version {found.version} stays, for a rollback."})

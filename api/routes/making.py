@@ -27,6 +27,8 @@ _BODY_PROBLEMS = (
     ProblemKind.BODY_TOO_LARGE,
     ProblemKind.UNSUPPORTED_MEDIA_TYPE,
     ProblemKind.IDEMPOTENCY_CONFLICT,
+    ProblemKind.NOT_REPAIRABLE,
+    ProblemKind.REPAIR_RUNNING,
     ErrorType.TOOL_NOT_FOUND,
     ErrorType.UNAVAILABLE,
 )

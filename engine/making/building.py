@@ -1,7 +1,7 @@
 """Builds tools without a model, along each of the plans that need none."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
@@ -13,7 +13,7 @@ from engine.making.openapi.operations import LeftOut
 from engine.making.openapi.servers import insist_on_public
 from engine.making.openapi.sources import docker_sources, local_sources, remote_sources
 from engine.making.openapi.tools import Described, Drafted, NoTools, SourceOf, draft
-from engine.making.packaging import pack_asgi, pack_repository
+from engine.making.packaging import insist_on_room, pack_asgi, pack_repository
 from engine.making.tool_file_entries import tool_file_candidate
 from engine.making.trees import Tree
 from engine.making.wanted import NotWanted, wanted_of
@@ -25,12 +25,15 @@ from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.plans import AsgiBuild, DockerBuild, OpenApiRemote, ToolFileBuild
 from toolagent.contracts.sources import DockerSource, LocalSource
 
-__all__ = ["BuildFailed", "Built", "ModellessBuilder", "Place"]
+__all__ = ["BuildFailed", "Built", "ModellessBuilder", "Place", "told_of"]
 
 _SERVER = "uvicorn"
 _MAX_DOCUMENT = 4 * 1024 * 1024
 _ASK_S = 30.0
+_LAST = 300
 _CALL = "call-openapi-document"
+_MOST_TOLD = 50
+_LONGEST_TOLD = 200
 
 S = TypeVar("S", LocalSource, DockerSource)
 
@@ -97,6 +100,7 @@ class ModellessBuilder:
     async def asgi(self, plan: AsgiBuild, repository: Path, about: Described, place: Place, progress: Progress) -> Built:
         """Packs the project into `place.folder`. Raises BuildFailed, ScriptFailure (`UnavailableError`)."""
         try:
+            await asyncio.to_thread(insist_on_room, repository)
             progress("reading what the project depends on")
             wanted = await asyncio.to_thread(lambda: wanted_of(Tree.read(repository), PurePosixPath(plan.project)))
             progress("locking what the project depends on")
@@ -105,7 +109,7 @@ class ModellessBuilder:
         except LockFailed as error:
             raise BuildFailed(error.message, error.told) from error
         except (NotWanted, ValueError, OSError) as error:
-            raise BuildFailed(f"The project cannot be packed: {error}") from error
+            raise BuildFailed(f"The repository cannot become a local tool: {error}") from error
         source = LocalSource(host_dir=place.host_dir)
         document = await self._asked(self._local, source, about, place, progress) or await self._in_tree(plan.document, repository)
         return _built(await _drafted(document, about, local_sources(document, place.host_dir)), place.folder)
@@ -115,9 +119,10 @@ class ModellessBuilder:
         if self._docker is None:
             raise BuildFailed("There is no Docker engine on this host. Start one, or ask for the runtime `local`.")
         try:
+            await asyncio.to_thread(insist_on_room, repository)
             await asyncio.to_thread(pack_repository, repository, place.folder)
-        except OSError as error:
-            raise BuildFailed(f"The repository cannot be packed: {error}") from error
+        except (ValueError, OSError) as error:
+            raise BuildFailed(f"The repository cannot become an image: {error}") from error
         source = DockerSource(host_dir=place.host_dir, dockerfile=plan.dockerfile, internal_port=plan.port)
         document = await self._asked(self._docker, source, about, place, progress) or await self._in_tree(plan.document, repository)
         sources = docker_sources(document, place.host_dir, plan.dockerfile, plan.port)
@@ -131,13 +136,19 @@ class ModellessBuilder:
             return await live_document(runtime, ToolManifest(tool_id=about.tool_name, name=about.tool_name), source, request, progress)
         except StartFailed as failure:
             told = "\n".join(str(value) for value in failure.details.values() if isinstance(value, str))
-            raise BuildFailed(f"The app does not start: {failure.message}", told) from failure
+            raise BuildFailed(f"The app does not start: {failure.message}{_last_words(told)}", told) from failure
 
     async def _in_tree(self, path: str | None, repository: Path) -> OpenApiDocument:
         if path is None:
             message = "The app says nothing of what it offers (`/openapi.json`), and no OpenAPI document is in the repository."
             raise BuildFailed(message)
         return await asyncio.to_thread(_document_in, repository, path)
+
+
+def _last_words(told: str) -> str:
+    """What a program says last is why it ended."""
+    lines = [line.strip() for line in told.splitlines() if line.strip()]
+    return f" It said last: {lines[-1][:_LAST]}" if lines else ""
 
 
 def _document_in(repository: Path, path: str) -> OpenApiDocument:
@@ -156,6 +167,13 @@ async def _drafted(document: OpenApiDocument, about: Described, sources: SourceO
         return await asyncio.to_thread(draft, document, about, sources)
     except NoTools as error:
         raise BuildFailed(str(error)) from error
+
+
+def told_of(left_out: Sequence[LeftOut]) -> tuple[str, ...]:
+    """Each in a line; of very many the first, and how many more there are."""
+    lines = [" ".join(f"{one.operation}: {one.reason}".split())[:_LONGEST_TOLD] for one in left_out[:_MOST_TOLD]]
+    more = len(left_out) - _MOST_TOLD
+    return (*lines, *([f"and {more} more"] if more > 0 else []))
 
 
 def _built(drafted: Drafted, folder: Path | None = None) -> Built:

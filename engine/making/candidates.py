@@ -1,11 +1,13 @@
 """What builds put down: candidates, kept in the content store by their task until they are registered or forgotten."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
+from engine.making.evidence import lock_of
 from engine.registry.archives import ProjectArchives
 from engine.store.database import Database
-from engine.store.file_references import hold_files, holder_of_task, named_files, release_files
+from engine.store.file_references import hold_files, holder_of_candidates, named_files, release_files
 from engine.store.files import FileStore
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate
@@ -29,10 +31,11 @@ class Candidates:
         archives = ProjectArchives(self._files)
         packed = {folder: await archives.content_of(folder, folder.name) for folder in dict.fromkeys(folders.values())}
         entries = tuple(_with_content(entry, packed.get(folders.get(entry.manifest.tool_id, Path()))) for entry in candidate.entries)
-        text = candidate.model_copy(update={"entries": entries}).model_dump_json()
+        locks = await asyncio.to_thread(_locks_of, candidate, folders)
+        text = candidate.model_copy(update={"entries": entries, "locks": locks}).model_dump_json()
         file = await self._files.put(_chunks(text.encode()), _NAME, "application/json")
         async with self._database.write() as connection:
-            await hold_files(connection, holder_of_task(task_id), (file.file_id, *named_files(text)))
+            await hold_files(connection, holder_of_candidates(task_id), (file.file_id, *named_files(text)))
         return file.file_id
 
     async def load(self, candidate: str) -> Candidate:
@@ -46,7 +49,17 @@ class Candidates:
     async def forget(self, task_id: str) -> None:
         """What nobody else holds is swept when its time comes."""
         async with self._database.write() as connection:
-            await release_files(connection, holder_of_task(task_id))
+            await release_files(connection, holder_of_candidates(task_id))
+
+
+def _locks_of(candidate: Candidate, folders: Mapping[str, Path]) -> dict[str, str]:
+    """Blocks."""
+    found = {
+        entry.manifest.tool_id: lock_of(folders[entry.manifest.tool_id], entry.sources[0])
+        for entry in candidate.entries
+        if entry.manifest.tool_id in folders
+    }
+    return {tool_id: lock for tool_id, lock in found.items() if lock is not None}
 
 
 def _with_content(entry: ToolEntry, content: str | None) -> ToolEntry:

@@ -8,8 +8,9 @@ from collections.abc import AsyncGenerator, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.making.clone_failures import failure_of, too_large
+from engine.making.clone_failures import failure_of, ssh_failure_of, too_large, too_slow
 from engine.making.repository_addresses import CloneFailed, CloneFailure, RepositoryAddress, repository_address
+from engine.making.ssh import SshClient
 from engine.making.trees import extent_of
 from engine.runtimes.sandbox.box import Box, Mount
 from engine.runtimes.sandbox.removal import remove
@@ -26,7 +27,7 @@ __all__ = ["Clone", "CloneLimits", "Cloner", "repository_in"]
 _MIB = 1024 * 1024
 _LOOK_S = 0.1
 _MOST_TOLD = 100
-_WORK, _CONFIG_FILE = "work", "git.config"
+_WORK, _CONFIG_FILE, _SSH_LOGS = "work", "git.config", "ssh"
 _REST_S = 10.0
 """What a look at the finished clone may take."""
 
@@ -55,7 +56,7 @@ def repository_in(into: Path) -> Path:
 
 
 class Cloner:
-    """`schemes` are those of addresses that are taken. `network` leads to a host that the policy of the sandbox allows."""
+    """`schemes` are those of addresses that are taken. `network` leads to a host that the policy of the sandbox allows, `ssh` too."""
 
     def __init__(
         self,
@@ -65,23 +66,22 @@ class Cloner:
         schemes: Collection[str] = ("https", "ssh"),
         limits: CloneLimits | None = None,
         path: str | None = None,
+        ssh: SshClient | None = None,
     ) -> None:
         self._executor, self._network, self._schemes = executor, network, frozenset(schemes)
-        self._limits, self._path = limits or CloneLimits(), path
+        self._limits, self._path, self._ssh = limits or CloneLimits(), path, ssh
 
     async def clone(self, url: str, into: Path) -> Clone:
         """The clone in a folder below `into`, which is emptied first and is gone again when this fails. Raises CloneFailed."""
         address = repository_address(url, self._schemes)
-        if address.scheme == "ssh":
-            message = "Repositories are not cloned over ssh yet, as the sandbox holds no keys. Give the https address of the repository."
-            raise CloneFailed(CloneFailure.UNAVAILABLE, message)
         git = self._git()
         try:
             async with _own(into), asyncio.timeout(self._limits.wall_s):
                 return await self._cloned(address, git, into)
         except TimeoutError as error:
-            message = f"Cloning took longer than {self._limits.wall_s:g} s. Is the host there, and the repository not too large?"
-            raise CloneFailed(CloneFailure.TIMEOUT, message) from error
+            raise too_slow(self._limits.wall_s) from error
+        except OSError as error:
+            raise CloneFailed(CloneFailure.UNAVAILABLE, f"The repository cannot be cloned now: {error}") from error
         except ScriptFailure as failure:
             raise CloneFailed(CloneFailure.UNAVAILABLE, f"The repository cannot be cloned now: {failure.message}") from failure
 
@@ -90,16 +90,30 @@ class Cloner:
         await asyncio.to_thread(_prepare, into, address.scheme)
         target = repository_in(into)
         argv = [str(git.file), "clone", "--quiet", "--depth", "1", "--single-branch", "--no-tags", "--no-local", "--template=", "--"]
+        argv += [address.url, str(target)]
         box = self._box(into, git, address)
-        async with self._network(box, [*argv, address.url, str(target)], hosts) as opened:
-            order = Order(opened.argv, opened.box, self._limits.wall_s, into / "log")
-            done = await self._watched(order, into)
-            refusals = opened.refusals()
-        if done.code != 0 or done.cut:
-            raise failure_of(done, address, refusals)
+        await (self._over_ssh if address.scheme == "ssh" else self._over_network)(address, box, argv, hosts, into)
         commit = await self._commit(git, self._box(into, git, address), target, into)
         dropped = await asyncio.to_thread(_tidied, target)
         return Clone(target, commit, dropped)
+
+    async def _over_network(self, address: RepositoryAddress, box: Box, argv: list[str], hosts: tuple[str, ...], into: Path) -> None:
+        """Or from a folder, which needs none. Raises CloneFailed, ScriptFailure."""
+        async with self._network(box, argv, hosts) as opened:
+            done = await self._watched(Order(opened.argv, opened.box, self._limits.wall_s, into / "log"), into)
+            refusals = opened.refusals()
+        if done.code != 0 or done.cut:
+            raise failure_of(done, address, refusals)
+
+    async def _over_ssh(self, address: RepositoryAddress, box: Box, argv: list[str], _hosts: tuple[str, ...], into: Path) -> None:
+        """git itself has no network at all. Raises CloneFailed, ScriptFailure, OSError."""
+        if self._ssh is None:
+            raise CloneFailed(CloneFailure.UNAVAILABLE, "Nothing is set up here for ssh. Give an https address of the repository.")
+        private_hosts = self._executor.sandbox.policy.private_hosts
+        async with self._ssh.open(address, box, private_hosts, into / _SSH_LOGS) as way:
+            done = await self._watched(Order(argv, way.box, self._limits.wall_s, into / "log"), into)
+            if done.code != 0 or done.cut:
+                raise ssh_failure_of(done, address, await way.last_words())
 
     def _git(self) -> Program:
         found = shutil.which("git", path=self._path)
@@ -146,7 +160,7 @@ class Cloner:
                 # Also when it is done: it may have been quicker than we look.
                 extent = await asyncio.to_thread(extent_of, into, limits.max_bytes, limits.max_files)
                 if extent.size > limits.max_bytes or extent.count > limits.max_files:
-                    raise too_large(limits.max_bytes, limits.max_files)
+                    raise too_large(extent, limits.max_bytes, limits.max_files)
             return await running
         finally:
             running.cancel()

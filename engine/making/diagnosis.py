@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.making.mendable import unmendable
+from engine.making.mendable import content_of, unmendable
 from engine.making.replay import as_recorded
 from engine.making.workbench.bench import Workbench, Workbenches
 from engine.making.workbench.refusal import BenchRefused
@@ -38,7 +38,7 @@ _ITS_OWN = (
     ErrorType.DEPENDENCY_ERROR,
     ErrorType.UNAVAILABLE,
 )
-"""Errors that a tool can be to blame for."""
+"""Errors that a tool can be to blame for. It can be for a validation error too, of a call that it did get: these come last."""
 
 _MOST_CALLS = 5
 _LOOKED_AT = 25
@@ -81,6 +81,7 @@ class Diagnoses:
         _, withheld = divided(task_id, spec.examples)
         found = Diagnosis(
             version=entry.manifest.version,
+            content=content_of(entry),
             manifest=_about(entry),
             last_error=_end_of(masked_text(route.last_error or ""), _MOST_ERROR) if route else "",
             log=await asyncio.to_thread(log_of, logs),
@@ -89,7 +90,10 @@ class Diagnoses:
         return await self._laid_out(task_id, entry, found, progress)
 
     async def _failed(self, entry: ToolEntry, withheld: Sequence[Example]) -> tuple[FailedCall, ...]:
-        records = await self._parts.calls.latest_failed(entry.manifest.tool_id, _ITS_OWN, _LOOKED_AT)
+        tool_id, calls = entry.manifest.tool_id, self._parts.calls
+        doubted = await calls.latest_failed(tool_id, (ErrorType.VALIDATION_ERROR,), _LOOKED_AT)
+        # What was refused before the tool was asked has no version.
+        records = (*await calls.latest_failed(tool_id, _ITS_OWN, _LOOKED_AT), *(record for record in doubted if record.version))
         schema = entry.manifest.input_schema
         hidden = [as_recorded(schema, example.input) for example in withheld]
         shown = (record for record in records if as_recorded(schema, record.params) not in hidden)

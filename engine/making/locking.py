@@ -28,7 +28,7 @@ _LIMITS = SandboxLimits(
     output_bytes=4 * _MIB, wall_s=86_400,
 )  # fmt: skip
 _QUIET = ("--no-header", "--no-annotate", "--quiet")
-_FROM_ELSEWHERE = re.compile(r"^(?:-e |[^#\n]*? @ |\.{0,2}/|file:)", re.MULTILINE)
+_FROM_ELSEWHERE = re.compile(r"^\s*(?:-e |--editable|[^#\n]*?\s?@ |\.{0,2}/|[a-z+]+:)", re.MULTILINE)
 _WORK = "work"
 
 
@@ -51,15 +51,14 @@ class ProjectLocks:
 
         `into` is a folder for the work, emptied first and gone afterwards. Raises LockFailed, ScriptFailure (`UnavailableError`).
         """
+        _insist_on_index("\n".join(wanted.lines))
         await asyncio.to_thread(remove, into)
         try:
             await asyncio.to_thread(_prepare, into, wanted, besides)
             lock = await self._locked(wanted, besides, into)
         finally:
             await asyncio.shield(asyncio.to_thread(remove, into))
-        if (found := _FROM_ELSEWHERE.search(lock)) is not None:
-            line = lock[found.start() :].splitlines()[0][:200]
-            raise LockFailed(f"The project depends on {line!r}, which is on no package index, so it has no hash.")
+        _insist_on_index(lock)
         return lock
 
     async def _locked(self, wanted: Wanted, besides: Sequence[str], into: Path) -> str:
@@ -109,6 +108,14 @@ class ProjectLocks:
             raise _failure(done, index.passwords)
 
 
+def _insist_on_index(lines: str) -> None:
+    """Raises LockFailed for what is to come from elsewhere."""
+    if (found := _FROM_ELSEWHERE.search(lines)) is not None:
+        line = lines[found.start() :].strip().splitlines()[0][:200]
+        message = f"The project depends on {line!r}, which is not from the package index, so it has no hash. Depend on a release of it."
+        raise LockFailed(message)
+
+
 def _prepare(into: Path, wanted: Wanted, besides: Sequence[str]) -> None:
     work = into / _WORK
     work.mkdir(parents=True)
@@ -150,4 +157,4 @@ def _failure(done: Execution, passwords: Sequence[str]) -> LockFailed:
         return LockFailed("Finding the versions of what the project depends on took too long, or said too much.", told[-_TOLD:])
     lines = [line.strip() for line in told.splitlines() if line.strip()]
     why = next((line for line in reversed(lines) if line.startswith("cause:")), lines[0] if lines else f"uv exited with code {done.code}")
-    return LockFailed(f"What the project depends on cannot be locked: {why[:1_000]}", told[-_TOLD:])
+    return LockFailed(f"What the project depends on cannot be locked: {why[:1_000].removeprefix('cause: ')}", told[-_TOLD:])

@@ -2,15 +2,15 @@
 
 import asyncio
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
 from engine.calls.file_parameters import FileParameters
-from engine.making.building import BuildFailed, Built, ModellessBuilder, Place
+from engine.making.building import BuildFailed, Built, ModellessBuilder, Place, told_of
 from engine.making.candidates import Candidates
 from engine.making.cloning import Cloner
 from engine.making.diagnosis import Diagnoses
+from engine.making.evidence import Accounts
 from engine.making.gate import CHECKS
 from engine.making.gate.derivation import Derivation
 from engine.making.gate.judging import judge
@@ -20,7 +20,7 @@ from engine.making.inspection import inspect
 from engine.making.locking import ProjectLocks
 from engine.making.openapi.tools import Described
 from engine.making.registration import Registration
-from engine.making.repairs import NotASuccessor, Repairs
+from engine.making.repairs import Mended, NotASuccessor, Repairs
 from engine.making.repository_addresses import CloneFailed
 from engine.making.workbench.bench import Workbenches
 from engine.registry.archives import NotPackedError
@@ -29,7 +29,7 @@ from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.runtime import Progress, Runtime
 from engine.runtimes.sandbox.removal import remove
 from engine.runtimes.scripts.failures import ScriptFailure
-from toolagent.contracts.making import Candidate, CheckResult, Evidence
+from toolagent.contracts.making import Candidate, CheckResult
 from toolagent.contracts.making_steps import (
     Assessed,
     BuildOutcome,
@@ -42,7 +42,7 @@ from toolagent.contracts.making_steps import (
     VerifyStep,
 )
 from toolagent.contracts.plans import AsgiBuild, BuildPlan, CodingBuild, DockerBuild, NothingToBuild, OpenApiRemote, ToolFileBuild
-from toolagent.contracts.sources import DockerSource, LocalSource, ScriptSource
+from toolagent.contracts.sources import DockerSource, LocalSource
 from toolagent.contracts.task_specs import GithubDeploy, RepairTool
 from toolagent.core.task_requests import subject_of
 from toolagent.core.withheld import divided
@@ -70,6 +70,7 @@ class MakerParts:
     benches: Workbenches
     diagnoses: Diagnoses
     repairs: Repairs
+    accounts: Accounts
 
 
 class Maker:
@@ -83,20 +84,21 @@ class Maker:
         return self._parts.folder / task_id
 
     async def inspect(self, step: TaskStep, progress: Progress) -> Inspected:
-        """Is there such a tool already? What does the repository hold?"""
+        """Is there such a tool already, or some that may do it? What does the repository hold?"""
         there = await self._parts.registration.active(subject_of(step.spec))
         if there is not None:
             return Inspected(answered_by=there)
+        takers = await self._parts.registration.takers(step.spec)
         if not isinstance(step.spec, GithubDeploy):
-            return Inspected()
+            return Inspected(takers=takers)
         progress(f"cloning {step.spec.repo_url}")
         try:
             clone = await self._parts.cloner.clone(step.spec.repo_url, self.folder_of(step.task_id) / "clone")
         except CloneFailed as failure:
-            return Inspected(refused=str(failure))
+            return Inspected(refused=str(failure), takers=takers)
         progress("looking at what was cloned")
         found = await asyncio.to_thread(inspect, clone.folder)
-        return Inspected(inspection=found.model_copy(update={"commit": clone.commit, "dropped": clone.dropped}))
+        return Inspected(inspection=found.model_copy(update={"commit": clone.commit, "dropped": clone.dropped}), takers=takers)
 
     async def diagnose(self, step: TaskStep, progress: Progress) -> Diagnosis:
         """What is known of the tool that is to be mended."""
@@ -113,7 +115,9 @@ class Maker:
         """Without a model."""
         try:
             built = await self._built(step, progress)
-            return BuildOutcome(candidate=await self._parts.candidates.keep(step.task_id, built.candidate, built.folders))
+            candidate = built.candidate.model_copy(update={"left_out": told_of(built.left_out)})
+            file_id = await self._parts.candidates.keep(step.task_id, candidate, built.folders)
+            return BuildOutcome(candidate=file_id, left_out=candidate.left_out)
         except BuildFailed as failure:
             return BuildOutcome(reason=failure.message, told=failure.told[-_TOLD:])
         except (NotPackedError, ScriptFailure) as failure:
@@ -122,10 +126,12 @@ class Maker:
     async def verify(self, step: VerifyStep, progress: Progress) -> Assessed:
         """Ask the gate."""
         parts = self._parts
+        whole = await parts.candidates.load(step.candidate)
         try:
-            candidate, checks = await self._for_trial(step)
+            candidate, checks = await self._for_trial(step, whole)
         except NotASuccessor as refused:
-            return _not_taken(step, str(refused))
+            refusal = CheckResult(check=_SUCCESSION, passed=False, details=str(refused))
+            return Assessed(evidence=await parts.accounts.evidence(step, whole, (refusal,)), for_the_maker=str(refused))
         given, held_back = divided(step.task_id, step.spec.examples)
         # Who was shown nothing was built without a model: all examples speak for what was built.
         trial = on_trial(candidate.entries, parts.runtimes, task_id=step.task_id, files=parts.files, progress=progress)
@@ -142,23 +148,16 @@ class Maker:
                 progress,
                 checks,
             )
-        evidence = Evidence(
-            task_id=step.task_id,
-            at=datetime.now(UTC),
-            source=_content_of(candidate),
-            behaviour=judgement.behaviour,
-            checks=judgement.checks,
-            rounds=step.round,
-            seconds=judgement.seconds,
-        )
+        evidence = await parts.accounts.evidence(step, candidate, judgement.checks, judgement.behaviour, judgement.seconds)
         return Assessed(evidence=evidence, for_the_maker=judgement.for_the_maker)
 
     async def register(self, step: RegisterStep) -> Registered:
         """Make it callable, all of it or nothing."""
         candidate = await self._parts.candidates.load(step.candidate)
         if isinstance(step.spec, RepairTool):
-            return await self._parts.repairs.register(step.task_id, step.spec.tool_id, step.mends, candidate, step.evidence)
-        return await self._parts.registration.register(step.task_id, candidate, step.evidence)
+            mended = Mended(step.spec.tool_id, step.mends, step.mends_content)
+            return await self._parts.repairs.register(step.task_id, mended, candidate, step.evidence)
+        return await self._parts.registration.register(candidate, step.evidence)
 
     async def clear(self, step: TaskStep) -> None:
         """End and remove what the task has here. What was registered holds its files itself."""
@@ -166,9 +165,8 @@ class Maker:
         await self._parts.candidates.forget(step.task_id)
         await asyncio.to_thread(remove, self.folder_of(step.task_id))
 
-    async def _for_trial(self, step: VerifyStep) -> tuple[Candidate, tuple[Check, ...]]:
+    async def _for_trial(self, step: VerifyStep, candidate: Candidate) -> tuple[Candidate, tuple[Check, ...]]:
         """What is to be judged, and by what. Raises NotASuccessor."""
-        candidate = await self._parts.candidates.load(step.candidate)
         if not isinstance(step.spec, RepairTool):
             return candidate, CHECKS
         entry = await self._parts.repairs.successor(step.task_id, step.spec.tool_id, step.mends, candidate)
@@ -204,22 +202,12 @@ class Maker:
     def _builder(self, data: Path) -> ModellessBuilder:
         """Its runtimes find projects below the task's own folder, and write there; they are asked once, and hold nothing after that."""
         parts, sandbox = self._parts.runtimes, self._parts.runtimes.sandboxing.sandbox
-        docker = replace(parts.docker, settings=replace(parts.docker.settings, data=data)) if parts.docker else None
-        own = replace(parts, local=replace(parts.local, data=data, state=data.parent / "state"), docker=docker)
+        docker = replace(parts.docker, settings=replace(parts.docker.settings, data=data, calls=None)) if parts.docker else None
+        folder = data.parent
+        own = replace(parts, local=replace(parts.local, data=data, state=folder / "state", calls=folder / "calls"), docker=docker)
         return ModellessBuilder(
             self._parts.locks,
             cast("Runtime[LocalSource]", RUNTIMES["local"](own)),
             cast("Runtime[DockerSource]", RUNTIMES["docker"](own)) if docker else None,
             private_hosts=() if isinstance(sandbox, str) else sandbox.policy.private_hosts,
         )
-
-
-def _not_taken(step: VerifyStep, why: str) -> Assessed:
-    refusal = CheckResult(check=_SUCCESSION, passed=False, details=why)
-    evidence = Evidence(task_id=step.task_id, at=datetime.now(UTC), checks=(refusal,), rounds=step.round)
-    return Assessed(evidence=evidence, for_the_maker=why)
-
-
-def _content_of(candidate: Candidate) -> str | None:
-    sources = (source for entry in candidate.entries for source in entry.sources)
-    return next((source.content for source in sources if isinstance(source, LocalSource | DockerSource | ScriptSource)), None)

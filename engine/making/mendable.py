@@ -4,7 +4,7 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.sources import BuiltinSource, DockerSource, LocalSource, McpSource, RemoteSource, ScriptSource
 from toolagent.core.masking import shortened
 
-__all__ = ["unmendable"]
+__all__ = ["content_of", "unmendable"]
 
 
 def unmendable(entry: ToolEntry) -> str:
@@ -26,6 +26,11 @@ def unmendable(entry: ToolEntry) -> str:
             return f"The tool {tool_id!r} is the script {path!r}. Change that in its folder; it is imported again."
         case McpSource():
             return f"The tool {tool_id!r} is one of an MCP server. Mend the server, or tell whoever runs it."
+
+
+def content_of(entry: ToolEntry) -> str:
+    """The archive of the files that would be mended; empty when there is none."""
+    return next((source.content or "" for source in entry.sources[:1] if isinstance(source, LocalSource | DockerSource)), "")
 
 
 def _of_container(tool_id: str, source: DockerSource) -> str:

@@ -7,10 +7,31 @@ from pathlib import Path
 
 from engine.making.launcher import REPOSITORY, launcher_of
 from engine.making.trees import LEFT_OUT, Tree
+from engine.registry.archives import MAX_BYTES, MAX_FILES
 from engine.runtimes.sandbox.removal import remove
 from toolagent.contracts.plans import AsgiBuild
 
-__all__ = ["pack_asgi", "pack_repository"]
+__all__ = ["insist_on_room", "pack_asgi", "pack_repository"]
+
+_MIB = 1024 * 1024
+
+
+def insist_on_room(repository: Path) -> None:
+    """Raises ValueError when it is larger than what is kept of a tool: said before anything is built of it. Blocks."""
+    tree = Tree.read(repository)
+    size, count = tree.extent.size, tree.extent.count
+    if count > MAX_FILES:
+        more = "" if tree.is_whole else "more than "
+        raise ValueError(f"The repository holds {more}{count:,} files, and a tool may have {MAX_FILES:,}. {_REMEDY}")
+    if size > MAX_BYTES:
+        largest = max(tree.files, key=tree.size_of)
+        raise ValueError(
+            f"The repository holds {size / _MIB:.1f} MiB, and a tool may have {MAX_BYTES // _MIB}; the largest file is {largest} with "
+            f"{tree.size_of(largest) / _MIB:.1f} MiB. {_REMEDY}"
+        )
+
+
+_REMEDY = "Leave out of it what the app does not need, or have the app fetch it when it runs."
 
 
 def pack_asgi(plan: AsgiBuild, repository: Path, lock: str, into: Path) -> None:

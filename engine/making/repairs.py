@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
+from engine.making.evidence import evidence_for
 from engine.making.gate.subject import Check
+from engine.making.mendable import content_of
 from engine.making.replay import ReplayLimits, recorded_calls
 from engine.registry.registry import ToolRegistry
 from engine.store.calls import CallTable
@@ -15,7 +17,7 @@ from toolagent.contracts.sources import DockerSource, LocalSource, ToolSource
 from toolagent.contracts.task_specs import RepairTool
 from toolagent.validation.versions import next_patch
 
-__all__ = ["NotASuccessor", "Repairs", "successor"]
+__all__ = ["Mended", "NotASuccessor", "Repairs", "successor"]
 
 _TRIES = 5
 """Of repairs of one tool that end at the same moment, each takes a version of its own."""
@@ -23,6 +25,15 @@ _TRIES = 5
 
 class NotASuccessor(ValueError):
     """The candidate cannot take over; the message is for whoever made it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """What takes over takes over from this version, as it was: `content` is the archive of its files, empty when that is not known."""
+
+    tool_id: str
+    version: str
+    content: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,24 +63,34 @@ class Repairs:
         major = mends.partition(".")[0]
         return recorded_calls(present, records, [one for one in trusted if one.partition(".")[0] == major], task.examples, limits)
 
-    async def register(self, task_id: str, tool_id: str, mends: str, candidate: Candidate, evidence: Evidence) -> Registered:
+    async def register(self, task_id: str, mended: Mended, candidate: Candidate, evidence: Evidence) -> Registered:
         """Make it the active version. Calls that run go on with theirs, and the old version stays."""
-        active = await self.registry.get(tool_id)
-        if active is None:
-            return Registered(refused=f"The tool {tool_id!r} was removed meanwhile, so nothing takes over from it.")
-        if active.version != mends and await self._owner(tool_id, active.version) != task_id:
-            refused = f"Meanwhile {tool_id!r} has another active version, {active.version}; what was mended is {mends}. Repair it again."
-            return Registered(refused=refused)
+        tool_id = mended.tool_id
         for _ in range(_TRIES):
             try:
-                entry = await self.successor(task_id, tool_id, mends, candidate)
+                await self._insist_on_same(task_id, mended)
+                entry = await self.successor(task_id, tool_id, mended.version, candidate)
             except NotASuccessor as refused:
                 return Registered(refused=str(refused))
-            # First the reason, then the version: one that can be called has its evidence.
-            if await self.evidence.claim(tool_id, entry.manifest.version, evidence):
-                await self.registry.register(entry.manifest, entry.sources, origin=f"task:{task_id}")
+            if await self.registry.register_made([(entry, evidence_for(entry, candidate, evidence))], mends=mended.version) is None:
                 return Registered(tool_ids=(tool_id,))
         return Registered(refused=f"Others register versions of {tool_id!r} all the time. Repair it again when they are done.")
+
+    async def _insist_on_same(self, task_id: str, mended: Mended) -> None:
+        """Raises NotASuccessor when somebody else has changed meanwhile what is called."""
+        tool_id, version = mended.tool_id, mended.version
+        active = await self.registry.entry(tool_id)
+        if active is None:
+            raise NotASuccessor(f"The tool {tool_id!r} was removed meanwhile, so nothing takes over from it.")
+        now = active.manifest.version
+        if now != version:
+            if await self._owner(tool_id, now) != task_id:
+                raise NotASuccessor(
+                    f"Meanwhile {tool_id!r} has another active version, {now}; what was mended is {version}. Repair it again."
+                )
+        elif mended.content not in {"", content_of(active)}:
+            # Of who mended it by hand in its folder the work would be lost.
+            raise NotASuccessor(f"Meanwhile the files of {tool_id!r}, version {version}, were changed. If it still fails, repair it again.")
 
     async def _version(self, task_id: str, tool_id: str) -> str:
         """Above all there are, and above those that others are about to register."""

@@ -26,6 +26,8 @@ class CloneFailure(StrEnum):
     TOO_LARGE = "too_large"
     TIMEOUT = "timeout"
     UNAVAILABLE = "unavailable"
+    NOT_TRUSTED = "not_trusted"
+    DENIED = "denied"
     REFUSED = "refused"
 
 
@@ -39,13 +41,17 @@ class CloneFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RepositoryAddress:
-    """`url` is what git is given; `host` is empty for `file`, and in brackets when it is an IPv6 address. `path` is unquoted."""
+    """`url` is what git is given; `host` is empty for `file`, and in brackets when it is an IPv6 address. `path` is unquoted.
+
+    `user` is that of ssh; empty: the one that its client takes.
+    """
 
     scheme: str
     url: str
     path: str
     host: str = ""
     port: int = 0
+    user: str = ""
 
     @property
     def pattern(self) -> str:
@@ -97,7 +103,8 @@ def _of_url(text: str, schemes: Collection[str]) -> RepositoryAddress:
     user = f"{parts.username}@" if parts.username else ""
     number = port or _PORTS.get(scheme, 0)
     shown = f":{port}" if port else ""
-    return RepositoryAddress(scheme, f"{scheme}://{user}{host}{shown}{parts.path}", unquote(parts.path), host.lower(), number)
+    url = f"{scheme}://{user}{host}{shown}{parts.path}"
+    return RepositoryAddress(scheme, url, unquote(parts.path), host.lower(), number, parts.username or "")
 
 
 def _of_file(parts: SplitResult) -> RepositoryAddress:
@@ -116,7 +123,7 @@ def _of_scp(text: str, schemes: Collection[str]) -> RepositoryAddress:
     user, host, path = found["user"], found["host"], found["path"]
     if (user and not _USER.fullmatch(user)) or not _HOST.fullmatch(host) or path.startswith("-"):
         raise _refused("The user, host or path of this address cannot be one. Write `git@host:owner/name`.")
-    return RepositoryAddress("ssh", text, path, host.lower(), _PORTS["ssh"])
+    return RepositoryAddress("ssh", text, path, host.lower(), _PORTS["ssh"], user or "")
 
 
 def _insist_on(scheme: str, schemes: Collection[str]) -> None:

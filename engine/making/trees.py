@@ -73,6 +73,13 @@ class Tree:
         """What the file says; None when it is larger than `limit` bytes, no UTF-8, a link, or cannot be read."""
         return _text(self.folder / path, limit) if PurePosixPath(path) in self._known else None
 
+    def size_of(self, path: PurePosixPath) -> int:
+        """Bytes; 0 for what has gone. Blocks."""
+        try:
+            return (self.folder / path).lstat().st_size
+        except OSError:
+            return 0
+
     def has(self, path: PurePosixPath | str) -> bool:
         """Whether there is such a file, which is no link."""
         return PurePosixPath(path) in self._known

@@ -12,11 +12,11 @@ from typing import Protocol
 from toolagent.contracts.records import StoredFile
 from toolagent.core.failures import FileTooLargeError
 
-__all__ = ["ArchiveStore", "NotPackedError", "ProjectArchives", "packed"]
+__all__ = ["MAX_BYTES", "MAX_FILES", "ArchiveStore", "NotPackedError", "ProjectArchives", "packed"]
 
 _LEFT_OUT = frozenset({".venv", "__pycache__", ".git", "node_modules", ".pytest_cache", ".ruff_cache", ".mypy_cache"})
-_MAX_BYTES = 32 * 1_048_576
-_MAX_FILES = 5_000
+MAX_BYTES = 32 * 1_048_576
+MAX_FILES = 5_000
 _CHUNK = 1 << 20
 
 Stamp = tuple[tuple[str, int, int, int], ...]
@@ -102,8 +102,8 @@ def _files_in(folder: Path) -> list[Path]:
     for path in _walk(folder):
         found.append(path)
         size += path.lstat().st_size
-        if size > _MAX_BYTES or len(found) > _MAX_FILES:
-            limit = f"{_MAX_BYTES // 1_048_576} MiB or {_MAX_FILES} files"
+        if size > MAX_BYTES or len(found) > MAX_FILES:
+            limit = f"{MAX_BYTES // 1_048_576} MiB" if size > MAX_BYTES else f"{MAX_FILES:,} files"
             raise NotPackedError(f"The folder holds more than {limit}. Fetch what is large when the tool runs.")
     return sorted(found, key=lambda path: path.relative_to(folder).as_posix())
 

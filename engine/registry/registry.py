@@ -1,10 +1,13 @@
 """The tool registry (seed 001 §2): which tools exist."""
 
+from collections.abc import Iterable, Sequence
+
 from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
 from engine.validation.references import written_out
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.manifest import ToolManifest, ToolStatus
+from toolagent.contracts.making import Evidence
+from toolagent.contracts.manifest import ToolGroup, ToolManifest, ToolStatus
 from toolagent.contracts.sources import ToolSource, backend_runtime_of
 from toolagent.contracts.versions import ToolVersion, ToolVersions
 from toolagent.validation.versions import NoSuchVersion, NotARangeError, best_of, is_exact, newest_first
@@ -94,19 +97,28 @@ class ToolRegistry:
         """Tools in which every word of the keyword occurs: in id, name, tags, category or description. Best first."""
         words = keyword.lower().split()
         ranked = [(rank, entry) for entry in await self._tools.list_active_versions(category) if (rank := _rank(entry.manifest, words))]
-        return tuple(entry for _, entry in sorted(ranked, key=lambda found: (-found[0], found[1].manifest.tool_id)))
+        return _best_first(ranked)
+
+    async def resembling(self, words: Sequence[str]) -> tuple[ToolEntry, ...]:
+        """Tools in which at least one of these words (in small letters) occurs, in the same places. Best first."""
+        entries = await self._tools.list_active_versions()
+        ranked = [(score, entry) for entry in entries if (score := sum(_scores(entry.manifest, words)))]
+        return _best_first(ranked)
 
     async def register(self, tool: ToolManifest, sources: tuple[ToolSource, ...] = (), origin: str = RUNTIME_ORIGIN) -> ToolManifest:
         """Write a version and make it the active one; the backend runtime follows from the source. Returns what was written.
 
         Raises SchemaNotFollowedError (a ValueError) when a schema hides a file path or a secret where it cannot be followed.
         """
-        schemas = {"input_schema": written_out(tool.input_schema), "output_schema": written_out(tool.output_schema)}
-        tool = tool.model_copy(update=schemas)
-        if sources:
-            tool = tool.model_copy(update={"backend_runtime": backend_runtime_of(sources[0])})
-        await self._tools.put(ToolEntry(manifest=tool, sources=sources), origin)
-        return tool
+        entry = _as_registered(ToolEntry(manifest=tool, sources=sources))
+        await self._tools.put(entry, origin)
+        return entry.manifest
+
+    async def register_made(
+        self, made: Sequence[tuple[ToolEntry, Evidence]], group: ToolGroup | None = None, mends: str | None = None
+    ) -> str | None:
+        """`register` what a task made, all or nothing: see `ToolTable.put_made`. Raises as `register`."""
+        return await self._tools.put_made([(_as_registered(entry), evidence) for entry, evidence in made], group, mends)
 
     async def unregister(self, tool_id: str) -> bool:
         """Forget all versions of a tool; False when there are none."""
@@ -119,6 +131,14 @@ class ToolRegistry:
         return {"versions": versions, "sources": sources, "routes": await self._routes.remove(tool_id)}
 
 
+def _as_registered(entry: ToolEntry) -> ToolEntry:
+    tool = entry.manifest
+    changes: dict[str, object] = {"input_schema": written_out(tool.input_schema), "output_schema": written_out(tool.output_schema)}
+    if entry.sources:
+        changes["backend_runtime"] = backend_runtime_of(entry.sources[0])
+    return entry.model_copy(update={"manifest": tool.model_copy(update=changes)})
+
+
 def _no_such_version(versions: tuple[ToolVersion, ...]) -> NoSuchVersion | None:
     if not versions:
         return None
@@ -127,13 +147,22 @@ def _no_such_version(versions: tuple[ToolVersion, ...]) -> NoSuchVersion | None:
     return NoSuchVersion(newest_first(one.version for one in versions), callable_ones, active)
 
 
-def _rank(manifest: ToolManifest, words: list[str]) -> int:
-    """0: not found. Where a word occurs decides: the id counts most, the description least."""
+def _best_first(ranked: Iterable[tuple[int, ToolEntry]]) -> tuple[ToolEntry, ...]:
+    return tuple(entry for _, entry in sorted(ranked, key=lambda found: (-found[0], found[1].manifest.tool_id)))
+
+
+def _rank(manifest: ToolManifest, words: Sequence[str]) -> int:
+    """0: not found."""
+    scores = _scores(manifest, words)
+    return 0 if 0 in scores else 1 + sum(scores)
+
+
+def _scores(manifest: ToolManifest, words: Sequence[str]) -> list[int]:
+    """Of each word. Where it occurs decides: the id counts most, the description least; 0: nowhere."""
     places = (
         (8, manifest.tool_id),
         (4, manifest.name),
         (2, " ".join((*manifest.tags, manifest.category))),
         (1, manifest.description),
     )
-    scores = [max((weight for weight, text in places if word in text.lower()), default=0) for word in words]
-    return 0 if 0 in scores else 1 + sum(scores)
+    return [max((weight for weight, text in places if word in text.lower()), default=0) for word in words]

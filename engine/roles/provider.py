@@ -66,6 +66,11 @@ class ModelProvider(Protocol):
     """One model behind one endpoint. May be asked several times at once."""
 
     @property
+    def name(self) -> str:
+        """Of the provider, as the registry has it."""
+        ...
+
+    @property
     def model(self) -> str:
         """The name that it is asked for by."""
         ...

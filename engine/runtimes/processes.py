@@ -148,9 +148,13 @@ class Launcher:
         logs: Path,
         environment: Mapping[str, str],
         max_log_bytes: int = _MAX_LOG_BYTES,
+        stdio: int | None = None,
     ) -> Process:
-        """Start `argv` in `folder`, its output going to `stdout.log` and `stderr.log` in `logs`. Raises OSError."""
-        run = _Plan(self._ending_with_us(argv), argv, folder, {**self._environment, **environment})
+        """Start `argv` in `folder`, its output going to `stdout.log` and `stderr.log` in `logs`. Raises OSError.
+
+        `stdio` is a connected socket that is its stdin and stdout instead; it may be closed afterwards.
+        """
+        run = _Plan(self._ending_with_us(argv), argv, folder, {**self._environment, **environment}, stdio=stdio)
         return await self._start(run, logs, max_log_bytes)
 
     async def launch_boxed(
@@ -193,7 +197,7 @@ class Launcher:
                 plan.command,
                 plan.folder,
                 {**plan.environment, **self._owner.environment, RUN_MARK: run},
-                (subprocess.DEVNULL if stdin is None else stdin, streams[0].write_end, streams[1].write_end),
+                (*plan.ends(stdin, streams[0].write_end), streams[1].write_end),
                 plan.prepared.pass_fds if plan.prepared else (),
             )
         except OSError:
@@ -223,6 +227,13 @@ class _Plan:
     environment: Mapping[str, str]
     prepared: Prepared | None = None
     stdin: bytes | None = None
+    stdio: int | None = None
+
+    def ends(self, stdin: int | None, stdout: int) -> tuple[int, int]:
+        """Its stdin and stdout."""
+        if self.stdio is not None:
+            return self.stdio, self.stdio
+        return subprocess.DEVNULL if stdin is None else stdin, stdout
 
     def open_stdin(self) -> int | None:
         """A descriptor to read it from; it is in memory, so that nobody has to feed a pipe. Raises OSError."""

@@ -1,14 +1,22 @@
 """The running state of this host's tools, as others see it."""
 
 import asyncio
+import hashlib
 from collections import defaultdict
-from typing import Protocol
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Protocol, TypeAlias
 
 from engine.runtimes.runtime import Running
 from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.records import Event, EventType
 from toolagent.contracts.routes import RunState, ToolRoute
+from toolagent.core.masking import masked_text
 
-__all__ = ["RouteBoard", "RouteStore"]
+__all__ = ["Alert", "RouteBoard", "RouteStore", "no_alert"]
+
+Alert: TypeAlias = Callable[[Event], Awaitable[None]]
+"""Where it is told that a tool which ran is not well any more: a `health_alert` (seed 001 §6.4)."""
 
 
 class RouteStore(Protocol):
@@ -17,11 +25,16 @@ class RouteStore(Protocol):
     async def save(self, route: ToolRoute, version: str) -> None: ...
 
 
+async def no_alert(_event: Event) -> None:
+    """Nobody wants to know."""
+
+
 class RouteBoard:
     """One route a tool: that of the version that was started last. Each change is saved, in the order in which they happened."""
 
-    def __init__(self, store: RouteStore, host: str) -> None:
-        self._store, self._host = store, host
+    def __init__(self, store: RouteStore, host: str, alert: Alert = no_alert) -> None:
+        self._store, self._host, self._alert = store, host, alert
+        self._healthy: dict[str, datetime] = {}
         self._routes: dict[str, tuple[ToolRoute, str]] = {}
         self._order: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
@@ -32,6 +45,10 @@ class RouteBoard:
     async def starting(self, entry: ToolEntry, index: int) -> None:
         await self._set(self._fresh(entry, index), entry.manifest.version)
 
+    def answered(self, tool_id: str) -> None:
+        """It has just answered."""
+        self._healthy[tool_id] = datetime.now(UTC)
+
     async def running(self, entry: ToolEntry, index: int, running: Running) -> None:
         up = {
             "state": RunState.RUNNING,
@@ -40,6 +57,7 @@ class RouteBoard:
             "port": running.port,
             "started_at": running.started_at,
         }
+        self.answered(entry.manifest.tool_id)
         await self._set(self._fresh(entry, index).model_copy(update=up), entry.manifest.version)
 
     async def ended(self, tool_id: str, version: str, state: RunState, last_error: str | None) -> None:
@@ -48,6 +66,19 @@ class RouteBoard:
         if found is not None and found[1] == version:
             down = {"state": state, "endpoint": None, "pid": None, "port": None, "started_at": None, "last_error": last_error}
             await self._set(found[0].model_copy(update=down), version)
+            if found[0].state is RunState.RUNNING and state is RunState.ERROR:
+                await self._alert(self._alert_of(found[0], version, last_error))
+
+    def _alert_of(self, was: ToolRoute, version: str, error: str | None) -> Event:
+        run = (was.tool_id, version, self._host, str(was.pid), str(was.started_at))
+        last_healthy = self._healthy[was.tool_id].isoformat()
+        return Event(
+            event_id=f"health_alert:{hashlib.sha256(repr(run).encode()).hexdigest()[:32]}",
+            event_type=EventType.HEALTH_ALERT,
+            tool_id=was.tool_id,
+            at=datetime.now(UTC),
+            details={"tool_id": was.tool_id, "error": masked_text(error or "It has ended."), "last_healthy": last_healthy},
+        )
 
     def _fresh(self, entry: ToolEntry, index: int) -> ToolRoute:
         tool_id = entry.manifest.tool_id

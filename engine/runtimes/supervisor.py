@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from engine.runtimes.failures import CallFailed, NoSlot, NotSent
 from engine.runtimes.instances import Instance, Instances, key_of
-from engine.runtimes.route_board import RouteBoard, RouteStore
+from engine.runtimes.route_board import Alert, RouteBoard, RouteStore, no_alert
 from engine.runtimes.runtime import AnyRuntime, Installing, Mortal, PerCall, Progress, ToolRequest
 from engine.runtimes.start_budget import StartBudget
 from toolagent.contracts.calls import ErrorType
@@ -51,7 +51,8 @@ async def _nothing() -> None:
 
 
 class Supervisor:
-    """Runs tools by `runtimes` (by the tag of a source). Every change of state is told to `routes`.
+    """Runs tools by `runtimes` (by the tag of a source). Every change of state is told to `routes`,
+    and to `alert` when a tool ends that nobody ended.
 
     Processes are kept by tool and version: one of another version keeps serving its own calls. To be closed with `close`.
     """
@@ -63,9 +64,10 @@ class Supervisor:
         host: str,
         *,
         cancel_grace_s: float = 5.0,
+        alert: Alert = no_alert,
     ) -> None:
         self._runtimes, self._cancel_grace_s = runtimes, cancel_grace_s
-        self._board = RouteBoard(routes, host)
+        self._board = RouteBoard(routes, host, alert)
         self._instances = Instances(runtimes, self._board)
         self._slots: dict[tuple[str, int], asyncio.Semaphore] = {}
 
@@ -209,6 +211,7 @@ class Supervisor:
                 if failure.outcome == "unknown" and failure.error_type is ErrorType.EXECUTION_ERROR:
                     await self._instances.explain(instance, failure)
                 raise
+            self._board.answered(attempt.entry.manifest.tool_id)
             return Reply(output, instance.index, time.monotonic() - sent)
 
     def _order(self, entry: ToolEntry) -> list[int]:

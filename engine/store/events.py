@@ -23,6 +23,9 @@ class EventTable:
         async with self._database.write() as connection:
             await insert_new(connection, events, [event_row(event) for event in new])
 
+    async def say(self, event: Event) -> None:
+        await self.add((event,))
+
     async def of_call(self, call_id: str) -> tuple[Event, ...]:
         """What happened to one call, in order."""
         return await self._find(events.c.call_id == call_id)
@@ -30,6 +33,11 @@ class EventTable:
     async def of_tool(self, tool_id: str) -> tuple[Event, ...]:
         """What happened to one tool, in order: its own events and those of its calls."""
         return await self._find(events.c.tool_id == tool_id)
+
+    async def latest_alert(self, tool_id: str) -> Event | None:
+        """The last time that a tool which ran was not well; None when it never was."""
+        found = await self._find((events.c.tool_id == tool_id) & (events.c.event_type == EventType.HEALTH_ALERT.value))
+        return found[-1] if found else None
 
     async def load_errors(self) -> tuple[Event, ...]:
         """Every fault that the catalog has ever had, each once."""

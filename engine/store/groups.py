@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 
 from sqlalchemy import bindparam, delete, select
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.catalog_files import CATALOG
 from engine.store.database import Database
@@ -10,7 +11,7 @@ from engine.store.tables import groups
 from engine.store.upserts import upsert_all
 from toolagent.contracts.manifest import ToolGroup
 
-__all__ = ["GroupTable"]
+__all__ = ["GroupTable", "write_group"]
 
 _ONE = delete(groups).where(groups.c.group_id == bindparam("of_group"))
 
@@ -31,7 +32,7 @@ class GroupTable:
     async def put(self, group: ToolGroup) -> None:
         """Write one, whatever was there."""
         async with self._database.write(alone=CATALOG) as connection:
-            await upsert_all(connection, groups, [{"group_id": group.group_id, "document": group.model_dump_json(), "raw": None}])
+            await write_group(connection, group)
 
     async def replace(self, new: Iterable[ToolGroup]) -> None:
         """Make these the groups there are."""
@@ -47,3 +48,8 @@ class GroupTable:
             if gone:
                 await connection.execute(_ONE, [{"of_group": group_id} for group_id in gone])
             await upsert_all(connection, groups, rows)
+
+
+async def write_group(connection: AsyncConnection, group: ToolGroup) -> None:
+    """Whatever was there."""
+    await upsert_all(connection, groups, [{"group_id": group.group_id, "document": group.model_dump_json(), "raw": None}])

@@ -166,7 +166,7 @@ file_references = Table(
     "file_references",
     METADATA,
     Column("file_id", String(40), primary_key=True),
-    # `call:<call id>`, `version:<tool id>@<version>` or `task:<task id>`.
+    # `call:<call id>`, `version:<tool id>@<version>`, `task:<task id>` or `candidates:<task id>`.
     Column("holder", String(256), primary_key=True),
     Index("ix_file_references_holder", "holder"),
 )
@@ -240,6 +240,8 @@ tasks = Table(
     Column("ended_at", _TIME),
     Column("workflow_id", Text, nullable=False),
     Column("run_id", String(64), nullable=False),
+    # Where its folder and containers are, once it has begun.
+    Column("host", String(64)),
     Index("ix_tasks_created_at", "created_at"),
     Index("ix_tasks_ended_at", "ended_at"),
     Index("ix_tasks_tool_id", "tool_id"),
@@ -290,7 +292,12 @@ model_turns = Table(
     Column("key", String(200), primary_key=True),
     # Of its message.
     Column("position", Integer, nullable=False),
+    # As it was asked for, and which one said that it answered.
+    Column("provider", Text, nullable=False),
+    Column("asked_model", Text, nullable=False),
     Column("model", Text, nullable=False),
+    # `name@version`.
+    Column("prompt", Text, nullable=False),
     Column("stop_reason", Text, nullable=False),
     Column("input_tokens", BigInteger, nullable=False),
     Column("output_tokens", BigInteger, nullable=False),

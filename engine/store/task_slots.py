@@ -25,8 +25,8 @@ class TaskSlots:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def claim(self, task_id: str, most: int) -> bool:
-        """Whether the task is one of the at most `most` that run; then it is `running`. One that runs may ask again.
+    async def claim(self, task_id: str, most: int, host: str | None = None) -> bool:
+        """Whether the task is one of the at most `most` that run; then it is `running`, on that host. One that runs may ask again.
 
         Who is told False asks again, more often than once a minute: who does not is passed over. Raises TaskEndedError, UnknownTaskError.
         """
@@ -41,12 +41,13 @@ class TaskSlots:
             if ended_at is not None:
                 raise TaskEndedError(task_id, status)
             if slot_at is not None:
+                await connection.execute(update(tasks).where(tasks.c.task_id == task_id).values(host=host))
                 return True
             if await _before(connection, task_id, created_at) >= most:
                 return False
             moment = timestamp(now())
             begun = {"slot_at": moment, "started_at": func.coalesce(tasks.c.started_at, moment), "status": TaskState.RUNNING.value}
-            await connection.execute(update(tasks).where(tasks.c.task_id == task_id).values(**begun))
+            await connection.execute(update(tasks).where(tasks.c.task_id == task_id).values(**begun, host=host))
             return True
 
     async def release(self, task_id: str) -> None:

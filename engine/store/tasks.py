@@ -5,12 +5,14 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
 
-from sqlalchemy import and_, or_, select, update
+from sqlalchemy import and_, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
-from engine.store.tables import tasks
+from engine.store.file_references import holder_of_candidates, release_files
+from engine.store.tables import model_turns, tasks
+from engine.store.task_announcements import ended, requested
 from engine.store.task_notes import NewNote, lock_of_task, plain, write_notes
 from engine.store.task_rows import is_same_request, json_of, task_of, task_row
 from engine.store.task_slots import TaskSlots
@@ -38,7 +40,9 @@ class TaskTable:
         self._slots = TaskSlots(database)
 
     async def create(self, task: MakeTask, workflow_id: str = "", run_id: str = "") -> MakeTask:
-        """Write a new task, and return what stands under its id. Raises TaskConflictError when something else was asked for there.
+        """Write a new task, with the first line of its log, and return what stands under its id.
+
+        Raises TaskConflictError when something else was asked for there.
 
         `workflow_id` and `run_id` are noted also later, by whoever knows them.
         """
@@ -48,6 +52,7 @@ class TaskTable:
             stands = await _get(connection, task.task_id)
             if not is_same_request(stands, task):
                 raise TaskConflictError(task.task_id)
+            await write_notes(connection, task.task_id, (requested(stands),))
             if run_id:
                 await connection.execute(_of(task.task_id).values(workflow_id=workflow_id, run_id=run_id))
         return stands
@@ -96,10 +101,16 @@ class TaskTable:
             await write_notes(connection, task_id, _said_of(stages))
             return await _get(connection, task_id)
 
-    async def note_progress(self, task_id: str, progress: str) -> None:
-        """What it does at the moment, in a line. Nothing happens when it has ended."""
-        async with self._database.write_once() as connection:
-            await connection.execute(_of(task_id).where(tasks.c.ended_at.is_(None)).values(progress=plain(progress)))
+    async def note_progress(self, task_id: str, progress: str, line: NewNote | None = None) -> None:
+        """What it does at the moment, in a few words, and a line of its log about that. Nothing happens when it has ended."""
+        noted = _of(task_id).where(tasks.c.ended_at.is_(None)).values(progress=plain(progress))
+        if line is None:
+            async with self._database.write_once() as connection:
+                await connection.execute(noted)
+            return
+        async with self._database.write(alone=lock_of_task(task_id)) as connection:
+            if (await connection.execute(noted)).rowcount:
+                await write_notes(connection, task_id, (line,))
 
     async def settle(
         self,
@@ -109,7 +120,6 @@ class TaskTable:
         *,
         tool_ids: Sequence[str] = (),
         evidence: Evidence | None = None,
-        notes: Sequence[NewNote] = (),
     ) -> MakeTask:
         """Write down how it ended, with the last lines of its log, and give its slot back; all in one transaction.
 
@@ -121,7 +131,7 @@ class TaskTable:
                 return task
             at = now()
             stages = _closed(task, _STATE_OF_LAST_STAGE[status], at)
-            ended = {
+            columns = {
                 "status": status.value,
                 "reason": plain(reason),
                 "tool_ids": json.dumps([*tool_ids]),
@@ -131,13 +141,30 @@ class TaskTable:
                 "slot_at": None,
                 "ended_at": timestamp(at),
             }
-            await connection.execute(_of(task_id).values(**ended))
-            await write_notes(connection, task_id, (*_said_of(stages), *notes))
+            await connection.execute(_of(task_id).values(**columns))
+            await release_files(connection, holder_of_candidates(task_id))
+            well, cost = status is TaskState.COMPLETED, await _cost(connection, task)
+            announced = ended(task, well=well, reason=reason, tool_ids=tool_ids, cost_usd=cost, at=at)
+            await write_notes(connection, task_id, (*_said_of(stages), *announced))
             return await _get(connection, task_id)
 
-    async def claim_slot(self, task_id: str, most: int) -> bool:
-        """Whether the task may run now; see `TaskSlots.claim`. Raises TaskEndedError, UnknownTaskError."""
-        return await self._slots.claim(task_id, most)
+    async def on_host(self, host: str) -> frozenset[str]:
+        """Ids of the tasks that have not ended and are done on this host."""
+        query = select(tasks.c.task_id).where(tasks.c.ended_at.is_(None), tasks.c.host == host)
+        async with self._database.read() as connection:
+            return frozenset((await connection.execute(query)).scalars())
+
+    async def move(self, task_id: str, left: str, host: str) -> None:
+        """The task goes on on this host, and its log says so. Nothing happens when it has ended, or is there already."""
+        async with self._database.write(alone=lock_of_task(task_id)) as connection:
+            there = _of(task_id).where(tasks.c.ended_at.is_(None), func.coalesce(tasks.c.host, "") != host)
+            if (await connection.execute(there.values(host=host))).rowcount:
+                text = log_line(at := now(), f"[STAGE] the host {left!r} is away; the task goes on on {host!r}")
+                await write_notes(connection, task_id, (NewNote(f"moved:{left}:{timestamp(at)}", TaskNoteKind.STAGE, text, None, at),))
+
+    async def claim_slot(self, task_id: str, most: int, host: str | None = None) -> bool:
+        """Whether the task may run now, and on which host; see `TaskSlots.claim`. Raises TaskEndedError, UnknownTaskError."""
+        return await self._slots.claim(task_id, most, host)
 
     async def release(self, task_id: str) -> None:
         """Give its slot back before it ends; an end does so by itself."""
@@ -153,6 +180,12 @@ async def _get(connection: AsyncConnection, task_id: str) -> MakeTask:
     if row is None:
         raise UnknownTaskError(task_id)
     return task_of(row)
+
+
+async def _cost(connection: AsyncConnection, task: MakeTask) -> float | None:
+    """What its model cost; None where it had turns without a price."""
+    unpriced = select(model_turns.c.key).where(model_turns.c.task_id == task.task_id, model_turns.c.cost_usd.is_(None)).limit(1)
+    return task.cost_usd if (await connection.execute(unpriced)).first() is None else None
 
 
 async def _unended(connection: AsyncConnection, task_id: str) -> MakeTask:

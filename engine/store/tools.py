@@ -11,13 +11,15 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from engine.store.catalog_files import CATALOG
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
-from engine.store.evidence import forget_evidence
+from engine.store.evidence import forget_evidence, is_in_the_way, write_evidence
 from engine.store.file_references import holder_of_version, release_files
+from engine.store.groups import write_group
 from engine.store.tables import events, sources, tool_versions, tools
 from engine.store.upserts import insert_new, upsert
 from engine.store.version_rows import NewVersion, mark_activated, say, tool_event, write_versions
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.manifest import ToolManifest, ToolStatus
+from toolagent.contracts.making import Evidence
+from toolagent.contracts.manifest import ToolGroup, ToolManifest, ToolStatus
 from toolagent.contracts.records import EventType
 from toolagent.contracts.sources import ToolSource
 from toolagent.contracts.versions import ToolVersion
@@ -60,22 +62,27 @@ class ToolTable:
 
     async def put(self, entry: ToolEntry, origin: str) -> None:
         """Write a version with its sources and make it the active one. Revives a removed tool."""
-        manifest = entry.manifest
         async with self._database.write(alone=CATALOG) as connection:
-            row = {
-                "tool_id": manifest.tool_id,
-                "active_version": manifest.version,
-                "category": manifest.category,
-                "origin": origin,
-                "removed_at": None,
-                "updated_at": timestamp(now()),
-            }
-            known = (await connection.execute(_known(manifest.tool_id))).scalar_one_or_none() is not None
-            await upsert(connection, tools, row)
-            await write_versions(connection, (NewVersion(entry),))
-            await mark_activated(connection, (manifest.tool_id, manifest.version))
-            kind = EventType.TOOL_UPDATED if known else EventType.TOOL_ADDED
-            await say(connection, manifest.tool_id, kind, {"version": manifest.version, "origin": origin})
+            await _put(connection, entry, origin)
+
+    async def put_made(
+        self, made: Sequence[tuple[ToolEntry, Evidence]], group: ToolGroup | None = None, mends: str | None = None
+    ) -> str | None:
+        """`put` what a task made, all of it with the evidence and the group, or nothing: then the id of the tool that is in the way.
+
+        That is one that the task did not make; or, where the version `mends` is to be taken over from, one that has another active
+        version by now, or this version already, of another task.
+        """
+        async with self._database.write(alone=CATALOG) as connection:
+            for entry, evidence in made:
+                if await is_in_the_way(connection, entry.manifest, evidence.task_id, mends):
+                    return entry.manifest.tool_id
+            for entry, evidence in made:
+                await write_evidence(connection, entry.manifest.tool_id, entry.manifest.version, evidence)
+                await _put(connection, entry, f"task:{evidence.task_id}")
+            if group is not None:
+                await write_group(connection, group)
+        return None
 
     async def put_sources(self, tool_id: str, version: str, new: Iterable[ToolSource]) -> None:
         """Replace the sources of a version; nothing happens where there is no such version."""
@@ -168,6 +175,24 @@ class ToolTable:
                 await say(connection, tool_id, EventType.TOOL_REMOVED, {"version": version})
             await connection.execute(update(tools).where(tools.c.tool_id == tool_id).values(removed_at=timestamp(now())))
             return versions.rowcount, gone.rowcount
+
+
+async def _put(connection: AsyncConnection, entry: ToolEntry, origin: str) -> None:
+    manifest = entry.manifest
+    row = {
+        "tool_id": manifest.tool_id,
+        "active_version": manifest.version,
+        "category": manifest.category,
+        "origin": origin,
+        "removed_at": None,
+        "updated_at": timestamp(now()),
+    }
+    known = (await connection.execute(_known(manifest.tool_id))).scalar_one_or_none() is not None
+    await upsert(connection, tools, row)
+    await write_versions(connection, (NewVersion(entry),))
+    await mark_activated(connection, (manifest.tool_id, manifest.version))
+    kind = EventType.TOOL_UPDATED if known else EventType.TOOL_ADDED
+    await say(connection, manifest.tool_id, kind, {"version": manifest.version, "origin": origin})
 
 
 async def erase_tools(connection: AsyncConnection, tool_ids: Sequence[str]) -> None:

@@ -16,6 +16,14 @@ from toolagent.core.task_requests import request_key, task_id_for
 SPEC = BuildTool(tool_name="word_counter", runtime="uv", description="Count words.")
 
 
+REPAIR = "/tools/image_compress_api/repair"
+
+
+async def has_files(house: House) -> None:
+    """The local tool, as one whose project was imported."""
+    await house.registry.register(COMPRESS, (COMPRESS_SOURCE.model_copy(update={"content": f"file_{'0' * 32}"}),))
+
+
 def started(house: House) -> list[MakeRequest]:
     return [*house.client.making.started.values()]
 
@@ -77,6 +85,7 @@ async def test_what_cannot_be_begun_is_a_problem_that_names_field_and_remedy(
     assert started(house) == []
 
 
+@pytest.mark.promise("a-key-is-one-task")
 async def test_the_same_key_is_one_task_and_another_request_under_it_is_refused(house: House) -> None:
     headers = {"Idempotency-Key": "order-17"}
     answers = [await house.http.post("/create_tool", json=ASKED, headers=headers) for _ in range(3)]
@@ -111,9 +120,11 @@ async def test_while_temporal_is_away_nothing_is_left_behind(house: House) -> No
 
 async def test_a_tool_is_repaired_with_what_is_known_of_its_trouble(stocked: House) -> None:
     body: dict[str, JsonValue] = {"error": "HTTP 503", "examples": [{"input": {}, "expected_output": 1}], "limits": {"turns": 3}}
-    answer = await stocked.http.post("/tools/echo/repair", json=body)
+    await has_files(stocked)
+    answer = await stocked.http.post(REPAIR, json=body)
     assert (answer.status_code, answer.json()["task_id"][:7]) == (202, "repair_")
-    bare = await stocked.http.post("/tools/echo/repair")
+    await stocked.tasks.settle(answer.json()["task_id"], TaskState.FAILED)
+    bare = await stocked.http.post(REPAIR)
     assert bare.status_code == 202
     specs = [request.spec for request in started(stocked)]
     assert [(spec.error, len(spec.examples), spec.limits.turns) for spec in specs if isinstance(spec, RepairTool)] == [
@@ -127,9 +138,36 @@ async def test_a_repair_that_cannot_be_begun_is_a_problem(stocked: House) -> Non
     assert (missing.status_code, missing.json()["details"]) == (404, {"nearest": ["echo"]})
     spec: JsonValue = {"type": "repair_tool", "tool_id": "ecko"}
     assert (await stocked.http.post("/create_tool", json={"task_spec": spec})).status_code == 404
-    wrong = await stocked.http.post("/tools/echo/repair", json={"limits": {"turn": 1}})
+    await has_files(stocked)
+    wrong = await stocked.http.post(REPAIR, json={"limits": {"turn": 1}})
     assert (wrong.status_code, [one["field"] for one in wrong.json()["errors"]]) == (422, ["limits.turn"])
     assert started(stocked) == []
+
+
+@pytest.mark.parametrize(("tool_id", "remedy"), [("echo", "part of this service"), ("weather", "tell whoever runs it")])
+async def test_what_is_not_made_of_files_here_is_refused_before_there_is_a_task(stocked: House, tool_id: str, remedy: str) -> None:
+    spec: JsonValue = {"type": "repair_tool", "tool_id": tool_id}
+    for answer in (
+        await stocked.http.post(f"/tools/{tool_id}/repair"),
+        await stocked.http.post("/create_tool", json={"task_spec": spec}),
+    ):
+        assert (answer.status_code, answer.json()["type"]) == (409, "not_repairable")
+        assert remedy in answer.json()["detail"]
+    assert started(stocked) == []
+
+
+async def test_a_tool_is_repaired_by_one_task_at_a_time(stocked: House) -> None:
+    await has_files(stocked)
+    headers = {"Idempotency-Key": "alert-17"}
+    first = (await stocked.http.post(REPAIR, headers=headers)).json()["task_id"]
+    for status in (TaskState.PENDING, TaskState.RUNNING):
+        other = await stocked.http.post(REPAIR, json={"error": "HTTP 500"})
+        assert (other.status_code, other.json()["type"], other.json()["details"]) == (409, "repair_running", {"task_id": first}), status
+        again = await stocked.http.post(REPAIR, headers=headers)
+        assert (again.status_code, again.json()["task_id"]) == (202, first), status
+        await stocked.tasks.claim_slot(first, 1)
+    await stocked.tasks.settle(first, TaskState.CANCELLED)
+    assert (await stocked.http.post(REPAIR)).status_code == 202
 
 
 async def test_a_rollback_returns_to_the_version_before_once(stocked: House) -> None:

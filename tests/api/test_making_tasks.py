@@ -15,7 +15,6 @@ from toolagent.contracts.making import Stage, TaskNote, TaskNoteKind
 from toolagent.contracts.making_views import ListedTask, MakingTask, TaskListing
 from toolagent.contracts.tasks import TaskState
 
-DONE = NewNote("done", TaskNoteKind.DONE, "[DONE] duration=1ms")
 BOUND_S = 20.0
 
 
@@ -31,10 +30,12 @@ async def test_a_task_is_shown_with_its_stages_its_log_and_how_it_ended(house: H
     await house.tasks.enter_stage(task_id, Stage.BUILD)
     running = await shown(house, task_id)
     assert (running.status, running.stage, [one.state for one in running.stages]) == (TaskState.RUNNING, Stage.BUILD, ["running"])
-    await house.tasks.settle(task_id, TaskState.FAILED, "The index does not answer.", notes=(DONE,))
+    await house.tasks.settle(task_id, TaskState.FAILED, "The index does not answer.")
     ended = await shown(house, task_id)
     assert (ended.status, ended.reason, ended.result) == (TaskState.FAILED, "The index does not answer.", "The index does not answer.")
-    assert [line.partition("[")[2] for line in ended.log][-1:] == ["DONE] duration=1ms"]
+    error, cost = (line.partition("]")[2] for line in ended.log[-2:])
+    assert error.endswith(f"[TOOL_ERROR] {ended.tool_id}: The index does not answer.")
+    assert cost.endswith("[COST] $0.00")
 
 
 async def test_tasks_are_listed_by_pages(house: House) -> None:
@@ -91,12 +92,12 @@ async def test_guidance_is_noted_and_handed_on_once_for_each_key(house: House) -
     answers = [await house.http.post(path, json={"text": "Faster,\nplease."}, headers={"Idempotency-Key": "k"}) for _ in range(2)]
     assert [answer.status_code for answer in answers] == [202, 202]
     note = TaskNote.model_validate_json(answers[1].content)
-    assert (note.position, note.kind, note.text.partition("[GUIDANCE] ")[2]) == (1, TaskNoteKind.GUIDANCE, "Faster, please.")
+    assert (note.position, note.kind, note.text.partition("[GUIDANCE] ")[2]) == (2, TaskNoteKind.GUIDANCE, "Faster, please.")
     other = await house.http.post(path, json={"text": "Slower."}, headers={"Idempotency-Key": "k"})
     assert (other.status_code, other.json()["type"]) == (409, "idempotency_conflict")
     assert {said.text for _, said in house.client.making.said} == {"Faster,\nplease."}
     assert len({said.id for _, said in house.client.making.said}) == 1
-    assert len(await house.notes.after(task_id)) == 1
+    assert len(await house.notes.after(task_id)) == 2
 
 
 async def test_a_task_that_has_ended_hears_nothing(house: House) -> None:
@@ -129,25 +130,27 @@ async def test_a_task_is_followed_as_it_goes_on_until_it_has_ended(house: House)
         async for event_id, event in events(answer):
             seen.append(f"{event_id}:{event.kind.value}" if isinstance(event, TaskNote) else f"{event_id}:{event.status.value}")
             match len(seen):
-                case 1:
-                    await house.tasks.claim_slot(task_id, 1)
                 case 2:
-                    await house.notes.add(task_id, "k", TaskNoteKind.TEXT, "漢\nline")
+                    await house.tasks.claim_slot(task_id, 1)
                 case 3:
-                    await house.tasks.settle(task_id, TaskState.COMPLETED, notes=(DONE,))
+                    await house.notes.add(task_id, "k", TaskNoteKind.TEXT, "漢\nline")
+                case 4:
+                    await house.tasks.settle(task_id, TaskState.COMPLETED, tool_ids=("word_counter",))
                 case _:
                     pass
-    assert seen == ["None:pending", "None:running", "1:TEXT", "2:DONE", "None:completed"]
+    begun = ["1:tool_request", "None:pending", "None:running", "2:TEXT"]
+    assert seen == [*begun, "3:tool_ready", "4:DONE", "5:cost", "None:completed"]
 
 
 async def test_who_comes_back_gets_what_followed_and_browsers_are_told_when_that_is_all(house: House) -> None:
     task_id = (await made(house)).task_id
     await house.notes.add_all(task_id, [NewNote(str(number), TaskNoteKind.TEXT, "x") for number in range(3)])
-    await house.tasks.settle(task_id, TaskState.FAILED, "No.", notes=(DONE,))
-    for last, ids in (("2", ["3", "4", None]), ("0", ["1", "2", "3", "4", None]), ("", ["1", "2", "3", "4", None])):
+    await house.tasks.settle(task_id, TaskState.FAILED, "No.")
+    everything = [*map(str, range(1, 7)), None]
+    for last, ids in (("2", everything[2:]), ("0", everything), ("", everything)):
         answer = await house.http.get(f"/tasks/{task_id}/events", headers={"Last-Event-ID": last})
         assert [event_id async for event_id, _ in events(answer)] == ids
-    assert (await house.http.get(f"/tasks/{task_id}/events", headers={"Last-Event-ID": "4"})).status_code == 204
+    assert (await house.http.get(f"/tasks/{task_id}/events", headers={"Last-Event-ID": "6"})).status_code == 204
 
 
 @pytest.mark.parametrize("last", ["x", "-1", "1.5", "9" * 30])

@@ -6,20 +6,21 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Generator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from engine.registry.registry import ToolRegistry
-from engine.store.task_notes import NewNote, TaskNoteTable
+from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import Ending, TaskTable
 from tests.cli.front_door import BOUND_S, FrontDoor, front_door
 from toolagent.cli.app import app as command_line
 from toolagent.client.http import ToolAgentHttp
-from toolagent.contracts.making import Stage, TaskNote, TaskNoteKind
+from toolagent.contracts.making import CheckResult, Evidence, Stage, TaskNote, TaskNoteKind
 from toolagent.contracts.manifest import ToolManifest
-from toolagent.contracts.sources import BuiltinSource
+from toolagent.contracts.sources import LocalSource
 from toolagent.contracts.task_specs import BuildTool, Example, GithubDeploy, RepairTool
 from toolagent.contracts.tasks import TaskState
 
@@ -53,12 +54,12 @@ def begun(run: Run) -> str:
 
 def end(door: FrontDoor, task_id: str, status: Ending = TaskState.COMPLETED, reason: str = "") -> None:
     """A task that goes its way to the end."""
-    note = NewNote("done", TaskNoteKind.DONE, "[DONE] duration=1ms [bold]")
 
-    async def work(tasks: TaskTable, _notes: TaskNoteTable) -> None:
+    async def work(tasks: TaskTable, notes: TaskNoteTable) -> None:
         await tasks.claim_slot(task_id, 2)
         await tasks.enter_stage(task_id, Stage.BUILD)
-        await tasks.settle(task_id, status, reason, notes=(note,))
+        await notes.add(task_id, "said", TaskNoteKind.TEXT, "[TEXT] Done. [bold]")
+        await tasks.settle(task_id, status, reason)
 
     door.do(work)
 
@@ -114,7 +115,9 @@ def test_one_key_is_one_task(run: Run, door: FrontDoor) -> None:
 def test_a_tool_is_repaired_and_rolled_back(run: Run, door: FrontDoor) -> None:
     async def register(registry: ToolRegistry) -> None:
         for version in ("1.0.0", "1.1.0"):
-            await registry.register(ToolManifest(tool_id="echo", name="Echo", version=version), (BuiltinSource(handler="echo"),))
+            await registry.register(
+                ToolManifest(tool_id="echo", name="Echo", version=version), (LocalSource(host_dir="echo", content=f"file_{'0' * 32}"),)
+            )
 
     door.registry(register)
     assert run("repair", "echo", "--error", "HTTP 503").stdout.startswith("repair_")
@@ -149,9 +152,27 @@ def test_a_task_is_followed_line_by_line_and_its_end_is_the_exit_code(run: Run, 
     result = run("task", task_id, "--follow")
     working.join(BOUND_S)
     assert result.exit_code == code
-    assert [word for word in ("pending", "[STAGE] build begins", "[DONE] duration=1ms [bold]", "Why.") if word not in result.stderr] == []
+    assert [
+        word for word in ("pending", "[STAGE] build begins", "[TEXT] Done. [bold]", "[COST] $0.00", "Why.") if word not in result.stderr
+    ] == []
     assert result.stdout.splitlines()[1].split()[:2] == [task_id, status.value]
     assert run("task", task_id, "--json").exit_code == code
+
+
+def test_an_ended_task_is_shown_with_its_evidence_and_its_whole_reason(run: Run, door: FrontDoor) -> None:
+    task_id = begun(run)
+    checks = (CheckResult(check="starts", passed=True, details="It was up."),)
+    evidence = Evidence(task_id=task_id, at=datetime(2026, 11, 21, tzinfo=UTC), checks=checks, left_out=("POST /x: no",))
+
+    async def work(tasks: TaskTable, _notes: TaskNoteTable) -> None:
+        await tasks.settle(task_id, TaskState.COMPLETED, "a can be called.\n\nLeft out:\n- POST /x: no", evidence=evidence)
+
+    door.do(work)
+    shown = run("task", task_id)
+    assert shown.stdout.splitlines()[1].endswith("a can be called.")
+    assert [line.split() for line in shown.stdout.splitlines() if "It was up." in line] == [["starts", "ok", "0.0", "It", "was", "up."]]
+    assert "left out: POST /x: no" in shown.stdout
+    assert "- POST /x: no" in shown.stderr
 
 
 def test_a_task_that_goes_on_is_shown_with_its_log_and_no_failure(run: Run, door: FrontDoor) -> None:
@@ -183,7 +204,7 @@ def test_a_connection_that_breaks_is_made_again_where_it_broke(run: Run, door: F
                         end(door, task_id)
                     case _:
                         pass
-    assert seen == [1, 2, 3, 4, 5]
+    assert seen == [*range(1, 9)]
 
 
 def test_what_was_seen_before_is_not_shown_again(run: Run, door: FrontDoor) -> None:
@@ -192,8 +213,8 @@ def test_what_was_seen_before_is_not_shown_again(run: Run, door: FrontDoor) -> N
     with ToolAgentHttp(door.url) as service:
         events = [*service.task_events(task_id)]
         notes = [event.position for event in events if isinstance(event, TaskNote)]
-        assert notes == [1, 2, 3]
-        assert [*service.task_events(task_id, after=3)] == []
+        assert notes == [*range(1, 7)]
+        assert [*service.task_events(task_id, after=6)] == []
 
 
 def test_ctrl_c_leaves_the_task_running_and_says_how_to_follow_it(run: Run, door: FrontDoor) -> None:

@@ -19,7 +19,8 @@ def _end(of: AgentRequest, state: LoopState, now_s: float = 0.0) -> AgentEnd:
 def test_the_first_thing_is_to_ask_the_model() -> None:
     of = request(turn_tokens=4_000)
     assert loop.begin(of, 7.0) == LoopState(started_s=7.0)
-    assert asked(of, START) == ModelAsk(task_id="create_0a1b2c3d", prompt="coding", turn=1, position=1, max_tokens=4_000)
+    first = ModelAsk(task_id="create_0a1b2c3d", prompt="coding", turn=1, position=1, max_tokens=4_000, limits=of.limits)
+    assert asked(of, START) == first
 
 
 def test_what_the_model_wants_is_done_in_its_order_and_it_is_told_what_came_of_it() -> None:
@@ -93,6 +94,7 @@ def test_a_candidate_that_could_not_be_put_down_does_not_end_the_agent() -> None
         ({"wall_s": 5}, AgentEnd.WALL_TIME),
     ],
 )
+@pytest.mark.promise("agents-are-bounded")
 def test_each_limit_ends_the_agent_with_a_reason_that_names_it(limits: dict[str, float | None], expected: AgentEnd) -> None:
     of = request(PRICE, **limits)
     state = noted(of, START, turn(use(), usage=Usage(input_tokens=900, output_tokens=100)))
@@ -228,6 +230,12 @@ def test_what_was_paid_is_counted_and_what_has_no_price_too() -> None:
     state = loop.after_tools(state, (outcome(use()),))
     state = noted(request(), state, turn(use(digest="b"), cost_usd=None))
     assert (state.turns, state.tokens, state.cost_usd, state.unpriced_turns, state.model) == (2, 130, 0.01, 1, "claude")
+
+
+def test_answers_that_broke_off_are_paid_for_too() -> None:
+    note = turn(use()).model_copy(update={"lost": Usage(input_tokens=1_000, output_tokens=7), "lost_usd": 0.5})
+    state = noted(request(), START, note)
+    assert (state.turns, state.tokens, state.cost_usd, state.last_usage.total) == (1, 1_127, 0.51, 120)
 
 
 def test_a_note_of_what_nobody_asked_for_changes_nothing() -> None:

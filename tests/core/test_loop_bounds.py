@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,6 +33,7 @@ def _clock(step: float) -> Iterator[float]:
         now += step
 
 
+@pytest.mark.promise("agents-are-bounded")
 @given(limits=_LIMITS, step=st.floats(0, 20), data=st.data(), priced=st.booleans())
 def test_it_always_ends_within_its_limits(limits: dict[str, float | None], step: float, data: st.DataObject, priced: bool) -> None:
     of = request(PRICE if priced else None, **limits)
@@ -86,6 +88,7 @@ def test_what_reads_as_much_as_expected_stays_within_tokens_and_money(tokens: in
     assert cost_of(PRICE, spent) <= cost_usd + cost_of(PRICE, Usage(cache_write_tokens=growth)) + 1e-9
 
 
+@pytest.mark.promise("histories-stay-small")
 def test_a_state_of_two_hundred_calls_is_small() -> None:
     of = request(turns=300, tokens=100_000_000)
 

@@ -69,7 +69,11 @@ def test_the_reason_says_what_was_wrong_with_what_was_there() -> None:
     spec = GithubDeploy(repo_url="https://example.com/x/y", tool_name="x")
     found = plan(spec, Inspection(findings=(OLD,), files=1))
     assert isinstance(found, NothingToBuild)
-    assert "swagger.json" in found.reason
+    assert found.reason.startswith("swagger.json")
+    faulty = PLACELESS.model_copy(update={"details": {"operations": 1, "fault": "It names no server."}})
+    found = plan(spec, Inspection(findings=(faulty,), files=1))
+    assert isinstance(found, NothingToBuild)
+    assert found.reason.startswith("openapi.json: It names no server.")
 
 
 @pytest.mark.parametrize("findings", [(), (MUTE_IMAGE,), (LOOSE_APP,), (FAULTY,)])

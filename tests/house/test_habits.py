@@ -10,8 +10,8 @@ STEPS = ("lint", "types", "contracts", "test")
 # What prepares a shell, or the machine, decides nothing about the code.
 # `CI` only forbids to skip what this machine can have.
 PREPARES = re.compile(r"(set|cd)\s.*|bash \.ci/machine|export CI=true")
-# What only brings programs, and the engine and the image that tests of containers need. Whoever wants more writes it here, and somebody
-# looks at it.
+# What only brings programs, the engine and the image that tests of containers need, and a model. Whoever wants more writes it here, and
+# somebody looks at it.
 _WANTED = r"\|\| wanted\+=\(\S+\)"
 INSTALLS = re.compile(
     rf"set -euo pipefail|wanted=\(\)|command -v \S+ >/dev/null {_WANTED}|python3 -c 'import [a-z, ]+' 2>/dev/null {_WANTED}"
@@ -23,7 +23,7 @@ INSTALLS = re.compile(
     r"|mkdir -p /etc/postgresql-common/createcluster\.d"
     r"|echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster\.d/tool-agent\.conf"
     r"|command -v docker >/dev/null \|\| apt-get install( -\S+)* docker-cli"
-    r"|bash \"\$\(dirname \"\$0\"\)/(engine|\.\./deploy/sandbox-image/build)\""
+    r"|bash \"\$\(dirname \"\$0\"\)/(engine|\.\./deploy/(sandbox-image|local-model)/build)\""
 )
 CHECKS = re.compile(r"\b(make|pytest|ruff|basedpyright|lint-imports)\b")
 CALLS_CHECK = re.compile(r"(exec\s+)?make(\s+-\S+)*\s+check")
@@ -73,7 +73,7 @@ def test_preparing_the_machine_only_installs(root: Path) -> None:
     assert _other_than_installs((root / ".ci/machine").read_text("utf-8")) == []
 
 
-@pytest.mark.parametrize("script", [".ci/engine", "deploy/sandbox-image/build"])
+@pytest.mark.parametrize("script", [".ci/engine", "deploy/sandbox-image/build", "deploy/local-model/build"])
 def test_what_prepares_the_machine_besides_judges_no_code(root: Path, script: str) -> None:
     lines = (root / script).read_text("utf-8").splitlines()
     assert [line for line in lines if CHECKS.search(line) and not line.startswith("#")] == []

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 OUR_ROOTS = ("engine", "workflows", "activities", "api", "workers", "bench")
-APART = (Path("bench/tool"), Path("bench/peers/dbos_server.py"), Path("bench/peers/fastmcp_server.py"))
+APART = tuple(
+    map(Path, ("bench/deployed", "bench/made", "bench/tool", "bench/peers/dbos_server.py", "bench/peers/fastmcp_server.py")),
+)
 """Programs that run in environments of their own: what they import is not in ours."""
 PACKAGE = Path("packages/toolagent/src")
 NOT_NOUNS = frozenset({"utils", "util", "helpers", "helper", "common", "shared", "manager", "base"})

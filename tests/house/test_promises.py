@@ -1,4 +1,4 @@
-"""Each promise of DESIGN §3 has a test that is marked with it, and each mark names a promise."""
+"""Each promise has a test that is marked with it, and each mark names a promise."""
 
 import ast
 from collections import defaultdict

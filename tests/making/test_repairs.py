@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 import pytest_asyncio
 
-from engine.making.repairs import NotASuccessor, Repairs, successor
+from engine.making.repairs import Mended, NotASuccessor, Repairs, successor
 from engine.registry.registry import ToolRegistry
 from engine.store.calls import CallTable
 from engine.store.database import Database
@@ -20,7 +20,7 @@ from toolagent.contracts.manifest import NetworkAccess, PermissionClass, Securit
 from toolagent.contracts.sources import DockerSource, LocalSource, RemoteSource
 from toolagent.validation.versions import next_patch
 
-OLD, NEW = f"file_{'0' * 32}", f"file_{'1' * 32}"
+OLD, NEW, BY_HAND = (f"file_{digit * 32}" for digit in "012")
 TASK, OTHER = "repair_00000001", "repair_00000002"
 MANIFEST = ToolManifest(
     tool_id="reckoner",
@@ -34,6 +34,7 @@ MANIFEST = ToolManifest(
     concurrency=2,
     security_context=SecurityContext(network_access=NetworkAccess(allow_hosts=("a.example.test",))),
 )
+MENDED = Mended("reckoner", "1.0.0", OLD)
 PRESENT = ToolEntry(
     manifest=MANIFEST,
     sources=(
@@ -85,6 +86,7 @@ def test_files_and_schemas_are_the_candidates_and_all_else_stays() -> None:
         (candidate(source=DockerSource(dockerfile="Dockerfile", content=NEW)), "Keep the runtime"),
     ],
 )
+@pytest.mark.promise("no-more-rights")
 def test_what_asks_for_more_or_is_something_else_is_refused(made: Candidate, why: str) -> None:
     with pytest.raises(NotASuccessor, match=why):
         successor(PRESENT, made, "1.0.1")
@@ -92,7 +94,7 @@ def test_what_asks_for_more_or_is_something_else_is_refused(made: Candidate, why
 
 async def test_however_often_it_is_registered_it_is_one_version_and_the_old_one_stays(repairs: Repairs) -> None:
     for _ in range(2):
-        registered = await repairs.register(TASK, "reckoner", "1.0.0", candidate(), evidence(TASK))
+        registered = await repairs.register(TASK, MENDED, candidate(), evidence(TASK))
         assert registered.tool_ids == ("reckoner",)
     assert await active(repairs) == ("1.0.1", ["1.0.1", "1.0.0"])
     assert await repairs.registry.roll_back("reckoner") == "1.0.0"
@@ -102,27 +104,48 @@ async def test_however_often_it_is_registered_it_is_one_version_and_the_old_one_
 async def test_it_is_above_all_versions_there_are(repairs: Repairs) -> None:
     await repairs.registry.register(MANIFEST.model_copy(update={"version": "1.4.2"}), PRESENT.sources)
     await repairs.registry.activate("reckoner", "1.0.0")
-    await repairs.register(TASK, "reckoner", "1.0.0", candidate(), evidence(TASK))
+    await repairs.register(TASK, MENDED, candidate(), evidence(TASK))
     assert (await active(repairs))[0] == "1.4.3"
 
 
 async def test_it_does_not_take_over_from_a_version_that_it_did_not_mend(repairs: Repairs) -> None:
-    await repairs.register(OTHER, "reckoner", "1.0.0", candidate(), evidence(OTHER))
-    refused = (await repairs.register(TASK, "reckoner", "1.0.0", candidate(), evidence(TASK))).refused
+    await repairs.register(OTHER, MENDED, candidate(), evidence(OTHER))
+    refused = (await repairs.register(TASK, MENDED, candidate(), evidence(TASK))).refused
     assert "1.0.1" in refused
     assert await active(repairs) == ("1.0.1", ["1.0.1", "1.0.0"])
     await repairs.registry.unregister("reckoner")
-    assert "removed" in (await repairs.register(TASK, "reckoner", "1.0.0", candidate(), evidence(TASK))).refused
+    assert "removed" in (await repairs.register(TASK, MENDED, candidate(), evidence(TASK))).refused
 
 
-async def test_of_two_that_would_have_the_same_version_one_gets_it(repairs: Repairs) -> None:
-    claims = await asyncio.gather(*(repairs.evidence.claim("reckoner", "1.0.1", evidence(task)) for task in (TASK, OTHER)))
-    assert sorted(claims) == [False, True]
-    owner = await repairs.evidence.get("reckoner", "1.0.1")
-    assert owner is not None
-    assert await repairs.evidence.claim("reckoner", "1.0.1", owner)
-    registered = await repairs.register("repair_00000003", "reckoner", "1.0.0", candidate(), evidence("repair_00000003"))
-    assert registered.tool_ids == ("reckoner",)
+async def test_it_does_not_take_over_from_a_version_that_was_left_in_a_rollback(repairs: Repairs) -> None:
+    await repairs.register(OTHER, MENDED, candidate(), evidence(OTHER))
+    assert await repairs.registry.roll_back("reckoner") == "1.0.0"
+    assert "active version, 1.0.0" in (await repairs.register(TASK, Mended("reckoner", "1.0.1", NEW), candidate(), evidence(TASK))).refused
+    assert await active(repairs) == ("1.0.0", ["1.0.1", "1.0.0"])
+
+
+async def test_it_does_not_take_over_from_files_that_were_changed_meanwhile(repairs: Repairs) -> None:
+    by_hand = (LocalSource(host_dir="reckoner", content=BY_HAND),)
+    await repairs.registry.register(MANIFEST, by_hand)
+    assert "were changed" in (await repairs.register(TASK, MENDED, candidate(), evidence(TASK))).refused
+    assert await repairs.registry.entry("reckoner", "1.0.0") == await repairs.registry.entry("reckoner")
+    assert (await repairs.register(TASK, Mended("reckoner", "1.0.0", BY_HAND), candidate(), evidence(TASK))).tool_ids == ("reckoner",)
+
+
+async def test_of_two_at_once_one_takes_over_and_the_other_leaves_nothing(repairs: Repairs) -> None:
+    ends = await asyncio.gather(*(repairs.register(task, MENDED, candidate(), evidence(task)) for task in (TASK, OTHER)))
+    assert sorted(bool(end.refused) for end in ends) == [False, True]
+    assert await active(repairs) == ("1.0.1", ["1.0.1", "1.0.0"])
+    assert set(await repairs.evidence.of_tool("reckoner")) == {"1.0.1"}
+
+
+async def test_a_version_that_somebody_registered_meanwhile_is_left_alone(repairs: Repairs) -> None:
+    entry = await repairs.successor(TASK, "reckoner", "1.0.0", candidate())
+    await repairs.registry.register(MANIFEST.model_copy(update={"version": "1.0.1"}), PRESENT.sources)
+    await repairs.registry.activate("reckoner", "1.0.0")
+    assert await repairs.registry.register_made([(entry, evidence(TASK))], mends="1.0.0") == "reckoner"
+    assert await repairs.evidence.of_tool("reckoner") == {}
+    assert (await repairs.register(TASK, MENDED, candidate(), evidence(TASK))).tool_ids == ("reckoner",)
     assert (await active(repairs))[0] == "1.0.2"
 
 

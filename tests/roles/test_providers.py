@@ -41,6 +41,11 @@ async def test_every_provider_keeps_the_protocol(name: str, check: str, server: 
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
+def test_a_provider_has_the_name_it_is_chosen_by(name: str) -> None:
+    assert PROVIDERS[name](ProviderOptions(model="m")).name == name
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
 def test_no_option_shows_the_key(name: str) -> None:
     options = ProviderOptions(model="m", api_key=KEY)
     assert KEY not in repr(options)

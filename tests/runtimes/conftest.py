@@ -29,6 +29,7 @@ from engine.runtimes.supervisor import Supervisor
 from tests.sandboxing import sandboxing
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.records import Event
 from toolagent.contracts.routes import RunState, ToolRoute
 from toolagent.contracts.sources import LocalSource, ToolSource
 from workers.sandbox import identity
@@ -42,6 +43,10 @@ class Routes:
 
     def __init__(self) -> None:
         self.saved: list[tuple[ToolRoute, str]] = []
+        self.alerts: list[Event] = []
+
+    async def alert(self, event: Event) -> None:
+        self.alerts.append(event)
 
     async def save(self, route: ToolRoute, version: str) -> None:
         await asyncio.sleep(0)
@@ -111,7 +116,7 @@ def routes() -> Routes:
 @pytest_asyncio.fixture
 async def supervisor(parts: RuntimeParts, routes: Routes, state: Path) -> AsyncGenerator[Supervisor]:
     """Whatever the test did, nothing is left when it has been closed."""
-    supervisor = Supervisor(make_runtimes(parts), routes, "here", cancel_grace_s=1.0)
+    supervisor = Supervisor(make_runtimes(parts), routes, "here", cancel_grace_s=1.0, alert=routes.alert)
     yield supervisor
     await supervisor.close()
     assert leftovers(state) == []

@@ -101,6 +101,7 @@ async def test_a_crashed_tool_is_noticed_and_started_anew_by_the_next_call(super
     assert not supervisor.is_running("versatile", "1.0.0")
     last = routes.saved[-1][0]
     assert (last.last_error, last.endpoint, last.pid) == ("ended by SIGKILL (exit code -9)", None, None)
+    await eventually(lambda: len(routes.alerts) == 1)
     assert await pid_of(supervisor, entry_of()) != before
 
 

@@ -86,6 +86,7 @@ async def test_an_outcome_stays_the_one_it_was_first(database: Database, files: 
         assert await outcomes.get(TASK, (key, "other")) == {key: first}
 
 
+@pytest.mark.promise("no-turn-paid-twice")
 async def test_a_turn_that_was_paid_for_is_found_again_with_what_was_said(database: Database, messages: MessageTable) -> None:
     turns = ModelTurnTable(database, messages)
     await messages.append(TASK, "asked", ASKED)

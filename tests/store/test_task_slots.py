@@ -21,6 +21,7 @@ async def waiting(tasks: TaskTable, count: int) -> list[str]:
     return [(await tasks.create(one)).task_id for one in made]
 
 
+@pytest.mark.promise("slots-in-order")
 async def test_two_run_and_the_others_follow_in_the_order_of_their_creation(database: Database) -> None:
     tasks = TaskTable(database)
     one, two, three, four = await waiting(tasks, 4)
@@ -47,6 +48,7 @@ async def test_a_task_with_a_slot_runs(database: Database) -> None:
     assert await tasks.get(one) == begun
 
 
+@pytest.mark.promise("slots-in-order")
 @pytest.mark.parametrize("most", [1, 3])
 async def test_of_many_that_ask_at_once_no_more_than_that_run(database: Database, most: int) -> None:
     tasks = TaskTable(database)

@@ -14,7 +14,6 @@ from toolagent.contracts.tasks import TaskState
 from toolagent.core.failures import TaskConflictError, TaskEndedError, UnknownTaskError
 
 EVIDENCE = Evidence(task_id="create_00000001", at=AT, checks=(CheckResult(check="health", passed=False, details="503\x00"),))
-READY = NewNote("ready", TaskNoteKind.TOOL_READY, "It is there.", {"tool_id": "word_counter"})
 
 
 async def test_a_task_is_kept_as_it_was_asked_for(database: Database) -> None:
@@ -24,6 +23,7 @@ async def test_a_task_is_kept_as_it_was_asked_for(database: Database) -> None:
     assert await tasks.get("create_00000002") is None
 
 
+@pytest.mark.promise("a-key-is-one-task")
 async def test_the_same_request_again_is_the_same_task_and_another_one_is_refused(database: Database) -> None:
     tasks = TaskTable(database)
     await tasks.create(task())
@@ -74,7 +74,7 @@ async def test_a_task_goes_from_stage_to_stage_and_back_and_its_log_says_so(data
         (Stage.BUILD, "cancelled"),
     ]
     assert all(one.ended_at is not None for one in settled.stages)
-    said = [note.text.partition("[STAGE] ")[2].split()[:2] for note in await notes.after("create_00000001")]
+    said = [note.text.partition("[STAGE] ")[2].split()[:2] for note in await notes.after("create_00000001", kind=TaskNoteKind.STAGE)]
     assert said == [
         ["build", "begins"],
         ["build", "done"],
@@ -85,17 +85,39 @@ async def test_a_task_goes_from_stage_to_stage_and_back_and_its_log_says_so(data
     ]
 
 
+@pytest.mark.promise("tasks-end")
 async def test_the_first_end_of_a_task_stands_with_all_that_belongs_to_it(database: Database) -> None:
     tasks, notes = TaskTable(database), TaskNoteTable(database)
     await tasks.create(task())
     await tasks.claim_slot("create_00000001", 1)
-    first = await tasks.settle("create_00000001", TaskState.COMPLETED, tool_ids=("word_counter",), evidence=EVIDENCE, notes=(READY,))
-    later = await tasks.settle("create_00000001", TaskState.FAILED, "Late.", notes=(NewNote("e", TaskNoteKind.TOOL_ERROR, "No."),))
+    first = await tasks.settle("create_00000001", TaskState.COMPLETED, tool_ids=("word_counter",), evidence=EVIDENCE)
+    later = await tasks.settle("create_00000001", TaskState.FAILED, "Late.")
     assert first == later == await tasks.get("create_00000001")
     assert (first.status, first.tool_ids, first.evidence, first.reason) == (TaskState.COMPLETED, ("word_counter",), EVIDENCE, "")
-    assert [(note.position, note.kind, note.payload) for note in await notes.after("create_00000001")] == [
-        (1, TaskNoteKind.TOOL_READY, {"tool_id": "word_counter"})
+    kinds = [note.kind for note in await notes.after("create_00000001")]
+    assert kinds == [TaskNoteKind.TOOL_REQUEST, TaskNoteKind.TOOL_READY, TaskNoteKind.DONE, TaskNoteKind.COST]
+
+
+async def test_what_is_asked_for_and_what_becomes_of_it_are_events(database: Database) -> None:
+    tasks, notes, spec = TaskTable(database), TaskNoteTable(database), BUILD.model_dump(mode="json")
+    for number, status in ((1, TaskState.COMPLETED), (2, TaskState.FAILED)):
+        for _ in range(2):  # a second telling is no second event
+            await tasks.create(task(number))
+        await tasks.settle(task(number).task_id, status, "So it is.", tool_ids=("word_counter", "word_counter_more"))
+    made, failed = [await notes.after(task(number).task_id) for number in (1, 2)]
+    request = {"task_spec": spec, "task_id": "create_00000001", "description": "words\N{CHECK MARK}", "reference_files": []}
+    ready = {"tool_id": "word_counter", "result": "So it is.", "task_id": "create_00000001"}
+    assert [(note.kind.value, note.payload) for note in made[:3]] == [
+        ("tool_request", request),
+        ("tool_ready", ready),
+        ("tool_ready", ready | {"tool_id": "word_counter_more"}),
     ]
+    error = {"tool_id": "word_counter", "error": "So it is.", "task_id": "create_00000002"}
+    assert [(note.kind.value, note.payload) for note in failed[1:]] == [
+        ("tool_error", error),
+        ("cost", {"task_tokens": 0, "task_cost_usd": 0.0}),
+    ]
+    assert " ERROR: [TOOL_ERROR] word_counter: So it is." in failed[1].text
 
 
 async def test_what_has_ended_goes_no_further(database: Database) -> None:
@@ -105,7 +127,9 @@ async def test_what_has_ended_goes_no_further(database: Database) -> None:
     for step in (tasks.enter_stage("create_00000001", Stage.PLAN), tasks.claim_slot("create_00000001", 2)):
         with pytest.raises(TaskEndedError):
             await step
-    await tasks.note_progress("create_00000001", "busy")
+    for line in (None, NewNote("p", TaskNoteKind.PROGRESS, "[PROGRESS] busy")):
+        await tasks.note_progress("create_00000001", "busy", line)
+    assert await TaskNoteTable(database).after("create_00000001", kind=TaskNoteKind.PROGRESS) == ()
     await tasks.release("create_00000001")
     assert await tasks.get("create_00000001") == ended
 
@@ -128,4 +152,7 @@ async def test_progress_is_of_a_stage(database: Database) -> None:
     found = await tasks.get("create_00000001")
     assert found is not None
     assert found.progress == "installs numpy"
+    line = NewNote("p", TaskNoteKind.PROGRESS, "[PROGRESS] installs numpy")
+    await tasks.note_progress("create_00000001", "installs scipy", line)
+    assert (await TaskNoteTable(database).tail("create_00000001", 1))[0].kind is TaskNoteKind.PROGRESS
     assert (await tasks.enter_stage("create_00000001", Stage.PLAN)).progress == ""

@@ -1,36 +1,77 @@
 """Tasks that make tools, asked for over HTTP at a running service, and what is to be left of them."""
 
 import sqlite3
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from itertools import count
 from pathlib import Path
 
+import yaml
 from pydantic import JsonValue
 
 from tests.system.service_process import ServiceProcess
 from tests.system.waiting import wait_until
 from toolagent.contracts.making_views import MakingTask
+from toolagent.contracts.versions import ToolVersions
 from toolagent.core.task_requests import read_spec, request_key, task_id_for
 from toolagent.core.withheld import withheld
+from toolagent.testing.servers.model_server import ModelServer
+from toolagent.testing.servers.scenario import Conversation, Scenario, load_scenario
 
-__all__ = ["SCENARIOS", "WORD_COUNTER", "asked", "ended", "key_that_withholds", "left_of", "task"]
+__all__ = [
+    "SCENARIOS",
+    "asked",
+    "conversation",
+    "ended",
+    "evidence",
+    "key_that_withholds",
+    "left_of",
+    "rows",
+    "serving",
+    "task",
+    "word_counter",
+]
 
 SCENARIOS = Path(__file__).with_name("scenarios")
 
-WORD_COUNTER: Mapping[str, JsonValue] = {
-    "type": "build_tool",
-    "tool_name": "word_counter",
-    "runtime": "uv",
-    "description": "Count the words of a text, and name the most common one.",
-    "examples": [
-        {"input": {"text": "a b a"}, "expected_output": {"words": 3}},
-        {"input": {"text": "one two"}, "expected_output": {"words": 2}},
-        {"input": {"text": "withheld secret words"}, "expected_output": {"words": 3}},
-    ],
-}
-
 _ENDED_S = 300.0
+
+
+def word_counter(tool_id: str = "word_counter") -> Mapping[str, JsonValue]:
+    """What is asked for where it does not matter what the tool does, but that no shipped one does it."""
+    return {
+        "type": "build_tool",
+        "tool_name": tool_id,
+        "runtime": "uv",
+        "description": "Count the words of a text, and name the most common one.",
+        "examples": [
+            {"input": {"text": "a b a"}, "expected_output": {"words": 3, "most_common": "a"}},
+            {"input": {"text": "one two one"}, "expected_output": {"words": 3, "most_common": "one"}},
+            {"input": {"text": "withheld secret words"}, "expected_output": {"words": 3}},
+        ],
+    }
+
+
+def conversation(name: str, tool_id: str) -> Conversation:
+    """What the scenario of that name says, when it is this tool that is asked for instead of `word_counter`."""
+    text = (SCENARIOS / f"{name}.yaml").read_text("utf-8").replace("word_counter", tool_id)
+    scenario = Scenario.model_validate(yaml.safe_load(text))
+    return Conversation(name=tool_id, when=f"Make the tool `{tool_id}`", expect=scenario.expect, turns=scenario.turns)
+
+
+@contextmanager
+def serving(folder: Path, data: Path, scenario: str | Scenario, **settings: str) -> Generator[tuple[ServiceProcess, ModelServer]]:
+    """A service whose model says what the scenario has it say."""
+    said = load_scenario(SCENARIOS / f"{scenario}.yaml") if isinstance(scenario, str) else scenario
+    with ModelServer(said, strict=False) as model:
+        given = {"MODEL": "claude-sonnet-5", "MODEL_API_KEY": "k", "MODEL_BASE_URL": model.url, "REPO_SCHEMES": "https,file", **settings}
+        service = ServiceProcess(folder / "service", data, **given)
+        service.start()
+        try:
+            yield service, model
+        finally:
+            service.end()
+            service.wait_until_nothing_is_left()
 
 
 def key_that_withholds(spec: Mapping[str, JsonValue], place: int) -> str:
@@ -56,15 +97,26 @@ def ended(service: ServiceProcess, task_id: str) -> MakingTask:
     return wait_until(lambda: one if (one := task(service, task_id)).ended_at else None, f"{task_id} has ended", _ENDED_S)
 
 
+def evidence(service: ServiceProcess, tool_id: str) -> ToolVersions:
+    return ToolVersions.model_validate_json(service.http.get(f"/tools/{tool_id}/versions").raise_for_status().content)
+
+
+def rows(service: ServiceProcess, query: str, *values: str) -> Sequence[tuple[object, ...]]:
+    """Of the service's database, also while it does not run."""
+    with closing(sqlite3.connect(f"file:{service.state / 'tool-agent.db'}?mode=ro", uri=True)) as database:
+        return database.execute(query, values).fetchall()
+
+
 def left_of(service: ServiceProcess, task_id: str, tool_id: str) -> dict[str, object]:
     """Whatever of it is still there, but for the task and its log; empty when nothing is."""
     state = service.state
     found: dict[str, object] = {
         name: sorted(path.name for path in (state / name).glob("*") if not path.name.startswith(".")) for name in ("making", "trials")
     }
-    found["homes"] = sorted(path.name for path in (state / "tools").glob(f"{tool_id}*"))
-    with closing(sqlite3.connect(f"file:{state / 'tool-agent.db'}?mode=ro", uri=True)) as database:
-        for table in ("tools", "tool_versions", "sources", "routes", "evidence"):
-            found[table] = database.execute(f"SELECT count(*) FROM {table} WHERE tool_id LIKE ?", (f"{tool_id}%",)).fetchone()[0]  # noqa: S608
-    found["containers"] = [command for command in service.leftovers().values() if task_id in command]
+    for name in ("tools", "calls"):
+        found[f"{name}/"] = sorted(path.name for path in (state / name).glob(f"{tool_id}*"))
+    for table in ("tools", "tool_versions", "sources", "routes", "evidence"):
+        (found[table],) = rows(service, f"SELECT count(*) FROM {table} WHERE tool_id LIKE ?", f"{tool_id}%")[0]  # noqa: S608
+    (found["files held"],) = rows(service, "SELECT count(*) FROM file_references WHERE holder = ?", f"candidates:{task_id}")[0]
+    found["processes"] = [command for command in service.leftovers().values() if task_id in command]
     return {name: value for name, value in found.items() if value}

@@ -101,6 +101,11 @@ class ServiceProcess(Asked):
         return self._running.pid
 
     @property
+    def environments(self) -> Path:
+        """Where those of its tools are."""
+        return self._data.with_name("environments")
+
+    @property
     def api_url(self) -> str:
         return self._addresses["API"]
 

@@ -9,9 +9,8 @@ from pydantic import JsonValue
 from tests.making.gate.conftest import INPUT, OUTPUT, RECKONER
 from tests.making.gate.test_judging import EMPTY_MEAN
 from tests.system.catalog import make_catalog
-from tests.system.making_tasks import ended
+from tests.system.making_tasks import ended, evidence, serving
 from tests.system.service_process import ServiceProcess, run_tool
-from tests.system.test_making import evidence, serving
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.making_views import MakingTask
 from toolagent.contracts.tasks import TaskState
@@ -49,6 +48,7 @@ def repaired(service: ServiceProcess) -> MakingTask:
     return ended(service, answer.json()["task_id"])
 
 
+@pytest.mark.promise("repaired-beside")
 def test_a_repair_takes_over_once_it_answers_as_before_and_can_be_taken_back(data: Path, tmp_path: Path) -> None:
     with serving(tmp_path, data, "reckoner_mended") as (service, model):
         made = repaired(service)
@@ -67,13 +67,14 @@ def test_a_repair_takes_over_once_it_answers_as_before_and_can_be_taken_back(dat
         assert evidence(service, "reckoner").active_version == "1.0.0"
 
 
+@pytest.mark.promise("good-answers-stay")
 def test_a_repair_that_breaks_a_recorded_good_call_is_refused_and_the_old_version_stays(data: Path, tmp_path: Path) -> None:
     with serving(tmp_path, data, "reckoner_mended", CODING_ROUNDS="1") as (service, _):
         made = repaired(service)
         assert made.status is TaskState.FAILED
         assert "recorded calls" in made.reason
         assert "at $.result 6 came before and 7 now" in made.reason
-        assert "stays as it is, at version 1.0.0" in made.reason
+        assert "stays as it is; what was to be mended is its version 1.0.0" in made.reason
         versions = evidence(service, "reckoner")
         assert [(one.version, one.is_active) for one in versions.versions] == [("1.0.0", True)]
         assert run_tool(service.http, "reckoner", {"numbers": [1, 2, 3], "operation": "sum"})[1].result == {"result": 6, "count": 3}

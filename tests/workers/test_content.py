@@ -43,7 +43,10 @@ async def test_the_hourly_sweep_forgets_hosts_that_never_came_back(sqlite_url: s
     async with database.write() as connection:
         await connection.execute(update(host_rows).values(seen_at=database_time(connection, -timedelta(days=8))))
     with structlog.testing.capture_logs() as said:
-        async with sweeping(database, FolderContent(tmp_path / "content"), tmp_path / "spool", 26.0, every_s=0.01), asyncio.timeout(30):
+        async with (
+            sweeping(database, FolderContent(tmp_path / "content"), tmp_path / "spool", 26.0, 96.0, every_s=0.01),
+            asyncio.timeout(30),
+        ):
             while not any(one["event"] == "forgot_host" for one in said):  # noqa: ASYNC110 - the log has no event to wait for
                 await asyncio.sleep(0.01)
     await database.close()

@@ -1,6 +1,7 @@
 """`python -m tests.workflows.record` plays every scenario on a server of its own and keeps the histories and their fingerprints.
 
-Histories are recorded, never written by hand: one without `coreUsedFlags` replays without its check of command types.
+A recorded history whose commands are still the same stays as it is: the older it is, the more its replay shows. Whoever wants one anew
+deletes its file. Histories are recorded, never written by hand: one without `coreUsedFlags` replays without its check of command types.
 """
 
 import asyncio
@@ -8,6 +9,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -20,7 +22,7 @@ from tests.workflows.scenarios import SCENARIOS, play
 from toolagent.client.plugin import ToolAgentPlugin
 from workers.dev_server import read_config, server_command, temporal_binary
 
-__all__ = ["FINGERPRINTS", "FOLDER", "IDENTITY", "stored"]
+__all__ = ["FINGERPRINTS", "FOLDER", "IDENTITY", "keep", "stored"]
 
 ROOT = Path(__file__).parents[2]
 FOLDER = Path(__file__).parent / "histories"
@@ -29,9 +31,9 @@ IDENTITY = "recorder"
 """Of client and workers; else every event would name this machine."""
 
 
-def stored() -> dict[str, WorkflowHistory]:
+def stored(folder: Path = FOLDER) -> dict[str, WorkflowHistory]:
     """The recorded histories by the scenarios' names."""
-    return {path.stem: _read(path.read_text("utf-8")) for path in sorted(FOLDER.glob("*.json"))}
+    return {path.stem: _read(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))}
 
 
 def _read(text: str) -> WorkflowHistory:
@@ -40,14 +42,14 @@ def _read(text: str) -> WorkflowHistory:
     return WorkflowHistory.from_json(started["workflowId"], text)
 
 
-def record() -> None:
+def record() -> Sequence[str]:
     config = read_config(ROOT / "temporal-dev.yaml")
     with tempfile.TemporaryDirectory() as folder:
         port = free_port()
         command = server_command(temporal_binary(), config, Path(folder), port, free_port())
         with (Path(folder) / "server.log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as server:
             try:
-                _keep(asyncio.run(_played(f"127.0.0.1:{port}", config.namespace)))
+                return keep(asyncio.run(_played(f"127.0.0.1:{port}", config.namespace)), FOLDER, FINGERPRINTS)
             finally:
                 server.terminate()
 
@@ -63,15 +65,19 @@ async def _connect(address: str, namespace: str) -> Client:
     raise AssertionError("tenacity ended without an outcome")
 
 
-def _keep(histories: dict[str, WorkflowHistory]) -> None:
-    FOLDER.mkdir(exist_ok=True)
-    for path in FOLDER.glob("*.json"):
-        path.unlink()
-    for name, history in histories.items():
-        text = json.dumps(_without_places(json.loads(history.to_json())), indent=1, ensure_ascii=False)
-        (FOLDER / f"{name}.json").write_text(text + "\n", "utf-8")
+def keep(histories: Mapping[str, WorkflowHistory], folder: Path, fingerprints: Path) -> Sequence[str]:
+    """Write those whose commands are not what is recorded, and drop what no scenario plays. The names of what was written."""
+    folder.mkdir(exist_ok=True)
+    known = {name: fingerprint(history) for name, history in stored(folder).items()}
     found = {name: fingerprint(history) for name, history in sorted(histories.items())}
-    FINGERPRINTS.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+    for name in known.keys() - found.keys():
+        (folder / f"{name}.json").unlink()
+    written = [name for name, commands in found.items() if known.get(name) != commands]
+    for name in written:
+        text = json.dumps(_without_places(json.loads(histories[name].to_json())), indent=1, ensure_ascii=False)
+        (folder / f"{name}.json").write_text(text + "\n", "utf-8")
+    fingerprints.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+    return written
 
 
 def _without_places(value: JsonValue) -> JsonValue:
@@ -86,5 +92,5 @@ def _without_places(value: JsonValue) -> JsonValue:
 
 
 if __name__ == "__main__":
-    record()
-    sys.stdout.write(f"Written: {len(SCENARIOS)} histories in {FOLDER.relative_to(ROOT)}, and {FINGERPRINTS.relative_to(ROOT)}\n")
+    anew = record()
+    sys.stdout.write(f"Played {len(SCENARIOS)}; written in {FOLDER.relative_to(ROOT)}: {', '.join(anew) or 'none'}\n")

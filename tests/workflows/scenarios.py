@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from temporalio.client import Client, WorkflowHistory
 
-from tests.workflows import batch_paths, call_paths, callback_paths, control_paths
+from tests.workflows import agent_paths, batch_paths, call_paths, callback_paths, control_paths, create_paths, repair_paths
+from tests.workflows.making_steps import slots
 from tests.workflows.stage import AnyHandle, Stage
 from toolagent.client import names
 
@@ -38,6 +39,9 @@ _PATHS = {
     names.CONTROL_TOOL: control_paths.PATHS,
     names.RUN_TOOLS: batch_paths.PATHS,
     names.DELIVER_CALLBACK_WORKFLOW: callback_paths.PATHS,
+    names.CREATE_TOOL: create_paths.PATHS,
+    names.REPAIR_TOOL: repair_paths.PATHS,
+    names.CODING_AGENT: agent_paths.PATHS,
 }
 
 SCENARIOS = tuple(Scenario(workflow, path, walk) for workflow, paths in _PATHS.items() for path, walk in paths.items())
@@ -50,5 +54,5 @@ async def play(client: Client, scenarios: Iterable[Scenario]) -> dict[str, Workf
         handle = await scenario.play(Stage(client, scenario.name.lower()))
         return scenario.name, await handle.fetch_history()
 
-    async with batch_paths.children(client):
+    async with batch_paths.children(client), slots(client):
         return dict(await asyncio.gather(*map(one, scenarios)))

@@ -15,7 +15,7 @@ from temporalio.workflow import NondeterminismError
 
 from tests.workflows.changed import Changed
 from tests.workflows.fingerprints import difference, fingerprint
-from tests.workflows.record import FINGERPRINTS, FOLDER, IDENTITY, ROOT, stored
+from tests.workflows.record import FINGERPRINTS, FOLDER, IDENTITY, ROOT, keep, stored
 from tests.workflows.scenarios import SCENARIOS, play
 from toolagent.client.plugin import ToolAgentPlugin
 from workers.temporal_workers import WORKFLOWS
@@ -86,3 +86,13 @@ def test_a_difference_of_fingerprints_is_shown_command_by_command() -> None:
     shown = difference({"A": ["admit", "settle"]}, {"A": ["admit", "call", "settle"], "B": []})
     assert {"+  call", "+B:"} <= set(shown.splitlines())
     assert difference({"A": ["admit"]}, {"A": ("admit",)}) == ""
+
+
+def test_a_history_whose_commands_are_the_same_is_not_recorded_anew(tmp_path: Path) -> None:
+    folder, fingerprints = tmp_path / "histories", tmp_path / "fingerprints.json"
+    first, alike, other = (HISTORIES[f"InvokeTool-{path}"] for path in ("fast", "refused", "ordinary"))
+    assert fingerprint(first) == fingerprint(alike) != fingerprint(other)
+    assert keep({"a": first, "b": first, "gone": first}, folder, fingerprints) == ["a", "b", "gone"]
+    assert keep({"a": alike, "b": other}, folder, fingerprints) == ["b"]
+    assert stored(folder) == {"a": HISTORIES["InvokeTool-fast"], "b": other}
+    assert json.loads(fingerprints.read_text("utf-8")) == {"a": [*fingerprint(first)], "b": [*fingerprint(other)]}

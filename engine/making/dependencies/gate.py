@@ -20,6 +20,10 @@ __all__ = ["DependencyGate"]
 
 _VERSIONS_TOLD = 5
 
+_OPERATOR = "Whoever runs this service can"
+_POLICY = "in the file that TOOL_AGENT_DEPENDENCY_POLICY names"
+_VOUCH = f"{_OPERATOR} name it under `trusted`, or set `min_age_days`, {_POLICY}."
+
 
 def _now() -> datetime:
     return datetime.now(UTC)
@@ -66,7 +70,10 @@ class DependencyGate:
 
     def _insist_on_policy(self, name: str) -> None:
         if _is_among(name, self._policy.deny) or not _is_among(name, self._policy.allow):
-            message = f"The policy of this service does not let tools depend on {name!r}. Do without it, or use another package."
+            message = (
+                f"The policy of this service does not let tools depend on {name!r}. Do without it, or use another package. "
+                f"{_OPERATOR} change that (`allow`, `deny`) {_POLICY}."
+            )
             raise Refused(RefusalKind.DENIED, message)
 
     def _insist_on_own_name(self, name: str) -> None:
@@ -78,7 +85,7 @@ class DependencyGate:
         if near is not None:
             message = (
                 f"{name!r} can be taken for the well-known package {near!r}, so it is not installed. Did you mean {near!r}? "
-                f"If {name!r} itself is meant, whoever runs this service has to name it under `trusted` in the policy."
+                f"{_OPERATOR} say that {name!r} itself is meant: under `trusted` {_POLICY}."
             )
             raise Refused(RefusalKind.NEAR_MISS, message, (near,))
 
@@ -100,7 +107,7 @@ class DependencyGate:
         if first_at is not None and first_at > cutoff:
             message = (
                 f"The package {asked.name!r} was first published on {first_at:%Y-%m-%d}. {self._rule} "
-                "Use one that has been there for longer, or do without."
+                f"Use one that has been there for longer, or do without. {_VOUCH}"
             )
             raise Refused(RefusalKind.TOO_YOUNG, message)
         if any(release.at is not None and release.at <= cutoff for release in fitting):
@@ -109,14 +116,14 @@ class DependencyGate:
             return self._undated(asked.name)
         older = [release.version for release in project.releases if release.at and release.at <= cutoff] if project else []
         instead = f" Ask for an older one: {_told(older[:_VERSIONS_TOLD])}." if older else ""
-        message = f"All versions of {asked.name!r} that fit {str(asked.versions)!r} are too new. {self._rule}{instead}"
+        message = f"All versions of {asked.name!r} that fit {str(asked.versions)!r} are too new. {self._rule}{instead} {_VOUCH}"
         raise Refused(RefusalKind.TOO_YOUNG, message)
 
     def _undated(self, name: str) -> None:
         if self._policy.undated == "refuse" and not self._names.is_popular(name):
             message = (
                 f"The package index does not say since when there is {name!r}, and only well-known packages are installed without that. "
-                "Use a well-known one, or do without; whoever runs this service can name it under `trusted` in the policy."
+                f"Use a well-known one, or do without. {_OPERATOR} name it under `trusted`, or say `undated: allow`, {_POLICY}."
             )
             raise Refused(RefusalKind.UNDATED, message)
 

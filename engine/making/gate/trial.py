@@ -15,10 +15,15 @@ from engine.making.gate.replies import answered, failed, misfitting, of_status
 from engine.making.gate.sightings import Sightings
 from engine.making.gate.subject import Account, Came, Params, Reply
 from engine.runtimes import RUNTIMES
+from engine.runtimes.audit import Audit
+from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.failures import RuntimeFailure
 from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.runtime import Progress, ToolRequest
 from engine.runtimes.sandbox.removal import remove
+from engine.runtimes.scripts.accounts import ScriptAccounts
+from engine.runtimes.scripts.network import through
+from engine.runtimes.scripts.service import ScriptService
 from engine.runtimes.start_budget import StartBudget
 from engine.runtimes.supervisor import Supervisor
 from toolagent.contracts.calls import Caller
@@ -180,7 +185,8 @@ async def on_trial(
             parts,
             local=replace(parts.local, state=folder, calls=folder / "calls", observed=True),
             sandboxing=replace(parts.sandboxing, audit=sightings),
-            docker=replace(parts.docker, audit=sightings) if parts.docker else None,
+            docker=_observed(parts.docker, sightings) if parts.docker else None,
+            scripts=_scripts(parts.scripts, parts, sightings) if parts.scripts else None,
         )
         tags = {source.type for entry in entries for source in entry.sources}
         supervisor = Supervisor({tag: RUNTIMES[tag](own) for tag in tags & RUNTIMES.keys()}, sightings, parts.local.host)
@@ -195,6 +201,18 @@ async def on_trial(
 async def sweep_trials(state: Path) -> None:
     """To be called at start-up, once the state directory is locked and its processes are swept: what dead workers left of trials."""
     await asyncio.to_thread(remove, state / _FOLDER)
+
+
+def _observed(docker: DockerParts, audit: Audit) -> DockerParts:
+    return replace(docker, audit=audit, settings=replace(docker.settings, observed=True))
+
+
+def _scripts(scripts: ScriptService, parts: RuntimeParts, audit: Audit) -> ScriptService:
+    sandbox = parts.sandboxing.sandbox
+    if isinstance(sandbox, str):
+        return scripts  # they are not run
+    network = through(parts.sandboxing.egress, is_apart=sandbox.level.has_own_network, observed=True)
+    return scripts.observed(network, ScriptAccounts(audit, parts.local.host).ran)
 
 
 async def _end(supervisor: Supervisor | None, folder: Path) -> None:

@@ -4,13 +4,27 @@ from collections.abc import Sequence
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from engine.making.openapi.document import DocumentRefused
+from pydantic import JsonValue
+
+from engine.making.openapi.document import DocumentRefused, OpenApiDocument, part
 from engine.runtimes.addresses import Resolve, bounded, carried, is_ours, is_public
 from toolagent.core.sandbox import host_matches
 
-__all__ = ["insist_on_public"]
+__all__ = ["insist_on_public", "server_fault"]
 
 _PORTS = {"http": 80, "https": 443}
+
+
+def server_fault(document: OpenApiDocument) -> str:
+    """Why its server cannot be called, as far as the document says; empty where nothing speaks against it."""
+    if document.server_url:
+        return ""
+    servers: JsonValue = document.root.get("servers")
+    first = part(servers[0]) if isinstance(servers, list) and servers else {}
+    if "@" in str(first.get("url", "")).partition("://")[2].partition("/")[0]:
+        # It is not repeated: it is a secret.
+        return "The address of its server holds a user name or password. Take it out, and describe it in `securitySchemes`."
+    return "It names no server by an absolute address (`servers: [{url: https://…}]`)."
 
 
 async def insist_on_public(url: str, private_hosts: Sequence[str], resolve: Resolve) -> None:
@@ -21,7 +35,7 @@ async def insist_on_public(url: str, private_hosts: Sequence[str], resolve: Reso
     parts = urlsplit(url)
     host, port = parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 0)
     if not host:
-        raise DocumentRefused("The document names no server by an absolute address (`servers: [{url: https://…}]`).")
+        raise DocumentRefused("It names no server by an absolute address (`servers: [{url: https://…}]`).")
     if any(host_matches(pattern, host, port) for pattern in private_hosts):
         return
     try:

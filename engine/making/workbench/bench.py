@@ -197,13 +197,20 @@ class Workbenches:
 
     async def sweep(self, running: Collection[str]) -> tuple[str, ...]:
         """Remove what all other tasks than these have here, for the start of a host; their ids."""
-        names = await asyncio.to_thread(lambda: [path.name for path in self._folder.iterdir()] if self._folder.is_dir() else [])
-        known = {*names, *self._containers_of()}
-        gone = tuple(sorted(name for name in known - {*running} if re.fullmatch(TASK_ID_PATTERN, name)))
+        gone = tuple(sorted(await self.present() - {*running}))
         for task_id in gone:
-            await self.remove(task_id)
-            await asyncio.to_thread(remove, self._folder / task_id)
+            await self.clear(task_id)
         return gone
+
+    async def present(self) -> frozenset[str]:
+        """Ids of the tasks that have something here."""
+        names = await asyncio.to_thread(lambda: [path.name for path in self._folder.iterdir()] if self._folder.is_dir() else [])
+        return frozenset(name for name in {*names, *self._containers_of()} if re.fullmatch(TASK_ID_PATTERN, name))
+
+    async def clear(self, task_id: str) -> None:
+        """Remove all that the task has here, also what its other steps made. Raises StartFailed when a container does not go."""
+        await self.remove(task_id)
+        await asyncio.to_thread(remove, self._folder / task_id)
 
     async def close(self) -> None:
         """What runs in the background ends; everything else stays."""

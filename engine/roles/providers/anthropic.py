@@ -27,6 +27,10 @@ class AnthropicProvider:
         self._loading = asyncio.Lock()
 
     @property
+    def name(self) -> str:
+        return "anthropic"
+
+    @property
     def model(self) -> str:
         return self._options.model
 

@@ -224,7 +224,8 @@ class DockerRuntime:
     async def _opened(self, name: str, port: int, hosts: tuple[str, ...], audited: Audited) -> tuple[Way, AsyncExitStack]:
         """The ways into and out of the container of this name, and what closes our end of them. Raises OSError."""
         stack = AsyncExitStack()
-        opening = Opening(hosts=hosts, port=port, tell=audited.refusals.tell, lasting=True, python=INSIDE)
+        observed = self._settings.observed
+        opening = Opening(hosts=hosts, port=port, tell=audited.refusals.tell, lasting=True, python=INSIDE, observed=observed)
         return await stack.enter_async_context(self._egress.open(name, opening)), stack
 
     async def _adopted(
@@ -293,7 +294,7 @@ class DockerRuntime:
         port = source.internal_port or (image.ports[0] if len(image.ports) == 1 else _PORT)
         settings, calls = self._settings, calls_of(tool, source, self._settings)
         said = process_key(tool, source) or source.model_dump_json(exclude={"process"})
-        told = digest(said, image.image_id, repr(limits), str(calls), *hosts)
+        told = digest(said, image.image_id, repr(limits), str(calls), *hosts, *(["observed"] if settings.observed else []))
         name = f"tool-agent-{tool.tool_id.replace(':', '-')[:40]}-{secrets.token_hex(4)}"
         marks = Marks(Kind.SERVING, name, tool.tool_id, tool.version, settings.host, settings.owner.mark, told)
         labels, names = {**settings.origin.labels, **marks.labels}, (name_inside(tool.tool_id, source), place_of(tool.tool_id, source))

@@ -16,7 +16,8 @@ __all__ = ["DockerSettings"]
 class DockerSettings:
     """`data` is the folder projects are under, `state` the state directory. Times are in seconds.
 
-    `identity` is the ordinary user that containers run as when we are root; without it they run as we do.
+    `identity` is the ordinary user that containers run as when we are root; without it they run as we do. `observed`: of tools that may
+    reach no host it is known, too, which they ask for.
     """
 
     data: Path
@@ -35,6 +36,8 @@ class DockerSettings:
     identity: Identity | None = None
     calls: Path | None = None
     """The folder of the files of calls that are going on."""
+
+    observed: bool = False
 
     @property
     def origin(self) -> Origin:

@@ -32,7 +32,8 @@ _BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.
 _CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO", "PIP_CERT")
 _PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 _PYTHON = str(Path(sys.base_prefix, "bin", f"python{sys.version_info.major}.{sys.version_info.minor}"))
-_NO_PROXY = "localhost,127.0.0.1,::1"
+_OWN = ("localhost", "127.0.0.1", "::1")
+"""Programs mean their own loopback by these."""
 _MOST_AT_ONCE = 2048
 
 
@@ -171,7 +172,7 @@ class Egress:
             port = PROXY_PORT if opening.is_apart else free_port()
             ports.append(port)
             prefix += ["--proxy", str(port), str(sockets / _PROXY)]
-            environment |= _proxy_variables(port)
+            environment |= _proxy_variables(port, opening.private_hosts)
             if self._certificates is not None:
                 environment |= dict.fromkeys(_CERTIFICATE_VARIABLES, str(view.of(self._certificates, _CERTIFICATES)))
         if opening.port is not None:
@@ -213,10 +214,12 @@ def _other(folder: SocketFolder, port: int) -> Path:
     return folder.path / f"{port}.sock"
 
 
-def _proxy_variables(port: int) -> dict[str, str]:
+def _proxy_variables(port: int, private_hosts: Sequence[str]) -> dict[str, str]:
     address = f"http://{LOOPBACK}:{port}"
     both = {spelling: address for name in _PROXY_VARIABLES for spelling in (name, name.lower())}
-    return both | {"NO_PROXY": _NO_PROXY, "no_proxy": _NO_PROXY, "NODE_USE_ENV_PROXY": "1"}
+    # Whose index is on this machine's loopback means that one.
+    own = ",".join(name for name in _OWN if not any(host.startswith((name, f"[{name}]")) for host in private_hosts))
+    return both | {"NO_PROXY": own, "no_proxy": own, "NODE_USE_ENV_PROXY": "1"}
 
 
 def _bundle() -> Path | None:

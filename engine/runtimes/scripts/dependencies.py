@@ -38,6 +38,9 @@ class Kind(Enum):
     BUN = auto()
 
 
+_LOCKED = frozenset({Kind.INLINE_LOCK, Kind.REQUIREMENTS_LOCK, Kind.UV_LOCK, Kind.NPM_LOCK, Kind.BUN_LOCK})
+
+
 @dataclass(frozen=True, slots=True)
 class Dependencies:
     """`files` are all that the installer gets to see, by name. Scripts with the same ones share an environment."""
@@ -50,6 +53,13 @@ class Dependencies:
     def named(self) -> str:
         """The file that decides, for people."""
         return next(iter(self.files), "nothing")
+
+    @property
+    def lock(self) -> bytes | None:
+        """The file that says every version; None where there is none."""
+        if self.kind not in _LOCKED:
+            return None
+        return self.files[f"{INLINE}.lock" if self.kind is Kind.INLINE_LOCK else self.named]
 
     def digest(self, stamp: str) -> str:
         """`stamp` says with which programs it is installed."""

@@ -37,16 +37,16 @@ def refusals_of(asks: Asks) -> tuple[str, ...]:
     return (*refused, f"{asks.left_out} more connections were asked for, and are not listed") if asks.left_out else refused
 
 
-def through(egress: Egress, *, trusted: bool = False, is_apart: bool = True) -> Network:
+def through(egress: Egress, *, trusted: bool = False, is_apart: bool = True, observed: bool = False) -> Network:
     """By the allow-listing proxy. `trusted`: the operator named the hosts, so they may be at addresses that are not public.
 
-    `is_apart`: the sandbox has a loopback of its own.
+    `is_apart`: the sandbox has a loopback of its own. `observed`: of those that may reach no host it is known, too, which they ask for.
     """
 
     @asynccontextmanager
     async def opened(box: Box, argv: Sequence[str], hosts: Sequence[str]) -> AsyncGenerator[Opened]:
         try:
-            opening = egress.open(box.name, Opening(hosts, hosts if trusted else (), is_apart=is_apart))
+            opening = egress.open(box.name, Opening(hosts, hosts if trusted else (), is_apart=is_apart, observed=observed))
             way = await opening.__aenter__()
         except OSError as error:
             message = f"The way to the network could not be opened: {error}"

@@ -74,6 +74,19 @@ class ScriptService:
         """Those of all Python, Node.js and Bun programs of this host, also of tools that stay."""
         return self._environments
 
+    def observed(self, network: Network, note: Callable[[ScriptRun], None]) -> "ScriptService":
+        """The same with another network, which tells someone else of what was run."""
+        return ScriptService(
+            self.root,
+            self._state,
+            self._executor,
+            self._environments,
+            variables=self._variables,
+            network=network,
+            max_input_bytes=self._max_input_bytes,
+            note=note,
+        )
+
     async def prepare(self, root: Path, path: str, language: ScriptLanguage, tool_id: str, progress: Progress) -> Prepared:
         """Find the script below `root` and make its environment if need be. Raises ScriptFailure."""
         script = await asyncio.to_thread(find_script, root, path)

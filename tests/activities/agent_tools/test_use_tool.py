@@ -26,6 +26,7 @@ async def test_what_the_model_got_wrong_is_its_outcome(agent: Agent) -> None:
     assert "no file" in await agent.refused("read_file", path="x")
 
 
+@pytest.mark.promise("no-use-done-twice")
 async def test_a_use_that_was_recorded_is_told_again_and_not_done_again(agent: Agent) -> None:
     run = await agent.ask("write_file", path="x", content="1\n", mode="append")
     first = await agent.do(run)
@@ -44,7 +45,7 @@ async def test_an_attempt_that_died_before_its_outcome_was_whole_is_made_again(a
         await connection.execute(delete(tables.tool_outcomes).where(tables.tool_outcomes.c.key == key))
     assert await agent.do(run) == first
     assert "size: 2" in (await agent.shown()).content
-    assert [note.kind.value for note in await agent.notes.after(TASK)] == ["TOOL_USE", "TOOL_RESULT"]
+    assert [note.kind.value for note in await agent.notes.after(TASK, 1)] == ["TOOL_USE", "TOOL_RESULT"]
 
 
 async def test_two_uses_of_one_id_are_two(agent: Agent) -> None:
@@ -56,7 +57,7 @@ async def test_two_uses_of_one_id_are_two(agent: Agent) -> None:
 async def test_no_secret_is_in_the_log(agent: Agent) -> None:
     await agent.told("write_file", path="x", content=f"key = '{SECRET}'\n")
     await agent.told("read_file", path="x")
-    lines = [note.text for note in await agent.notes.after(TASK)]
+    lines = [note.text for note in await agent.notes.after(TASK, 1)]
     assert len(lines) == 4
     assert SECRET not in str(lines)
     assert "[TOOL_USE] write_file | {" in lines[0]

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 import uv
 
@@ -54,6 +55,7 @@ def install(server: IndexServer, home: Path, requirements: list[str], not_after:
     return sorted(path.name for path in folder.glob("*.dist-info"))
 
 
+@pytest.mark.promise("judged-packages-only")
 async def test_of_50_bad_names_none_is_installed_and_of_a_good_one_what_was_judged(
     server: IndexServer, popular: PopularPackages, tmp_path: Path
 ) -> None:

@@ -30,6 +30,7 @@ class Candidate:
     seen: Account = field(default_factory=Account)
     can_be_killed: bool = True
     sent: list[tuple[str, Params | bytes]] = field(default_factory=list[tuple[str, Params | bytes]])
+    killed: list[str] = field(default_factory=list[str])
 
     async def start(self) -> None:
         await asyncio.sleep(0)
@@ -46,8 +47,9 @@ class Candidate:
         self.sent.append((tool_id, content))
         return self.replies(tool_id, content)
 
-    async def kill(self, tool_id: str) -> bool:  # noqa: ARG002 - the protocol's
+    async def kill(self, tool_id: str) -> bool:
         await asyncio.sleep(0)
+        self.killed.append(tool_id)
         return self.can_be_killed
 
     async def renew(self) -> None:
@@ -170,6 +172,18 @@ async def test_what_comes_back_but_does_otherwise_is_told(subject: Make) -> None
     result = await comes_back.check(subject(Candidate(lambda _tool, _content: next(replies))))
     assert not result.passed
     assert "before it answered now it failed" in result.details
+
+
+async def test_what_shares_a_process_is_killed_once_and_all_of_it_has_to_come_back(subject: Make) -> None:
+    def reply(tool_id: str, _content: Params | bytes) -> Reply:
+        return Reply(Came.ERROR if candidate.killed and tool_id == "second" else Came.ANSWER)
+
+    candidate = Candidate(reply)
+    shared = LOCAL.model_copy(update={"process": "both"})
+    result = await comes_back.check(subject(candidate, entry(shared, tool_id="first"), entry(shared, tool_id="second"), entry()))
+    assert candidate.killed == ["first", "tool"]
+    assert not result.passed
+    assert "'second' was killed and started again." in result.details
 
 
 @pytest.mark.parametrize(

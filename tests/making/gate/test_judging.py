@@ -64,6 +64,7 @@ async def test_a_good_tool_passes(court: Court, spoilt: Spoilt) -> None:
     assert len(judgement.checks) == len(CHECKS)
 
 
+@pytest.mark.promise("shown-before-called")
 @pytest.mark.parametrize("how", BAD)
 async def test_each_way_of_being_bad_is_found_by_its_check_alone(court: Court, spoilt: Spoilt, how: str) -> None:
     expected, *changes = BAD[how]
@@ -79,6 +80,7 @@ async def test_nothing_is_asked_of_what_does_not_start(court: Court, spoilt: Spo
     assert not judgement.passed
 
 
+@pytest.mark.promise("withheld-stays-withheld")
 async def test_nothing_that_was_withheld_is_told(court: Court, spoilt: Spoilt) -> None:
     """A tool that repeats in its errors, and in the hosts it asks for, what it was given."""
     leaking = (

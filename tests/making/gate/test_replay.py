@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Callable
 from datetime import UTC, datetime, timedelta
 
+import pytest
 import pytest_asyncio
 from pydantic import JsonValue
 
@@ -77,6 +78,7 @@ def of_replay(judgement: Judgement) -> CheckResult:
     return found
 
 
+@pytest.mark.promise("good-answers-stay")
 async def test_a_repair_that_breaks_a_recorded_good_call_is_refused(court: Court, repairs: Repairs, spoilt: Spoilt) -> None:
     breaks = spoilt(("total = sum(numbers)", "total = sum(numbers) + (numbers == [1, 2, 3])"))
     mean: dict[str, JsonValue] = {"numbers": [2, 4], "operation": "mean"}

@@ -19,6 +19,7 @@ Spoilt = Callable[..., ToolEntry]
 SUM = GIVEN[0].input
 
 
+@pytest.mark.promise("repaired-beside")
 async def test_the_version_in_use_is_not_touched(court: Court, spoilt: Spoilt) -> None:
     entry, routes = spoilt(), Routes()
     supervisor = Supervisor({"local": RUNTIMES["local"](court.parts)}, routes, "here")
@@ -34,6 +35,7 @@ async def test_the_version_in_use_is_not_touched(court: Court, spoilt: Spoilt) -
     await supervisor.close()
 
 
+@pytest.mark.promise("nothing-left-of-a-failure")
 async def test_a_judgement_that_is_cancelled_leaves_nothing(court: Court, spoilt: Spoilt) -> None:
     asked = asyncio.Event()
 

@@ -136,7 +136,7 @@ async def test_an_app_that_does_not_start_says_why(tmp_path: Path, builder: Mode
     folder = bare(tmp_path / "origin", None, "raise RuntimeError('no database here')\n")
     with pytest.raises(BuildFailed) as caught:
         await builder.asgi(PLAN, folder, ABOUT, place, silent)
-    assert "no database here" in caught.value.told + caught.value.message
+    assert caught.value.message.endswith("It said last: RuntimeError: no database here")
 
 
 async def test_nothing_runs_after_a_build(tmp_path: Path, builder: ModellessBuilder, place: Place, state: Path) -> None:
@@ -190,6 +190,18 @@ async def test_tools_in_files_take_the_name_of_the_task(tmp_path: Path, builder:
     both = await builder.of_tool_files(ToolFileBuild(paths=("a.tool.json", "b.tool.json")), tmp_path, ABOUT)
     assert [entry.manifest.tool_id for entry in both.candidate.entries] == ["notes_a", "notes_b"]
     assert both.candidate.group is not None
+
+
+@pytest.mark.parametrize(("count", "size", "told"), [(5_001, 0, "5,001 files"), (1, 33 << 20, "largest file is 0.bin with 33.0 MiB")])
+async def test_a_repository_that_is_too_large_for_a_tool_is_refused_before_it_is_built(
+    tmp_path: Path, builder: ModellessBuilder, place: Place, count: int, size: int, told: str
+) -> None:
+    (tmp_path / "origin").mkdir()
+    for number in range(count):
+        with (tmp_path / "origin" / f"{number}.bin").open("wb") as file:
+            file.truncate(size)
+    with pytest.raises(BuildFailed, match=told):
+        await builder.asgi(PLAN, tmp_path / "origin", ABOUT, place, silent)
 
 
 async def test_without_docker_a_dockerfile_is_not_built(tmp_path: Path, builder: ModellessBuilder, place: Place) -> None:

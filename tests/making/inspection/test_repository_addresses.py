@@ -12,8 +12,8 @@ DEFAULT = ("https", "ssh")
     [
         ("https://example.com/o/n.git", RepositoryAddress("https", "https://example.com/o/n.git", "/o/n.git", "example.com", 443)),
         ("https://Example.com:8443/o", RepositoryAddress("https", "https://Example.com:8443/o", "/o", "example.com", 8443)),
-        ("ssh://git@example.com/o/n", RepositoryAddress("ssh", "ssh://git@example.com/o/n", "/o/n", "example.com", 22)),
-        ("git@example.com:o/n", RepositoryAddress("ssh", "git@example.com:o/n", "o/n", "example.com", 22)),
+        ("ssh://git@example.com/o/n", RepositoryAddress("ssh", "ssh://git@example.com/o/n", "/o/n", "example.com", 22, "git")),
+        ("git@example.com:o/n", RepositoryAddress("ssh", "git@example.com:o/n", "o/n", "example.com", 22, "git")),
         ("https://[::1]:1/o", RepositoryAddress("https", "https://[::1]:1/o", "/o", "[::1]", 1)),
     ],
 )

@@ -74,6 +74,7 @@ async def test_a_long_output_is_shown_in_part_and_can_be_read_to_its_end(bench: 
     assert seen.stdout == "20000\n"
 
 
+@pytest.mark.promise("agents-stay-inside")
 async def test_commands_have_no_network_and_see_nothing_of_the_machine(bench: Workbench, tmp_path: Path) -> None:
     folder = await bench.create_project("words")
     ran = await bench.run(folder, f"ls {tmp_path}; python -c 'import socket; socket.create_connection((\"1.1.1.1\", 53), 2)'", 20.0, "1:a")
@@ -96,6 +97,7 @@ async def test_what_runs_in_the_background_ends_with_the_task(bench: Workbench, 
     assert not bench.folder.exists()
 
 
+@pytest.mark.promise("nothing-left-of-a-failure")
 async def test_a_task_leaves_nothing_however_its_files_are(bench: Workbench, benches: Workbenches) -> None:
     folder = await bench.create_project("words")
     deep = "import os\nfor _ in range(3000):\n    os.mkdir('d')\n    os.chdir('d')\n"

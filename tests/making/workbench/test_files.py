@@ -57,6 +57,7 @@ def test_paths_that_lead_elsewhere_are_refused(path: str) -> None:
         place_of(path)
 
 
+@pytest.mark.promise("agents-stay-inside")
 @given(st.text(max_size=60))
 def test_whatever_is_named_is_below_the_two_folders(text: str) -> None:
     try:

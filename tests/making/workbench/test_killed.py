@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import psutil
+import pytest
 
 from engine.making.workbench.bench import Workbenches
 from engine.making.workbench.files import BenchFiles
@@ -35,6 +36,7 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.005)
 
 
+@pytest.mark.promise("no-use-done-twice")
 async def test_an_append_is_there_once_whenever_the_worker_was_killed(tmp_path: Path) -> None:
     for name in ("work", "logs", "uses"):
         await asyncio.to_thread((tmp_path / name).mkdir)

@@ -39,7 +39,10 @@ def upgrade() -> None:
         sa.Column("task_id", sa.String(length=32), nullable=False),
         sa.Column("key", sa.String(length=200), nullable=False),
         sa.Column("position", sa.Integer(), nullable=False),
+        sa.Column("provider", sa.Text(), nullable=False),
+        sa.Column("asked_model", sa.Text(), nullable=False),
         sa.Column("model", sa.Text(), nullable=False),
+        sa.Column("prompt", sa.Text(), nullable=False),
         sa.Column("stop_reason", sa.Text(), nullable=False),
         sa.Column("input_tokens", sa.BigInteger(), nullable=False),
         sa.Column("output_tokens", sa.BigInteger(), nullable=False),
@@ -116,6 +119,7 @@ def _make_tasks() -> None:
         sa.Column("ended_at", sa.String(length=32), nullable=True),
         sa.Column("workflow_id", sa.Text(), nullable=False),
         sa.Column("run_id", sa.String(length=64), nullable=False),
+        sa.Column("host", sa.String(length=64), nullable=True),
         sa.PrimaryKeyConstraint("task_id", name=op.f("pk_tasks")),
     )
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 from pydantic import JsonValue
 
+from toolagent.cli.evidence import CHECK_COLUMNS, check_row, origins
 from toolagent.cli.failures import ExitCode, reported
 from toolagent.cli.files import read_text
 from toolagent.cli.making_follow import elapsed, follow_making, how_to_follow
@@ -162,6 +163,10 @@ def _show(task: MakingTask, *, log: bool) -> None:
     show_rows(_COLUMNS, (_row(task),))
     if task.stages:
         show_rows(("stage", "state", "seconds", "cost"), map(_stage_row, task.stages))
+    if task.evidence is not None:
+        show_rows(CHECK_COLUMNS, map(check_row, task.evidence.checks))
+        for line in origins(task.evidence):
+            show_plain(line)
     if log:
         for line in task.log:
             show_plain(line)
@@ -172,7 +177,7 @@ def _show(task: MakingTask, *, log: bool) -> None:
 
 
 def _row(task: ListedTask) -> tuple[str, ...]:
-    said = task.reason or task.progress
+    said = (task.reason or task.progress).partition("\n")[0]
     stage = task.stage.value if task.stage else ""
     return (task.task_id, task.status.value, task.type, task.tool_id, stage, elapsed(task), f"${task.cost_usd:.4f}", said)
 

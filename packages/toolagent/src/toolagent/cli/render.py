@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from toolagent.cli.evidence import summary
 from toolagent.cli.example import call_line
 from toolagent.cli.schemas import property_names, property_schema, required_names, type_label
 from toolagent.contracts.audit import AuditEntry
@@ -188,10 +189,14 @@ def show_outcomes(outcomes: Sequence[tuple[str, bool, float, str]]) -> None:
 
 
 def show_versions(found: ToolVersions) -> None:
-    table = _table("version", "status", "active", "since")
+    table = _table("version", "status", "active", "since", "evidence")
     for version in found.versions:
         table.add_row(
-            cell(version.version, "bold"), cell(version.status.value), "yes" if version.is_active else "", _moment(version.created_at)
+            cell(version.version, "bold"),
+            cell(version.status.value),
+            "yes" if version.is_active else "",
+            _moment(version.created_at),
+            cell(summary(version.evidence)),
         )
     _console().print(table)
 

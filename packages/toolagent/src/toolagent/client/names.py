@@ -24,8 +24,10 @@ __all__ = [
     "DIAGNOSE",
     "END_TASK",
     "ENTER_STAGE",
+    "FIND_HOST",
     "FINGERPRINT",
     "GUIDE",
+    "HOST_LOST",
     "INSPECT_TASK",
     "INVOKE_TOOL",
     "LAY_OUT",
@@ -82,6 +84,7 @@ SETTLE = "settle"
 CONTROL = "control_tool"
 LOOK_AT_CALL = "look_at_call"
 AWAIT_SLOT = "await_slot"
+FIND_HOST = "find_host"
 ENTER_STAGE = "enter_stage"
 INSPECT_TASK = "inspect"
 DIAGNOSE = "diagnose"
@@ -128,6 +131,9 @@ NO_SLOT = "no_slot"
 
 CALLBACK_NOT_TAKEN = "callback_not_taken"
 """Error type of a post that the receiver did not take; it is sent again later."""
+
+HOST_LOST = "host_lost"
+"""Error type of an agent whose host does not come back; its files are there alone."""
 
 MODEL_BUSY = "model_busy"
 """Error type of a turn that the model's provider had no time for; it is asked again."""

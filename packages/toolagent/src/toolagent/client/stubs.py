@@ -17,6 +17,7 @@ from toolagent.contracts.making_steps import (
     BuildStep,
     Diagnosis,
     EndStep,
+    HostStep,
     Inspected,
     Registered,
     RegisterStep,
@@ -41,6 +42,7 @@ __all__ = [
     "diagnose",
     "end_task",
     "enter_stage",
+    "find_host",
     "inspect_task",
     "lay_out",
     "look_at_call",
@@ -112,6 +114,12 @@ async def note_callback(_note: CallbackNote) -> None:
 @activity.defn(name=names.AWAIT_SLOT)
 async def await_slot(_step: MakeRequest) -> Slot:
     """Take the task's turn among those that run at once."""
+    _bodiless()
+
+
+@activity.defn(name=names.FIND_HOST)
+async def find_host(_step: HostStep) -> Slot:
+    """Say where a task is to go on whose host has not taken a step in time."""
     _bodiless()
 
 

@@ -85,6 +85,8 @@ class ModelTurnNote(Contract):
     model: str
     usage: Usage
     cost_usd: Annotated[float | None, Field(description="None: the price of this model is not known.")] = None
+    lost: Annotated[Usage, Field(description="Of answers that broke off before this one came: paid for as well.")] = Usage()
+    lost_usd: Annotated[float, Field(description="What those cost, as far as the price is known.")] = 0.0
     uses: tuple[ToolUseNote, ...] = ()
     said: Annotated[str, Field(description="The beginning of its text.")] = ""
 
@@ -124,6 +126,9 @@ class ModelAsk(Contract):
 
     The message to the model goes to `position` (the first one opens the conversation), the answer to the position after it. When there is
     an answer already, this was asked before, and is not paid again.
+
+    An answer that breaks off is paid for, and asked for again within the step: `limits`, and what the agent has taken so far, tell whether
+    enough is left for that.
     """
 
     task_id: str
@@ -133,6 +138,9 @@ class ModelAsk(Contract):
     max_tokens: int
     outcomes: tuple[ShownOutcome, ...] = ()
     remarks: Annotated[tuple[str, ...], Field(description="What is said after the outcomes.")] = ()
+    limits: AgentLimits | None = None
+    tokens: int = 0
+    cost_usd: float = 0.0
 
 
 class LoopState(Contract):

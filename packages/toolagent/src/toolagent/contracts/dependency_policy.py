@@ -24,7 +24,8 @@ class DependencyPolicy(Contract):
         Field(description="Packages that somebody vouches for, such as those of your own: they may be new, and named like others."),
     ] = ()
     min_age_days: Annotated[
-        float, Field(ge=0, description="How long ago the package, and a version of it that fits, must have been published; 0: any time.")
+        float,
+        Field(ge=0, le=3650, description="How long ago the package, and a version of it that fits, must have been published; 0: any time."),
     ] = 14.0
     undated: Annotated[
         Literal["allow", "refuse"],

@@ -98,6 +98,8 @@ class Candidate(Contract):
     entries: tuple[ToolEntry, ...]
     group: ToolGroup | None = None
     written_by_us: Annotated[bool, Field(description="Then it has to answer on /health.")] = False
+    locks: Annotated[dict[str, str], Field(description="Of tools with a locked environment, by their ids: see `Evidence.lock`.")] = {}
+    left_out: Annotated[tuple[str, ...], Field(description="What could have been a tool too, each with why it is none.")] = ()
 
 
 class CheckResult(Contract):
@@ -116,17 +118,24 @@ class Evidence(Contract):
     task_id: str
     at: datetime
     source: Annotated[str | None, Field(description="The hash of its files.")] = None
-    lock: Annotated[str | None, Field(description="The hash of the lock its environment was rebuilt from.")] = None
-    model: str | None = None
-    prompts: tuple[str, ...] = ()
+    lock: Annotated[str | None, Field(description="The SHA-256 of the file with the lock that its environment is built from.")] = None
+    provider: Annotated[str | None, Field(description="Of the model; null: none had a part in it.")] = None
+    model: Annotated[str | None, Field(description="As it was asked for.")] = None
+    answered_by: Annotated[tuple[str, ...], Field(description="What the model called itself in its answers.")] = ()
+    prompts: Annotated[tuple[str, ...], Field(description="The prompts it was given, as `name@hash`.")] = ()
     behaviour: Annotated[
         Literal["verified", "unverified"], Field(description="Verified: examples passed that its maker had never seen.")
     ] = "unverified"
     checks: tuple[CheckResult, ...] = ()
+    left_out: Annotated[tuple[str, ...], Field(description="What could have been a tool too, each with why it is none.")] = ()
     rounds: int = 1
-    cost_usd: float = 0.0
-    seconds: float = 0.0
-
+    turns: Annotated[int, Field(description="Turns of the model that the task took until then.")] = 0
+    tokens: Annotated[int, Field(description="All that they read and wrote.")] = 0
+    cost_usd: Annotated[float, Field(description="Of the turns whose price is known.")] = 0.0
+    lost_turns: Annotated[int, Field(description="Turns that broke off and were asked for again, paid for all the same.")] = 0
+    unpriced_turns: Annotated[int, Field(description="Turns whose price is not known.")] = 0
+    seconds: Annotated[float, Field(description="How long the gate took.")] = 0.0
+    total_seconds: Annotated[float, Field(description="From when the task began to run until the gate had ended.")] = 0.0
     @property
     def passed(self) -> bool:
         return bool(self.checks) and all(check.passed for check in self.checks)
@@ -137,12 +146,14 @@ class TaskNoteKind(StrEnum):
 
     START = "start"
     STAGE = "stage"
+    BUILD = "build"
     TEXT = "TEXT"
     TOOL_USE = "TOOL_USE"
     TOOL_RESULT = "TOOL_RESULT"
     DONE = "DONE"
     GUIDANCE = "guidance"
     PROGRESS = "progress"
+    COST = "cost"
     TOOL_REQUEST = "tool_request"
     TOOL_READY = "tool_ready"
     TOOL_ERROR = "tool_error"

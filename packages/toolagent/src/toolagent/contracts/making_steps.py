@@ -19,12 +19,14 @@ __all__ = [
     "Diagnosis",
     "EndStep",
     "FailedCall",
+    "HostStep",
     "Inspected",
     "MakeEnd",
     "RegisterStep",
     "Registered",
     "Slot",
     "StageStep",
+    "Taker",
     "TaskStep",
     "VerifyStep",
 ]
@@ -42,6 +44,17 @@ class Slot(Contract):
 
     host: str
     rounds: int = 3
+    patience_s: Annotated[float, Field(description="How long a step waits for the host before somebody asks whether that is alive.")] = (
+        150.0
+    )
+
+
+class HostStep(Contract):
+    """A task whose host has not taken a step in time. `moves`: whether it can go on where nothing of it is."""
+
+    task_id: str
+    host: str
+    moves: bool = True
 
 
 class StageStep(Contract):
@@ -52,11 +65,19 @@ class StageStep(Contract):
     went_well: bool = True
 
 
+class Taker(Contract):
+    """A tool that may do already what is asked for, and which it does no harm to ask."""
+
+    tool_id: str
+    version: str
+
+
 class Inspected(Contract):
     """`answered_by` is a tool that does already what is asked for; `refused` says why the repository cannot be had."""
 
     inspection: Inspection = Inspection()
     answered_by: str | None = None
+    takers: Annotated[tuple[Taker, ...], Field(description="Tools to be tried with the examples, the likeliest first.")] = ()
     refused: str = ""
 
 
@@ -77,6 +98,7 @@ class Diagnosis(Contract):
 
     refused: str = ""
     version: Annotated[str, Field(description="The version that is to be mended: the active one.")] = ""
+    content: Annotated[str, Field(description="The archive of its files, of which the copy was made.")] = ""
     folder: Annotated[str, Field(description="Where the copy of its files is, as the agent sees it.")] = ""
     manifest: Annotated[str, Field(description="What it says of itself and how it is called, as JSON.")] = ""
     last_error: Annotated[str, Field(description="Why it ended the last time it did so by itself.")] = ""
@@ -97,6 +119,7 @@ class BuildOutcome(Contract):
     candidate: str | None = None
     reason: str = ""
     told: str = ""
+    left_out: Annotated[tuple[str, ...], Field(description="What could have been a tool too, each with why it is none.")] = ()
 
 
 class BriefStep(Contract):
@@ -127,13 +150,14 @@ class Assessed(Contract):
 
 
 class RegisterStep(Contract):
-    """`mends` as in `VerifyStep`."""
+    """`mends` as in `VerifyStep`; `mends_content` is the archive of its files that the candidate was made from."""
 
     task_id: str
     spec: TaskSpec
     candidate: str
     evidence: Evidence
     mends: str = ""
+    mends_content: str = ""
 
 
 class Registered(Contract):

@@ -29,7 +29,7 @@ class CallRecord(Contract):
 
 
 class EventType(StrEnum):
-    """What can happen to a tool or a call (seed 003 §6.1)."""
+    """What can happen to a tool or a call (seeds 003 §6.1, 001 §6.4)."""
 
     TOOL_ADDED = "tool_added"
     TOOL_UPDATED = "tool_updated"
@@ -41,6 +41,7 @@ class EventType(StrEnum):
     EXECUTION_FAILED = "execution_failed"
     CALLBACK_DELIVERED = "callback_delivered"
     CALLBACK_FAILED = "callback_failed"
+    HEALTH_ALERT = "health_alert"
 
 
 class Event(Contract):

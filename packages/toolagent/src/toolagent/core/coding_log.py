@@ -19,6 +19,7 @@ __all__ = [
     "text_line",
     "tool_result_line",
     "tool_use_line",
+    "turn_cost_line",
 ]
 
 LOGGER = "tool_agent.tool.agent"
@@ -53,6 +54,15 @@ def done_line(at: datetime, seconds: float) -> str:
 def cost_line(at: datetime, cost_usd: float | None) -> str:
     """None: the price of the model is not known."""
     return log_line(at, f"[COST] {'unknown' if cost_usd is None else f'${cost_usd:.2f}'}")
+
+
+def turn_cost_line(
+    at: datetime, tokens: int, cost_usd: float | None, task_tokens: int, task_cost_usd: float, *, is_lost: bool = False
+) -> str:
+    """What one turn took, and the task with it so far. `is_lost`: its answer broke off."""
+    cost = "unknown" if cost_usd is None else f"${cost_usd:.4f}"
+    so_far = f"so far ${task_cost_usd:.4f}, {task_tokens:,} tokens"
+    return log_line(at, f"[COST] {cost}, {tokens:,} tokens{' for an answer that broke off' if is_lost else ''}; {so_far}")
 
 
 def log_line(at: datetime, message: str, *, is_error: bool = False) -> str:

@@ -123,6 +123,9 @@ def next_step(request: AgentRequest, state: LoopState, now_s: float) -> AskModel
                     max_tokens=max_tokens,
                     outcomes=state.outcomes,
                     remarks=state.remarks,
+                    limits=request.limits,
+                    tokens=state.tokens,
+                    cost_usd=state.cost_usd,
                 )
             )
 
@@ -133,8 +136,8 @@ def after_model(state: LoopState, ask: ModelAsk, note: ModelTurnNote) -> LoopSta
         update={
             "turns": state.turns + 1,
             "position": ask.position + 1,
-            "tokens": state.tokens + note.usage.total,
-            "cost_usd": state.cost_usd + (note.cost_usd or 0.0),
+            "tokens": state.tokens + note.usage.total + note.lost.total,
+            "cost_usd": state.cost_usd + (note.cost_usd or 0.0) + note.lost_usd,
             "unpriced_turns": state.unpriced_turns + (note.cost_usd is None),
             "last_usage": note.usage,
             "model": note.model,

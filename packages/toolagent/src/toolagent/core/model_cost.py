@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from toolagent.contracts.agent import AgentEnd, AgentLimits, LoopState
+from toolagent.contracts.agent import AgentEnd, AgentLimits, LoopState, ModelAsk
 from toolagent.contracts.model import Price, Rates, Usage
 from toolagent.contracts.task_specs import MakeLimits
 
-__all__ = ["LEAST_ANSWER", "Exhausted", "answer_budget", "cost_of", "limits_for"]
+__all__ = ["LEAST_ANSWER", "Exhausted", "answer_budget", "cost_of", "limits_for", "next_attempt_budget"]
 
 LEAST_ANSWER = 1_024
 """Tokens. A turn that may write less than this can do nothing useful."""
@@ -78,6 +78,19 @@ def answer_budget(limits: AgentLimits, price: Price | None, state: LoopState) ->
         spent = f"${state.cost_usd:.4f} of ${limits.cost_usd:.4f} are spent, which is not enough for another turn."
         return Exhausted(AgentEnd.MONEY, f"{spent} Give the task more with limits.cost_usd.")
     return min(tokens, limits.turn_tokens, affordable)
+
+
+def next_attempt_budget(ask: ModelAsk, price: Price | None, attempts: int, lost: Usage, lost_usd: float) -> int | Exhausted:
+    """How many tokens an answer may have that is asked for again, after so many attempts that broke off and used `lost` together."""
+    if ask.limits is None or not attempts:
+        return ask.max_tokens
+    # Another one reads what each of them did.
+    read = {name: count // attempts for name, count in lost.model_dump(exclude={"output_tokens"}).items()}
+    state = LoopState(started_s=0, tokens=ask.tokens + lost.total, cost_usd=ask.cost_usd + lost_usd, last_usage=Usage.model_validate(read))
+    budget = answer_budget(ask.limits, price, state)
+    if isinstance(budget, Exhausted):
+        return Exhausted(budget.end, f"The model's answer broke off {attempts} times, which is paid for. {budget.reason}")
+    return min(budget, ask.max_tokens)
 
 
 def _affordable(money: float, price: Price, last: Usage) -> int:

@@ -89,7 +89,7 @@ def _remote(inspection: Inspection) -> tuple[BuildPlan | None, str]:
     for one in usable:
         if isinstance(url := one.details.get("server_url"), str) and one.details.get("operations"):
             return OpenApiRemote(path=one.path, server_url=url), ""
-    return None, f"{usable[0].path} names no server by an absolute address, or has no operation that can be a tool."
+    return None, f"{usable[0].path}: {usable[0].details.get('fault') or usable[0].summary}"
 
 
 _WAYS: Sequence[tuple[tuple[MakeRuntime | None, ...], _Way]] = (
@@ -116,5 +116,6 @@ def _runnable(inspection: Inspection) -> bool:
 
 def _nothing(inspection: Inspection, notes: Sequence[str]) -> str:
     looked = "source code, a *.tool.json, a Python project with an ASGI app, a Dockerfile with EXPOSE, an OpenAPI document"
-    more = f" {' '.join(notes)}" if notes else ""
-    return f"Nothing in the repository's {inspection.files} files can be run or called; looked for: {looked}.{more}"
+    if not notes:
+        return f"Nothing in the repository's {inspection.files} files can be run or called; looked for: {looked}."
+    return f"{' '.join(notes)} Nothing else in the repository's {inspection.files} files can be run or called; looked for: {looked}."

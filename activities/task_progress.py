@@ -1,0 +1,84 @@
+"""What people see of a step that takes long: the task's progress as it changes, and now and then a line of its log."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+
+from temporalio import activity
+
+from engine.runtimes.runtime import Progress
+from engine.store.clock import now
+from engine.store.task_notes import NewNote
+from engine.store.tasks import TaskTable
+from toolagent.contracts.making import TaskNoteKind
+from toolagent.core.coding_log import log_line
+from toolagent.core.failures import StoreUnavailableError
+
+__all__ = ["telling"]
+
+_QUIET_S = 0.5
+"""What ends before this says nothing, as with heartbeats."""
+
+_TELL_S = 1.0
+_LINE_S = 10.0
+"""Between two lines, and before the first: what ends sooner has lines of its own, of stages and of tools that were used."""
+
+_LAST_S = 1.0
+
+
+@asynccontextmanager
+async def telling(tasks: TaskTable, task_id: str, say: Progress, *, line_s: float = _LINE_S) -> AsyncGenerator[Progress]:
+    """What to call with each change, as often as one likes, within an activity. `say` is told at once, the database by the clock."""
+    telling = _Telling(tasks, task_id, line_s)
+    task = asyncio.create_task(telling.run(), name=f"note progress of {task_id}")
+
+    def tell(progress: str) -> None:
+        say(progress)
+        telling.progress = progress
+
+    try:
+        yield tell
+    finally:
+        telling.is_over.set()
+        # What is being written is not cut off; who is cancelled does not wait for a database that is away.
+        await asyncio.wait([task], timeout=_LAST_S)
+        task.cancel()
+
+
+class _Telling:
+    def __init__(self, tasks: TaskTable, task_id: str, line_s: float) -> None:
+        info = activity.info()
+        self._tasks, self._task_id, self._line_s = tasks, task_id, line_s
+        self._key = f"progress:{info.workflow_run_id}:{info.activity_id}:{info.attempt}"
+        self._told = self._line = ""
+        self._line_at = time.monotonic() + line_s
+        self._lines = 0
+        self.progress = ""
+        self.is_over = asyncio.Event()
+
+    async def run(self) -> None:
+        pause = _QUIET_S
+        while not await self._is_over_within(pause):
+            pause = _TELL_S
+            is_line = time.monotonic() >= self._line_at and self.progress != self._line
+            if is_line or self.progress != self._told:
+                # What cannot be written now is followed by the next soon.
+                with suppress(StoreUnavailableError):
+                    await self._write(self.progress, is_line=is_line)
+
+    async def _write(self, progress: str, *, is_line: bool) -> None:
+        await self._tasks.note_progress(self._task_id, progress, self._next_line(progress) if is_line else None)
+        self._told = progress
+        if is_line:
+            self._line, self._line_at = progress, time.monotonic() + self._line_s
+            self._lines += 1
+
+    def _next_line(self, progress: str) -> NewNote:
+        at = now()
+        return NewNote(f"{self._key}:{self._lines}", TaskNoteKind.PROGRESS, log_line(at, f"[PROGRESS] {progress}"), None, at)
+
+    async def _is_over_within(self, seconds: float) -> bool:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.is_over.wait(), seconds)
+        return self.is_over.is_set()

@@ -1,0 +1,90 @@
+"""What is kept of how a version came to be: of what, by whom, in how many turns, for how much; and what the gate saw of it."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from engine.runtimes.scripts.dependencies import dependencies_of
+from engine.runtimes.scripts.failures import ScriptFailure
+from engine.runtimes.scripts.paths import Script, find_script
+from engine.store.model_turns import ModelTurnTable
+from engine.store.tasks import TaskTable
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.making import Candidate, CheckResult, Evidence
+from toolagent.contracts.making_steps import VerifyStep
+from toolagent.contracts.sources import DockerSource, LocalSource, ScriptLanguage, ScriptSource, ToolSource
+
+__all__ = ["Accounts", "evidence_for", "lock_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Accounts:
+    """Of tasks, out of what was written down while they went on."""
+
+    tasks: TaskTable
+    turns: ModelTurnTable
+
+    async def evidence(
+        self,
+        step: VerifyStep,
+        candidate: Candidate,
+        checks: Sequence[CheckResult],
+        behaviour: Literal["verified", "unverified"] = "unverified",
+        seconds: float = 0.0,
+    ) -> Evidence:
+        """As it is now, of the candidate as a whole; `evidence_for` has that of each of its tools."""
+        at = datetime.now(UTC)
+        spent, origins = await self.turns.spent(step.task_id), await self.turns.origins(step.task_id)
+        evidence = Evidence(
+            task_id=step.task_id,
+            at=at,
+            # Several only where the settings changed meanwhile.
+            provider=_joined(one.provider for one in origins.asked),
+            model=_joined(one.model for one in origins.asked),
+            answered_by=origins.answered,
+            prompts=tuple(dict.fromkeys(one.prompt for one in origins.asked)),
+            behaviour=behaviour,
+            checks=tuple(checks),
+            left_out=candidate.left_out,
+            rounds=step.round,
+            turns=spent.turns,
+            tokens=spent.tokens,
+            cost_usd=spent.cost_usd,
+            lost_turns=spent.lost,
+            unpriced_turns=spent.unpriced,
+            seconds=seconds,
+            total_seconds=await self._seconds(step.task_id, at),
+        )
+        return evidence_for(candidate.entries[0], candidate, evidence)
+
+    async def _seconds(self, task_id: str, until: datetime) -> float:
+        task = await self.tasks.get(task_id)
+        return (until - task.started_at).total_seconds() if task is not None and task.started_at is not None else 0.0
+
+
+def evidence_for(entry: ToolEntry, candidate: Candidate, evidence: Evidence) -> Evidence:
+    """With the files and the lock of this one of its tools."""
+    contents = (source.content for source in entry.sources if isinstance(source, LocalSource | DockerSource | ScriptSource))
+    return evidence.model_copy(update={"source": next(contents, None), "lock": candidate.locks.get(entry.manifest.tool_id)})
+
+
+def lock_of(folder: Path, source: ToolSource) -> str | None:
+    """The SHA-256 of the file that names every version of what the program in the folder depends on; None without one. Blocks."""
+    try:
+        match source:
+            case LocalSource():
+                dependencies = dependencies_of(Script(folder / "main.py", "main.py"), ScriptLanguage.PYTHON)
+            case ScriptSource(script_path=path, language=language):
+                dependencies = dependencies_of(find_script(folder, path), language)
+            case _:
+                return None
+    except ScriptFailure:
+        return None  # whoever starts it says what is wrong
+    return hashlib.sha256(dependencies.lock).hexdigest() if dependencies.lock is not None else None
+
+
+def _joined(names: Iterable[str]) -> str | None:
+    return ", ".join(dict.fromkeys(names)) or None

@@ -1,0 +1,81 @@
+"""Which of the tools that are there may do what is asked for already, and can be asked without harm."""
+
+import re
+from collections.abc import Sequence
+
+from engine.registry.registry import ToolRegistry
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.making_steps import Taker
+from toolagent.contracts.manifest import JsonSchema, PermissionClass, SideEffectScope, ToolManifest, ToolStatus
+from toolagent.contracts.sources import BuiltinSource, DockerSource, LocalSource, ScriptSource, ToolSource
+from toolagent.contracts.task_specs import BuildTool, Example, GithubDeploy
+from toolagent.core.schemas import FILE_PATH, mentions_format, with_defaults
+from toolagent.validation.schemas import issues_of
+
+__all__ = ["is_harmless", "takers_of", "takes", "words_of"]
+
+_MOST = 3
+_MOST_WORDS = 40
+_SMALL = frozenset(
+    {
+        "all", "and", "are", "can", "does", "each", "for", "from", "give", "given", "has", "how", "into", "its", "make", "need", "one",
+        "out", "please", "return", "returns", "that", "the", "then", "this", "tool", "use", "which", "with", "you",
+    }
+)  # fmt: skip
+_WORD = re.compile(r"[a-z0-9]{3,}")
+_HAN = re.compile(r"[\u3400-\u9fff]+")
+
+
+async def takers_of(spec: BuildTool | GithubDeploy, registry: ToolRegistry) -> tuple[Taker, ...]:
+    """The likeliest first, three at most; none where no example says what is expected."""
+    if not any(_expects(example) for example in spec.examples):
+        return ()
+    likely = await registry.resembling(words_of(f"{spec.tool_name.replace('_', ' ')} {spec.description}"))
+    found = (entry.manifest for entry in likely if is_harmless(entry) and takes(entry.manifest, spec.examples))
+    return tuple(Taker(tool_id=manifest.tool_id, version=manifest.version) for manifest in list(found)[:_MOST])
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """What to look for: words in Latin letters without their plural s, and pairs of Chinese characters, which are not set apart."""
+    lowered = text.lower()
+    latin = (word.removesuffix("s") if len(word) > 3 else word for word in _WORD.findall(lowered) if word not in _SMALL)
+    han = (run[at : at + 2] for run in _HAN.findall(lowered) for at in range(max(len(run) - 1, 1)))
+    return tuple(dict.fromkeys([*latin, *han]))[:_MOST_WORDS]
+
+
+def is_harmless(entry: ToolEntry) -> bool:
+    """Whether it may be called on a guess: it changes nothing, costs nothing, asks nobody, and tells nobody what it is given."""
+    manifest = entry.manifest
+    context = manifest.security_context
+    return (
+        manifest.status is ToolStatus.ACTIVE
+        and manifest.side_effect_scope is SideEffectScope.NONE
+        and manifest.permission_class is not PermissionClass.WRITE
+        and not manifest.requires_confirmation
+        and not manifest.cost_usd
+        and not (context.network_access.allow_hosts or context.required_capabilities)
+        and bool(entry.sources)
+        and all(map(_is_here, entry.sources))
+    )
+
+
+def takes(manifest: ToolManifest, examples: Sequence[Example]) -> bool:
+    """Whether its input schema accepts all of the inputs, and knows every field of them. Files are not tried."""
+    schema = manifest.input_schema
+    if mentions_format(schema, FILE_PATH):
+        return False
+    return all(_known(schema, example) and not issues_of(schema, with_defaults(schema, example.input)) for example in examples)
+
+
+def _known(schema: JsonSchema, example: Example) -> bool:
+    """A tool that takes anything does nothing with it."""
+    named = schema.get("properties")
+    return not example.input if not isinstance(named, dict) else example.input.keys() <= named.keys()
+
+
+def _expects(example: Example) -> bool:
+    return example.expected_output != {}
+
+
+def _is_here(source: ToolSource) -> bool:
+    return isinstance(source, LocalSource | DockerSource | ScriptSource | BuiltinSource)

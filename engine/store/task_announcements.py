@@ -1,0 +1,47 @@
+"""What the log of a task says of its beginning and its end: the events of seed 001 §6, and the last lines of a coding log."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from pydantic import JsonValue
+
+from engine.store.task_notes import NewNote
+from toolagent.contracts.making import MakeTask, TaskNoteKind
+from toolagent.core.coding_log import cost_line, done_line, log_line
+
+__all__ = ["ended", "requested"]
+
+
+def requested(task: MakeTask) -> NewNote:
+    """`tool_request`: somebody asks for a tool."""
+    payload: JsonValue = {
+        "task_spec": task.spec.model_dump(mode="json"),
+        "task_id": task.task_id,
+        "description": task.description,
+        "reference_files": [],
+    }
+    text = log_line(task.created_at, f"[TOOL_REQUEST] {task.tool_id}: {task.description or task.spec.description}")
+    return NewNote("request", TaskNoteKind.TOOL_REQUEST, text, payload, task.created_at)
+
+
+def ended(task: MakeTask, *, well: bool, reason: str, tool_ids: Sequence[str], cost_usd: float | None, at: datetime) -> tuple[NewNote, ...]:
+    """`tool_ready` for each tool that can be called now, or `tool_error`; then how long it took and what it cost (None: not known)."""
+    if well:
+        announced = [_ready(task, tool_id, reason, at) for tool_id in tool_ids]
+        seconds = (at - (task.started_at or at)).total_seconds()
+        announced.append(NewNote("done", TaskNoteKind.DONE, done_line(at, seconds), None, at))
+    else:
+        announced = [_error(task, reason, at)]
+    payload: JsonValue = {"task_tokens": task.tokens, "task_cost_usd": cost_usd}
+    return (*announced, NewNote("cost", TaskNoteKind.COST, cost_line(at, cost_usd), payload, at))
+
+
+def _ready(task: MakeTask, tool_id: str, reason: str, at: datetime) -> NewNote:
+    payload: JsonValue = {"tool_id": tool_id, "result": reason, "task_id": task.task_id}
+    return NewNote(f"ready:{tool_id}", TaskNoteKind.TOOL_READY, log_line(at, f"[TOOL_READY] {tool_id}: {reason}"), payload, at)
+
+
+def _error(task: MakeTask, reason: str, at: datetime) -> NewNote:
+    payload: JsonValue = {"tool_id": task.tool_id, "error": reason, "task_id": task.task_id}
+    text = log_line(at, f"[TOOL_ERROR] {task.tool_id}: {reason}", is_error=True)
+    return NewNote("error", TaskNoteKind.TOOL_ERROR, text, payload, at)

@@ -1,0 +1,42 @@
+"""Forgetting tasks that ended long ago, with their logs, conversations and ledgers. Evidence stays with its versions."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from sqlalchemy import delete, select
+
+from engine.store.clock import now, timestamp
+from engine.store.database import Database
+from engine.store.file_references import holder_of_candidates, holder_of_task, release_files
+from engine.store.tables import messages, model_turns, task_notes, tasks, tool_outcomes
+
+__all__ = ["forget_tasks"]
+
+_PAGE = 50
+_TABLES = (task_notes, messages, tool_outcomes, model_turns, tasks)
+
+
+async def forget_tasks(database: Database, retention: timedelta) -> int:
+    """Forget those that ended longer ago than the retention; how many. One after another, each as a whole; several hosts may do this.
+
+    Their large contents are swept as other files are, once nobody holds them. Raises StoreUnavailableError.
+    """
+    forgotten = 0
+    while page := await _ended(database, timestamp(now() - retention)):
+        for task_id in page:
+            await _forget(database, task_id)
+        forgotten += len(page)
+    return forgotten
+
+
+async def _ended(database: Database, before: str) -> Sequence[str]:
+    query = select(tasks.c.task_id).where(tasks.c.ended_at < before).order_by(tasks.c.ended_at).limit(_PAGE)
+    async with database.read() as connection:
+        return (await connection.execute(query)).scalars().all()
+
+
+async def _forget(database: Database, task_id: str) -> None:
+    async with database.write() as connection:
+        for table in _TABLES:
+            await connection.execute(delete(table).where(table.c.task_id == task_id))
+        await release_files(connection, holder_of_task(task_id), holder_of_candidates(task_id))

@@ -1,0 +1,38 @@
+"""What the reason of a task's end says besides how it ended: what was left out, and why it was not built without a model."""
+
+from collections.abc import Sequence
+
+from toolagent.core.masking import masked_text
+
+__all__ = ["listed_shortly", "ready_reason", "shortened", "why_a_model"]
+
+_MOST_LISTED = 5
+_LINES = 20
+_LONGEST = 1_500
+
+
+def ready_reason(tool_ids: Sequence[str], left_out: Sequence[str] = ()) -> str:
+    """`a, b can be called.`, and what could have been a tool too and is none."""
+    ready = f"{', '.join(tool_ids)} can be called."
+    return f"{ready}\n\nLeft out:\n{listed_shortly(left_out)}" if left_out else ready
+
+
+def why_a_model(notes: Sequence[str]) -> str:
+    """Of a task that a model should do: why nothing else did. `notes` are reasons, each with what was written on the way below it."""
+    told = masked_text("\n\n".join(map(shortened, filter(None, notes))))
+    return f"Why it was not built without a model: {told}" if told else ""
+
+
+def listed_shortly(items: Sequence[str]) -> str:
+    """The first few, each on a line of its own, and how many more there are."""
+    lines = [f"- {item}" for item in items[:_MOST_LISTED]]
+    more = len(items) - _MOST_LISTED
+    return "\n".join([*lines, *([f"… and {more} more: see the evidence and the log of the task"] if more > 0 else [])])
+
+
+def shortened(note: str) -> str:
+    """Its first line, and the end of what follows: programs say last what stopped them."""
+    reason, _, told = note.strip().partition("\n")
+    end = "\n".join(told.splitlines()[-_LINES:])
+    end = f"…{end[-_LONGEST:]}" if len(end) > _LONGEST else end
+    return f"{reason[:_LONGEST]}\n{end}".strip()

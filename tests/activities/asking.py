@@ -1,0 +1,142 @@
+"""An agent as its workflow runs it, without Temporal: the loop and the real activity, a scripted model over HTTP, a real database."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pydantic import JsonValue
+from temporalio.exceptions import ApplicationError
+from temporalio.testing import ActivityEnvironment
+
+from activities.agent_tools.offers import fault_in, offers_of
+from activities.agent_tools.tool import Role
+from activities.ask_model import AskModel, Transcript
+from engine.roles.prices import Prices
+from engine.roles.prompts import Prompts
+from engine.roles.provider_options import ProviderOptions
+from engine.roles.providers.anthropic import AnthropicProvider
+from engine.store.content.folder import FolderContent
+from engine.store.database import Database
+from engine.store.files import FileStore
+from engine.store.messages import MessageTable
+from engine.store.model_turns import ModelTurnTable
+from engine.store.task_notes import TaskNoteTable
+from engine.store.tasks import TaskTable
+from engine.store.tool_outcomes import ToolOutcomeTable
+from tests.store.making import task
+from toolagent.contracts.agent import AgentEnd, AgentLimits, AgentRequest, AgentResult, ModelAsk, ModelTurnNote, ToolNote, ToolRun
+from toolagent.contracts.making_steps import BriefStep
+from toolagent.contracts.model import Price, ToolOutcome
+from toolagent.contracts.task_specs import BuildTool, MakeLimits
+from toolagent.core import loop
+from toolagent.core.tool_uses import key_of_use
+from toolagent.testing.servers.scenario import Conversation, Scenario, Turn
+
+__all__ = ["KEY", "MODEL", "PRICE", "TASK", "Agent", "agent_of", "scenario"]
+
+KEY = "sk-test-0123456789abcdef"
+MODEL = "scripted-model"
+PRICE = Price(input=3, output=15, cache_read=0.3, cache_write=3.75)
+TASK = task(1).task_id
+PROMPTS = Path(__file__).parents[2] / "data" / "prompts"
+_MOST_STEPS = 500
+
+
+def scenario(conversations: dict[str, list[dict[str, JsonValue]]]) -> Scenario:
+    """Conversations by what the task asks for."""
+    return Scenario(
+        key=KEY,
+        models=(MODEL,),
+        conversations=tuple(
+            Conversation(name=name, when=name, turns=tuple(map(Turn.model_validate, turns))) for name, turns in conversations.items()
+        ),
+    )
+
+
+@dataclass
+class Agent:
+    """`seconds` pass with each step; a use of a tool comes to `outcome`, given how many there were before."""
+
+    asking: AskModel
+    turns: ModelTurnTable
+    notes: TaskNoteTable
+    tasks: TaskTable
+    messages: MessageTable
+    outcomes: ToolOutcomeTable
+    seconds: float = 1.0
+    outcome: Callable[[int], str] = str
+    used: list[str] = field(default_factory=list[str])
+
+    async def request(self, wanted: str, **limits: float | None) -> AgentRequest:
+        """Its first step: what it is told, and what it may take."""
+        spec = BuildTool(tool_name="word_counter", description=wanted, limits=MakeLimits.model_validate(limits))
+        return await ActivityEnvironment().run(self.asking.brief_agent, BriefStep(task_id=TASK, spec=spec))
+
+    async def attempt(self, ask: ModelAsk, number: int = 1) -> ModelTurnNote:
+        """The `number`-th attempt at a turn."""
+        environment = ActivityEnvironment()
+        environment.info = replace(environment.info, attempt=number)
+        return await environment.run(self.asking.ask_model, ask)
+
+    async def run(self, request: AgentRequest) -> AgentResult:
+        """To its end."""
+        now = 0.0
+        state = loop.begin(request, now)
+        for _ in range(_MOST_STEPS):
+            now += self.seconds
+            match loop.next_step(request, state, now):
+                case loop.AskModel(ask=ask):
+                    try:
+                        state = loop.after_model(state, ask, await self.attempt(ask))
+                    except ApplicationError as error:
+                        state = loop.ended(state, AgentEnd.MODEL, error.message)
+                case loop.RunTools(allowed=allowed, refused=refused):
+                    state = loop.after_tools(state, (*[await self._use(run) for run in allowed], *refused))
+                case loop.Finish(result=result):
+                    return result
+        raise AssertionError("It does not end.")
+
+    async def _use(self, run: ToolRun) -> ToolNote:
+        content = self.outcome(len(self.used))
+        self.used.append(run.name)
+        await self.outcomes.put(TASK, key_of_use(run.position, run.tool_use_id), ToolOutcome(tool_use_id=run.tool_use_id, content=content))
+        return ToolNote(tool_use_id=run.tool_use_id, name=run.name, digest=content)
+
+
+@asynccontextmanager
+async def agent_of(
+    url: str | None,
+    database: Database,
+    folder: Path,
+    *,
+    key: str | None = KEY,
+    price: Price | None = PRICE,
+    prompts: Path = PROMPTS,
+    silence_s: float = 300.0,
+    has_model: bool = True,
+) -> AsyncGenerator[Agent]:
+    """Asks the model at `url`; without one its vendor, which it will not get to without a key."""
+    files = FileStore(database, FolderContent(folder / "content"), folder / "spool", 64 << 20)
+    messages, outcomes, notes, tasks = (
+        MessageTable(database, files),
+        ToolOutcomeTable(database, files),
+        TaskNoteTable(database),
+        TaskTable(database),
+    )
+    turns = ModelTurnTable(database, messages)
+    await tasks.create(task(1), TASK)
+    provider = AnthropicProvider(ProviderOptions(MODEL, key, url, silence_s=silence_s))
+    asking = AskModel(
+        provider if has_model else None,
+        Prompts(prompts),
+        Prices(((MODEL, price),) if price else ()),
+        Transcript(messages, outcomes, turns, notes, tasks, key_of_use),
+        offers_of(Role.CODING),
+        fault_in(Role.CODING),
+        AgentLimits(),
+    )
+    try:
+        yield Agent(asking, turns, notes, tasks, messages, outcomes)
+    finally:
+        await provider.aclose()

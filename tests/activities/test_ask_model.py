@@ -1,0 +1,168 @@
+"""A turn of a model that fails: what is asked again, what is not, and what is paid all the same."""
+
+from collections.abc import AsyncGenerator, Generator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from pydantic import JsonValue
+from temporalio.exceptions import ApplicationError
+
+from engine.store.database import Database
+from tests.activities.asking import KEY, PRICE, TASK, Agent, agent_of, scenario
+from toolagent.client import names
+from toolagent.contracts.agent import AgentRequest, ModelAsk, ModelTurnNote
+from toolagent.contracts.making import TaskNoteKind
+from toolagent.contracts.model import Usage
+from toolagent.core import loop
+from toolagent.core.model_cost import cost_of
+from toolagent.testing.servers.model_server import ModelServer
+
+SAID = "It is done, 完成."
+USAGE: JsonValue = {"input_tokens": 5_000, "output_tokens": 200}
+PAID = Usage(input_tokens=5_000, output_tokens=200)
+LOST = Usage(input_tokens=5_000, output_tokens=1)
+"""What the beginning of an answer says."""
+
+BUSY = {
+    "rate_limit": ("rate_limit", 7.5),
+    "overloaded": ("overloaded", None),
+    "server_error": ("server", None),
+    "cut": ("cut", None),
+    "ended_early": ("cut", None),
+    "malformed": ("malformed", None),
+    "error_event": ("overloaded", None),
+    "slow": ("timeout", None),
+}
+"""Kind of busy, and how long to wait, by the fault."""
+
+PAID_ALL_THE_SAME = ("cut", "ended_early", "error_event", "malformed")
+REFUSED = {"unauthorized": "unauthenticated", "forbidden": "forbidden", "invalid_request": "bad_request"}
+
+
+def _turn(kind: str, times: JsonValue = 1) -> dict[str, JsonValue]:
+    return {
+        "text": SAID,
+        "usage": USAGE,
+        "fault": {"kind": kind, "times": times, "retry_after": BUSY.get(kind, ("", None))[1], "seconds": 5},
+    }
+
+
+PLAYED: dict[str, list[dict[str, JsonValue]]] = {kind: [_turn(kind)] for kind in (*BUSY, *REFUSED)}
+
+
+@pytest.fixture(scope="module")
+def server() -> Generator[ModelServer]:
+    with ModelServer(scenario({**PLAYED, "without end": [_turn("cut", "forever")], "costs": [_turn("overloaded")]})) as server:
+        yield server
+
+
+@pytest_asyncio.fixture
+async def database(sqlite_url: str) -> AsyncGenerator[Database]:
+    database = Database(sqlite_url)
+    yield database
+    await database.close()
+
+
+@pytest_asyncio.fixture
+async def agent(server: ModelServer, database: Database, tmp_path: Path) -> AsyncGenerator[Agent]:
+    # Whatever is slow is silent for longer.
+    async with agent_of(server.url, database, tmp_path, silence_s=2.0) as agent:
+        yield agent
+
+
+def _first(request: AgentRequest) -> ModelAsk:
+    step = loop.next_step(request, loop.begin(request, 0.0), 0.0)
+    assert isinstance(step, loop.AskModel)
+    return step.ask
+
+
+async def _failure(agent: Agent, ask: ModelAsk, attempt: int = 1) -> ApplicationError:
+    with pytest.raises(ApplicationError) as failure:
+        await agent.attempt(ask, attempt)
+    assert KEY not in repr(failure.value)
+    return failure.value
+
+
+@pytest.mark.parametrize("kind", BUSY)
+async def test_what_may_pass_is_asked_again_after_the_time_that_the_server_names_and_counted_once(agent: Agent, kind: str) -> None:
+    ask = _first(await agent.request(kind))
+    failure = await _failure(agent, ask)
+    busy, wait_s = BUSY[kind]
+    assert (failure.type, failure.non_retryable, failure.details) == (names.MODEL_BUSY, False, (busy,))
+    assert (failure.next_retry_delay.total_seconds() if failure.next_retry_delay else None) == wait_s
+    lost = LOST if kind in PAID_ALL_THE_SAME else Usage()
+    first = await agent.attempt(ask, 2)
+    assert (first.said, first.usage, first.lost) == (SAID, PAID, lost)
+    # Temporal did not hear of it, and asks again.
+    assert await agent.attempt(ask, 3) == first
+    spent = await agent.turns.spent(TASK)
+    assert (spent.turns, spent.lost, spent.tokens) == (1, int(lost.total > 0), PAID.total + lost.total)
+    assert spent.cost_usd == pytest.approx(cost_of(PRICE, PAID) + cost_of(PRICE, lost))
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+async def test_what_will_not_pass_is_not_asked_again_and_says_what_to_look_at(agent: Agent, kind: str) -> None:
+    failure = await _failure(agent, _first(await agent.request(kind)))
+    assert (failure.type, failure.non_retryable, failure.details) == (names.MODEL_REFUSED, True, (REFUSED[kind],))
+    assert "TOOL_AGENT_MODEL" in failure.message
+    assert (await agent.turns.spent(TASK)).tokens == 0
+
+
+async def test_an_attempt_that_broke_off_is_in_the_ledger_the_sums_and_the_log_once(agent: Agent) -> None:
+    ask = _first(await agent.request("without end"))
+    for attempt in (1, 1, 2):
+        await _failure(agent, ask, attempt)
+    spent, task = await agent.turns.spent(TASK), await agent.tasks.get(TASK)
+    assert task is not None
+    assert (spent.turns, spent.lost, spent.tokens, task.tokens) == (0, 2, 2 * LOST.total, 2 * LOST.total)
+    assert task.cost_usd == pytest.approx(2 * cost_of(PRICE, LOST))
+    costs = await agent.notes.after(TASK, kind=TaskNoteKind.COST)
+    assert ["broke off" in note.text for note in costs] == [True, True]
+
+
+async def test_answers_that_break_off_end_the_task_when_they_have_used_up_what_it_may_take(agent: Agent) -> None:
+    request = await agent.request("without end", tokens=16_000)
+    for attempt in (1, 2):
+        assert (await _failure(agent, _first(request), attempt)).type == names.MODEL_BUSY
+    failure = await _failure(agent, _first(request), 3)
+    assert (failure.type, failure.non_retryable, failure.details) == (names.MODEL_REFUSED, True, ("tokens",))
+    assert "limits.tokens" in failure.message
+    assert (await agent.turns.spent(TASK)).lost == 2
+
+
+async def test_each_turn_says_what_it_cost_and_what_the_task_has_cost_so_far(agent: Agent) -> None:
+    ask = _first(await agent.request("costs"))
+    await _failure(agent, ask)
+    note: ModelTurnNote = await agent.attempt(ask, 2)
+    assert note.cost_usd == cost_of(PRICE, PAID)
+    (cost,) = await agent.notes.after(TASK, kind=TaskNoteKind.COST)
+    assert cost.text.endswith("[COST] $0.0180, 5,200 tokens; so far $0.0180, 5,200 tokens")
+    assert isinstance(cost.payload, dict)
+    assert (cost.payload["usage"], cost.payload["cost_usd"]) == (PAID.model_dump(), note.cost_usd)
+
+
+async def test_without_a_model_or_a_key_nothing_is_asked_and_the_settings_are_named(database: Database, tmp_path: Path) -> None:
+    async with agent_of(None, database, tmp_path, has_model=False) as agent:
+        with pytest.raises(ApplicationError, match="TOOL_AGENT_MODEL_API_KEY") as none:
+            await agent.request("anything")
+    assert (none.value.type, none.value.non_retryable) == (names.MODEL_REFUSED, True)
+    async with agent_of(None, database, tmp_path, key=None) as agent:
+        failure = await _failure(agent, _first(await agent.request("anything")))
+    assert (failure.type, failure.non_retryable, failure.details) == (names.MODEL_REFUSED, True, ("no_key",))
+    assert "TOOL_AGENT_MODEL_API_KEY" in failure.message
+
+
+async def test_another_key_is_refused(server: ModelServer, database: Database, tmp_path: Path) -> None:
+    async with agent_of(server.url, database, tmp_path, key="sk-test-another-key-0000") as agent:
+        failure = await _failure(agent, _first(await agent.request("overloaded")))
+    assert (failure.type, failure.non_retryable, failure.details) == (names.MODEL_REFUSED, True, ("unauthenticated",))
+    assert "TOOL_AGENT_MODEL_API_KEY" in failure.message
+
+
+async def test_a_prompt_that_is_not_there_is_not_waited_for(server: ModelServer, database: Database, tmp_path: Path) -> None:
+    async with agent_of(server.url, database, tmp_path, prompts=tmp_path / "none") as agent:
+        failure = await _failure(agent, _first(await agent.request("overloaded")))
+    assert (failure.type, failure.non_retryable) == (names.MODEL_REFUSED, True)
+    assert "coding.md" in failure.message
+    assert "TOOL_AGENT_DATA_DIR" in failure.message

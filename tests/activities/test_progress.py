@@ -1,0 +1,122 @@
+"""What people see of a step that takes long: its progress as it changes, a line of the log now and then, and why a tool is to be mended."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from datetime import UTC, datetime
+from typing import cast
+
+import pytest
+import pytest_asyncio
+from temporalio.testing import ActivityEnvironment
+
+from activities.make_tool import MakeTool
+from activities.task_progress import telling
+from engine.making.maker import Maker
+from engine.runtimes.runtime import Progress
+from engine.store.database import Database
+from engine.store.events import EventTable
+from engine.store.task_notes import TaskNoteTable
+from engine.store.tasks import TaskTable
+from tests.store.making import task
+from toolagent.contracts.making import TaskNote, TaskNoteKind
+from toolagent.contracts.making_steps import Diagnosis, TaskStep
+from toolagent.contracts.records import Event, EventType
+from toolagent.contracts.task_specs import RepairTool
+
+BOUND_S = 20.0
+REPAIR = task(1, RepairTool(tool_id="word_counter"))
+
+
+@pytest_asyncio.fixture
+async def database(sqlite_url: str) -> AsyncGenerator[Database]:
+    database = Database(sqlite_url)
+    await TaskTable(database).create(REPAIR)
+    yield database
+    await database.close()
+
+
+@pytest.fixture(autouse=True)
+def fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("activities.task_progress._QUIET_S", 0.01)
+    monkeypatch.setattr("activities.task_progress._TELL_S", 0.01)
+
+
+async def _lines(database: Database) -> list[str]:
+    found = await TaskNoteTable(database).after(REPAIR.task_id, kind=TaskNoteKind.PROGRESS)
+    return [note.text.rpartition("[PROGRESS] ")[2] for note in found]
+
+
+async def _progress(database: Database) -> str:
+    found = await TaskTable(database).get(REPAIR.task_id)
+    assert found is not None
+    return found.progress
+
+
+async def _until(holds: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(BOUND_S):
+        while not await holds():
+            await asyncio.sleep(0.01)
+
+
+async def test_progress_is_told_at_once_and_noted_by_the_clock_without_a_line_for_each(database: Database) -> None:
+    said: list[str] = []
+
+    async def step() -> None:
+        async with telling(TaskTable(database), REPAIR.task_id, said.append) as tell:
+            for number in range(500):
+                tell(f"step {number}")
+
+            async def is_noted() -> bool:
+                return await _progress(database) == "step 499"
+
+            await _until(is_noted)
+
+    await ActivityEnvironment().run(step)
+    assert said == [f"step {number}" for number in range(500)]
+    assert await _lines(database) == []
+
+
+async def test_what_takes_long_is_in_the_log_each_thing_once_also_in_the_next_attempt(database: Database) -> None:
+    async def step() -> None:
+        async with telling(TaskTable(database), REPAIR.task_id, lambda _: None, line_s=0.0) as tell:
+            for number in (1, 2):
+                for _ in range(50):
+                    tell(f"step {number}")
+
+                async def is_said(number: int = number) -> bool:
+                    return len(await _lines(database)) == number
+
+                await _until(is_said)
+
+    await ActivityEnvironment().run(step)
+    assert await _lines(database) == ["step 1", "step 2"]
+
+
+class _Found:
+    """Stands for the maker: it has found out what is wrong."""
+
+    def __init__(self, last_error: str) -> None:
+        self._found = Diagnosis(version="1.0.0", last_error=last_error)
+
+    async def diagnose(self, _step: TaskStep, _progress: Progress) -> Diagnosis:
+        return self._found
+
+
+async def _alerts(database: Database, last_error: str) -> tuple[TaskNote, ...]:
+    notes, tasks = TaskNoteTable(database), TaskTable(database)
+    make = MakeTool(cast("Maker", _Found(last_error)), tasks, notes, EventTable(database))
+    for _ in range(2):  # as often as Temporal likes
+        await ActivityEnvironment().run(make.diagnose, TaskStep(task_id=REPAIR.task_id, spec=REPAIR.spec))
+    return await notes.after(REPAIR.task_id, kind=TaskNoteKind.HEALTH_ALERT)
+
+
+async def test_the_log_of_a_repair_has_the_alert_of_its_tool(database: Database) -> None:
+    assert await _alerts(database, "It crashed before anybody looked.") == ()
+    details = {"tool_id": "word_counter", "error": "exited with code 3", "last_healthy": "2026-11-21T12:00:00+00:00"}
+    for number, tool_id in enumerate(("word_counter", "other_tool")):
+        kind, at = EventType.HEALTH_ALERT, datetime(2026, 11, 21, 12, number, tzinfo=UTC)
+        await EventTable(database).say(Event(event_id=f"alert-{number}", event_type=kind, tool_id=tool_id, at=at, details=dict(details)))
+    assert await _alerts(database, "") == ()  # it runs again
+    (note,) = await _alerts(database, "exited with code 3")
+    assert note.payload == details
+    assert note.text.endswith("ERROR: [HEALTH_ALERT] word_counter: exited with code 3")

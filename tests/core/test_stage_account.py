@@ -1,0 +1,33 @@
+"""What Temporal's page says of the stages of a task."""
+
+from datetime import UTC, datetime, timedelta
+
+from toolagent.contracts.making import Stage
+from toolagent.core.stage_account import Entered, stage_account
+
+AT = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
+ENTERED = (
+    Entered(Stage.INSPECT, AT, 0.0),
+    Entered(Stage.BUILD, AT + timedelta(seconds=1.25), 0.0),
+    Entered(Stage.VERIFY, AT + timedelta(seconds=61), 0.0425),
+)
+
+
+def rows(text: str) -> list[str]:
+    return text.splitlines()[2:]
+
+
+def test_the_stage_that_a_task_is_in_has_no_end_yet() -> None:
+    assert rows(stage_account(ENTERED)) == [
+        "| inspect | 12:00:00 | 1.2 s | $0.0000 |",
+        "| build | 12:00:01 | 59.8 s | $0.0425 |",
+        "| verify | 12:01:01 | … | … |",
+    ]
+
+
+def test_the_last_one_ends_with_the_task() -> None:
+    assert rows(stage_account(ENTERED, AT + timedelta(seconds=70), 0.0425))[-1] == "| verify | 12:01:01 | 9.0 s | $0.0000 |"
+
+
+def test_a_task_that_has_not_begun_has_no_stages() -> None:
+    assert rows(stage_account((), AT)) == []

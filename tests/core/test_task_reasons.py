@@ -1,0 +1,30 @@
+"""What the end of a task says besides how it ended."""
+
+from toolagent.core.task_reasons import ready_reason, shortened, why_a_model
+
+
+def test_what_was_left_out_is_said_with_what_can_be_called() -> None:
+    assert ready_reason(("a", "b")) == "a, b can be called."
+    assert ready_reason(("a",), ("POST /x: It takes a form.",)) == "a can be called.\n\nLeft out:\n- POST /x: It takes a form."
+
+
+def test_of_much_that_was_left_out_the_first_is_said_and_how_much_there_is() -> None:
+    lines = ready_reason(("a",), [f"POST /{number}: no" for number in range(9)]).splitlines()
+    assert lines[3:] == [*(f"- POST /{number}: no" for number in range(5)), "… and 4 more: see the evidence and the log of the task"]
+
+
+def test_of_what_was_told_the_reason_and_the_end_are_kept() -> None:
+    told = "\n".join(f"line {number}" for number in range(1_000))
+    assert shortened(f"It does not start.\n{told}").splitlines() == [
+        "It does not start.",
+        *(f"line {number}" for number in range(980, 1_000)),
+    ]
+    assert len(shortened(f"No.\n{'x' * 100_000}")) < 2_000
+    assert shortened("It does not start.\n") == "It does not start."
+
+
+def test_why_a_model_is_needed_hides_keys() -> None:
+    assert why_a_model(("", "")) == ""
+    said = why_a_model(("There is no Docker engine.", "It does not start.\nAPI_KEY=sk-ant-0123456789abcdefghij"))
+    assert said.startswith("Why it was not built without a model: There is no Docker engine.\n\nIt does not start.\nAPI_KEY=")
+    assert "0123456789" not in said

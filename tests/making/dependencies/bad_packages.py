@@ -1,0 +1,30 @@
+"""A stand-in index with packages that machine-written code must not get, and with one that it may."""
+
+from datetime import datetime, timedelta
+
+from tests.making.dependencies.test_gate import INVENTED, NEAR, YOUNG
+from toolagent.testing.servers.index_packages import IndexedPackage, IndexPackages, Release
+
+__all__ = ["BAD", "HONEST", "bad_packages"]
+
+BAD = (*INVENTED, *NEAR, *YOUNG)
+"""25 that nobody has, 20 that can be taken for popular ones, 5 that are too young."""
+
+HONEST = "word-parts"
+
+_PARTS = '''\
+"""Takes texts apart."""
+
+
+def parts(text: str) -> list[str]:
+    return text.lower().split()
+'''
+
+
+def bad_packages(now: datetime) -> IndexPackages:
+    """Those that are not invented are there: `now` says how old they are."""
+    old, new = now - timedelta(days=400), now - timedelta(days=2)
+    honest = IndexedPackage(name=HONEST, releases=(Release(version="1.0", uploaded=old, modules={"word_parts.py": _PARTS}),))
+    near = (IndexedPackage(name=name, releases=(Release(version="1.0", uploaded=old),)) for name in NEAR)
+    young = (IndexedPackage(name=name, releases=(Release(version="1.0", uploaded=new),)) for name in YOUNG)
+    return IndexPackages(packages=(*near, *young, honest))

@@ -1,0 +1,51 @@
+"""What ssh, git and well-known hosts say when there is no clone, and what a person is told."""
+
+import pytest
+
+from engine.making.clone_failures import ssh_failure_of, too_large
+from engine.making.repository_addresses import CloneFailure, repository_address
+from engine.making.trees import Extent
+from engine.runtimes.sandbox.box import Ending
+from engine.runtimes.scripts.execution import Execution
+
+GIT = b"fatal: Could not read from remote repository.\n\nPlease make sure you have the correct access rights\nand the repository exists.\n"
+CHANGED = """\
+@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@
+@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @
+@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@
+IT IS POSSIBLE THAT SOMEONE IS DOING SOMETHING NASTY!
+Host key verification failed.
+"""
+UNKNOWN = "No ED25519 host key is known for host.test and you have requested strict checking.\r\nHost key verification failed.\r\n"
+
+
+def execution(stderr: bytes = GIT) -> Execution:
+    return Execution(128, b"", stderr, Ending(), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "told"),
+    [
+        (UNKNOWN, CloneFailure.NOT_TRUSTED, "`ssh-keyscan host.test`"),
+        (CHANGED, CloneFailure.NOT_TRUSTED, "says: WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!"),
+        ("git@host.test: Permission denied (publickey).\r\n", CloneFailure.DENIED, "TOOL_AGENT_REPO_SSH_KEY"),
+        ("@ WARNING: UNPROTECTED PRIVATE KEY FILE! @\nPermission denied (publickey).\n", CloneFailure.DENIED, "`chmod 600` it"),
+        ("ERROR: Repository not found.\n", CloneFailure.NOT_FOUND, "may not read it"),
+        ("fatal: '/x' does not appear to be a git repository\n", CloneFailure.NOT_FOUND, "fatal: '/x'"),
+        ("sh: 1: git-upload-pack: command not found\n", CloneFailure.REFUSED, "as git does"),
+        ("ssh: connect to host 192.0.2.1 port 22: Connection timed out\r\n", CloneFailure.UNAVAILABLE, "cannot be reached"),
+        ("kex_exchange_identification: Connection closed by remote host\n", CloneFailure.UNAVAILABLE, "broke off"),
+        ("Unable to negotiate with 192.0.2.1 port 22: no matching host key type found.\n", CloneFailure.UNAVAILABLE, "no matching"),
+        ("something new\n", CloneFailure.REFUSED, "git could not clone from host.test"),
+        ("", CloneFailure.REFUSED, "git says: fatal: Could not read"),
+    ],
+)
+def test_what_ssh_says_is_told_with_what_to_do(words: str, kind: CloneFailure, told: str) -> None:
+    failure = ssh_failure_of(execution(), repository_address("git@host.test:o/n", ("ssh",)), words)
+    assert (failure.kind, told in failure.message) == (kind, True), failure.message
+
+
+def test_the_limit_that_was_passed_is_named_with_its_setting() -> None:
+    size, count = Extent(size=300 << 20, count=10), Extent(size=5, count=20_001)
+    assert [word in too_large(size, 256 << 20, 20_000).message for word in ("256 MiB", "TOOL_AGENT_REPO_MAX_BYTES")] == [True, True]
+    assert [word in too_large(count, 256 << 20, 20_000).message for word in ("20,000 files", "TOOL_AGENT_REPO_MAX_FILES")] == [True, True]

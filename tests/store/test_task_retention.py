@@ -1,0 +1,64 @@
+"""Tasks that ended long ago are forgotten, with all that was only theirs."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from sqlalchemy import func, select, update
+
+from engine.store import tables
+from engine.store.clock import now, timestamp
+from engine.store.content.folder import FolderContent
+from engine.store.database import Database
+from engine.store.evidence import EvidenceTable
+from engine.store.files import FileStore
+from engine.store.messages import MessageTable
+from engine.store.task_notes import TaskNoteTable
+from engine.store.task_retention import forget_tasks
+from engine.store.tasks import TaskTable
+from engine.store.tool_outcomes import ToolOutcomeTable
+from tests.store.making import task
+from toolagent.contracts.making import Evidence, TaskNoteKind
+from toolagent.contracts.model import Message, Text, ToolOutcome
+from toolagent.contracts.tasks import TaskState
+
+OF_TASKS = (tables.tasks, tables.task_notes, tables.messages, tables.tool_outcomes, tables.model_turns)
+RETENTION = timedelta(days=4)
+
+
+async def made(database: Database, files: FileStore, number: int) -> str:
+    """A task that has said, been told and made something."""
+    task_id = (await TaskTable(database).create(task(number))).task_id
+    await TaskNoteTable(database).add(task_id, "said", TaskNoteKind.TEXT, "Something.")
+    await MessageTable(database, files).put(task_id, 1, Message(role="user", content=(Text(text="x" * 20_000),)))
+    await ToolOutcomeTable(database, files).put(task_id, "use", ToolOutcome(tool_use_id="use", content="y"))
+    await EvidenceTable(database).put("word_counter", f"{number}.0.0", Evidence(task_id=task_id, at=datetime(2026, 11, 21, tzinfo=UTC)))
+    return task_id
+
+
+async def counted(database: Database) -> tuple[list[int], int]:
+    """The rows of tasks, table by table, and the files that tasks hold."""
+    async with database.read() as connection:
+        rows = [(await connection.execute(select(func.count()).select_from(table))).scalar_one() for table in OF_TASKS]
+        held = tables.file_references.c.holder.like("task:%")
+        files = select(func.count()).select_from(tables.file_references).where(held)
+        return rows, (await connection.execute(files)).scalar_one()
+
+
+async def test_what_ended_long_ago_is_forgotten_but_for_its_evidence(database: Database, tmp_path: Path) -> None:
+    files = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "spool", 1 << 20)
+    old, young, unended = [await made(database, files, number) for number in (1, 2, 3)]
+    for task_id in (old, young):
+        await TaskTable(database).settle(task_id, TaskState.FAILED, "No.")
+    async with database.write() as connection:
+        long_ago = timestamp(now() - timedelta(days=5))
+        await connection.execute(update(tables.tasks).where(tables.tasks.c.task_id == old).values(ended_at=long_ago))
+    before, held = await counted(database)
+    assert held == 3
+    assert await forget_tasks(database, RETENTION) == 1
+    assert [one.task_id for one in await TaskTable(database).page()] == [unended, young]
+    after, held = await counted(database)
+    assert held == 2
+    assert [now_there < there for now_there, there in zip(after, before, strict=True)] == [True, True, True, True, False]
+    assert await TaskNoteTable(database).after(old) == ()
+    assert set(await EvidenceTable(database).of_tool("word_counter")) == {"1.0.0", "2.0.0", "3.0.0"}
+    assert await forget_tasks(database, RETENTION) == 0

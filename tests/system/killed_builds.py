@@ -1,0 +1,189 @@
+"""`python -m tests.system.killed_builds`: tools are made while the service is killed, or the task cancelled, at random moments.
+
+Ends with 1 when a promise was broken. The tests do the same in small.
+"""
+
+import argparse
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+
+from bench.processes import end_in_order
+from tests.system.catalog import make_catalog
+from tests.system.making_tasks import asked, conversation, ended, evidence, left_of, rows, serving, task, word_counter
+from tests.system.service_process import ServiceProcess, run_tool
+from tests.system.waiting import wait_until
+from toolagent.contracts.making_views import MakingTask
+from toolagent.contracts.tasks import TaskState
+from toolagent.testing.servers.model_server import ModelServer
+from toolagent.testing.servers.scenario import Scenario
+
+__all__ = ["STEPS", "Outcome", "cancelled_build", "killed_build", "scripted"]
+
+STEPS = 40
+"""So often, at least, what is told of a task changes from when it is asked for until its tool is registered."""
+
+_TURN_S = 0.2
+_BETWEEN_S = 0.3
+_REACHED_S = 180.0
+
+
+@dataclass
+class Outcome:
+    """Of one build. `moments` are where it was disturbed, `faults` what was promised and is not so."""
+
+    tool_id: str
+    moments: list[str] = field(default_factory=list[str])
+    status: TaskState = TaskState.PENDING
+    seconds: float = 0.0
+    faults: list[str] = field(default_factory=list[str])
+
+    def insist(self, what: str, seen: object, meant: object) -> None:
+        if seen != meant:
+            self.faults.append(f"{what}: {seen!r}, not {meant!r}")
+
+
+def scripted(tool_ids: Sequence[str]) -> Scenario:
+    """A model that makes a word counter of each of these, with turns that take a while."""
+    return Scenario(seconds=_TURN_S, conversations=tuple(conversation("word_counter", tool_id) for tool_id in tool_ids))
+
+
+def killed_build(service: ServiceProcess, model: ModelServer, tool_id: str, kills: int, chance: random.Random) -> Outcome:
+    """One build whose service is killed so often, with SIGKILL, and started again; then it is looked at, and its tool removed."""
+    outcome, began = Outcome(tool_id), time.monotonic()
+    task_id, paid, made_before = asked(service, word_counter(tool_id)), list[tuple[set[int], dict[int, int]]](), _environments(service)
+    for _ in range(kills):
+        there = _wait(service, task_id, chance.randrange(STEPS // kills), chance.random() * _BETWEEN_S)
+        if there.ended_at is not None:
+            break
+        outcome.moments.append(_told(there))
+        service.kill()
+        # What is served to its end but not recorded is paid again, as the page says; what is recorded is not.
+        paid.append((_recorded(service, task_id), _served(model, tool_id)))
+        service.start()
+    made = ended(service, task_id)
+    outcome.status, outcome.seconds = made.status, time.monotonic() - began
+    outcome.insist("status", (made.status, made.reason), (TaskState.COMPLETED, f"{tool_id} can be called."))
+    _insist_on_one(service, outcome, task_id)
+    served = _served(model, tool_id)
+    for recorded, then in paid:
+        outcome.insist("turns that were recorded and paid again", [turn for turn in recorded if served[turn] > then[turn]], [])
+    outcome.insist("turns in the ledger", _recorded(service, task_id), {*served})
+    ((cost,),) = rows(service, "SELECT sum(cost_usd) FROM model_turns WHERE task_id = ?", task_id)
+    outcome.insist("cost", made.cost_usd, cost)
+    outcome.insist("more than one environment", len(_environments(service) - made_before) > 1, False)
+    result = run_tool(service.http, tool_id, {"text": "b a b c"})[1].result
+    outcome.insist("its answer", result, {"words": 4, "most_common": "b"})
+    service.http.delete(f"/tools/{tool_id}").raise_for_status()
+    outcome.insist("left", left_of(service, task_id, tool_id).keys() - {"tools", "calls/"}, set[str]())
+    return outcome
+
+
+def cancelled_build(service: ServiceProcess, tool_id: str, chance: random.Random) -> Outcome:
+    """One build that is cancelled at a moment, and what is left of it then. When it is too late for that its tool is removed."""
+    outcome, began = Outcome(tool_id), time.monotonic()
+    task_id = asked(service, word_counter(tool_id))
+    there = _wait(service, task_id, chance.randrange(STEPS), chance.random() * _BETWEEN_S)
+    outcome.moments.append(_told(there))
+    answer = service.http.post(f"/tasks/{task_id}/cancel")
+    made = ended(service, task_id)
+    outcome.status, outcome.seconds = made.status, time.monotonic() - began
+    if made.status is TaskState.COMPLETED:
+        _insist_on_one(service, outcome, task_id)
+        service.http.delete(f"/tools/{tool_id}").raise_for_status()
+        return outcome
+    outcome.insist("the cancel's answer", answer.is_success, True)
+    outcome.insist("status", (made.status, made.reason.partition(".")[0]), (TaskState.CANCELLED, "It was cancelled"))
+    outcome.insist("left", left_of(service, task_id, tool_id), {})
+    outcome.insist("its log", bool(made.log), True)
+    return outcome
+
+
+def _insist_on_one(service: ServiceProcess, outcome: Outcome, task_id: str) -> None:
+    """Environment, registration and announcement."""
+    versions = evidence(service, outcome.tool_id).versions
+    outcome.insist("versions", [one.evidence is not None and one.evidence.task_id for one in versions], [task_id])
+    for table in ("sources", "evidence"):
+        found = rows(service, f"SELECT count(*) FROM {table} WHERE tool_id = ?", outcome.tool_id)  # noqa: S608
+        outcome.insist(table, found[0][0], 1)
+    found = rows(service, "SELECT count(*) FROM task_notes WHERE task_id = ? AND kind = 'tool_ready'", task_id)
+    outcome.insist("announcements", found[0][0], 1)
+
+
+def _wait(service: ServiceProcess, task_id: str, steps: int, more_s: float) -> MakingTask:
+    """Until what is told of the task has changed so often, and a little more; or until it has ended."""
+    seen = list[tuple[object, ...]]()
+
+    def reached() -> MakingTask | None:
+        now = task(service, task_id)
+        if (sight := (now.stage, now.progress, now.log[-1:])) not in seen:
+            seen.append(sight)
+        return now if len(seen) > steps or now.ended_at is not None else None
+
+    wait_until(reached, f"{task_id} is {steps} steps further", _REACHED_S)
+    time.sleep(more_s)  # anywhere between two steps
+    return task(service, task_id)
+
+
+def _told(there: MakingTask) -> str:
+    return f"{there.stage or there.status.value}: {(there.progress or there.log[-1] if there.log else '')[-60:]}"
+
+
+def _recorded(service: ServiceProcess, task_id: str) -> set[int]:
+    """Turns by their number; each has one line in the ledger, whose key it is."""
+    return {int(str(key).removeprefix("turn-")) for (key,) in rows(service, "SELECT key FROM model_turns WHERE task_id = ?", task_id)}
+
+
+def _served(model: ModelServer, tool_id: str) -> dict[int, int]:
+    return {turn.turn: turn.served for turn in model.turns() if turn.conversation == tool_id}
+
+
+def _environments(service: ServiceProcess) -> set[str]:
+    """The whole ones of tools. They are named by what is in them, so another tool's may be this one's."""
+    return {path.name for path in service.environments.glob("*.json")}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Returns 1 when something that was promised was not so."""
+    parser = argparse.ArgumentParser(prog="python -m tests.system.killed_builds", description=__doc__)
+    parser.add_argument("--seed", type=int, default=1, help="the moments follow from it")
+    parser.add_argument("--killed", type=int, default=10, help="builds whose service is killed")
+    parser.add_argument("--kills", type=int, default=1, help="how often in each of them")
+    parser.add_argument("--cancelled", type=int, default=10, help="builds that are cancelled")
+    given = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, end_in_order)
+    console, faults = Console(width=200, highlight=False, markup=False), 0
+    for outcome in _outcomes(given.seed, given.killed, given.kills, given.cancelled):
+        faults += len(outcome.faults)
+        moments = " | ".join(outcome.moments) or "no moment"
+        console.print(f"{outcome.tool_id} {outcome.status.value} in {outcome.seconds:.1f} s; at {moments}")
+        for fault in outcome.faults:
+            console.print(f"  BROKEN {fault}")
+    console.print(f"{faults} promises broken.")
+    return 1 if faults else 0
+
+
+def _outcomes(seed: int, killed: int, kills: int, cancelled: int) -> Iterator[Outcome]:
+    chance = random.Random(seed)  # noqa: S311 - moments
+    to_kill = [f"killed_{number:02}" for number in range(1, killed + 1)]
+    to_cancel = [f"cancelled_{number:02}" for number in range(1, cancelled + 1)]
+    with tempfile.TemporaryDirectory(prefix="tool-agent-builds-") as name:
+        folder = Path(name)
+        # Tools are run as somebody else, who has to find the way in.
+        folder.chmod(0o711)
+        with serving(folder, make_catalog(folder), scripted([*to_kill, *to_cancel])) as (service, model):
+            for tool_id in to_kill:
+                yield killed_build(service, model, tool_id, kills, chance)
+            for tool_id in to_cancel:
+                yield cancelled_build(service, tool_id, chance)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

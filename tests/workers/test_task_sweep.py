@@ -1,0 +1,123 @@
+"""Tasks whose workflow is gone end, and what ended or moved away leaves the host: on a real Temporal server."""
+
+import uuid
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from pydantic import JsonValue
+from temporalio.client import Client, WorkflowFailureError
+from temporalio.worker import Worker
+
+from engine.making.workbench.bench import Workbenches
+from engine.store.clock import now
+from engine.store.database import Database
+from engine.store.task_notes import TaskNoteTable
+from engine.store.tasks import TaskTable
+from tests.making.workbench.conftest import bench_parts
+from toolagent.client import names
+from toolagent.contracts.making import MakeRequest, MakeTask, TaskNoteKind
+from toolagent.contracts.task_specs import BuildTool
+from toolagent.contracts.tasks import TaskState
+from workers.task_sweep import TaskSweep
+from workflows.create_tool import CreateTool
+
+SPEC = BuildTool(tool_name="word_counter", description="Count.")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The host `here`, whose tasks have folders."""
+
+    client: Client
+    tasks: TaskTable
+    notes: TaskNoteTable
+    benches: Workbenches
+    folder: Path
+
+    @property
+    def sweep(self) -> TaskSweep:
+        return TaskSweep(self.client, self.tasks, self.benches, "here")
+
+    async def begun(self, *, given: JsonValue = "a task", with_workflow: bool = True) -> str:
+        """A task that is at work, and nobody is there to go on with it. What is `given` to its workflow is what it needs, or nothing."""
+        task_id = f"create_{uuid.uuid4().hex[:8]}"
+        if with_workflow:
+            given = MakeRequest(task_id=task_id, spec=SPEC).model_dump(mode="json") if given else None
+            await self.client.start_workflow(names.CREATE_TOOL, given, id=task_id, task_queue=f"nobody-{task_id}")
+        await self.tasks.create(
+            MakeTask(task_id=task_id, status=TaskState.PENDING, spec=SPEC, tool_id="word_counter", created_at=now()), task_id, "run"
+        )
+        assert await self.tasks.claim_slot(task_id, 9, "here")
+        await self.benches.of(task_id)
+        return task_id
+
+    async def state(self, task_id: str) -> tuple[TaskState, bool]:
+        """How it is, and whether something of it is here."""
+        task = await self.tasks.get(task_id)
+        assert task is not None
+        return task.status, (self.folder / task_id).exists()
+
+
+@pytest_asyncio.fixture
+async def place(temporal: Client, sqlite_url: str, tmp_path: Path) -> AsyncGenerator[Place]:
+    database = Database(sqlite_url)
+    async with bench_parts(tmp_path / "state") as parts:
+        folder = tmp_path / "state/making"
+        benches = Workbenches(folder, parts, "The tests have no engine.")
+        yield Place(temporal, TaskTable(database), TaskNoteTable(database), benches, folder)
+        await benches.close()
+    await database.close()
+
+
+async def test_a_task_whose_workflow_was_terminated_ends_and_gives_its_slot_back(place: Place) -> None:
+    task_id, other = await place.begun(), await place.begun()
+    await place.client.get_workflow_handle(task_id).terminate("by a person")
+    waiting = f"create_{uuid.uuid4().hex[:8]}"
+    await place.tasks.create(
+        MakeTask(task_id=waiting, status=TaskState.PENDING, spec=SPEC, tool_id="word_counter", created_at=now()), other
+    )
+    assert await place.tasks.claim_slot(waiting, 2) is False
+    await place.sweep.run()
+    assert await place.state(task_id) == (TaskState.FAILED, False)
+    assert await place.state(other) == (TaskState.RUNNING, True)
+    ended = await place.tasks.get(task_id)
+    assert ended is not None
+    assert "terminated" in ended.reason
+    assert TaskNoteKind.TOOL_ERROR in [note.kind for note in await place.notes.after(task_id)]
+    assert await place.tasks.claim_slot(waiting, 2) is True
+    await place.client.get_workflow_handle(other).terminate()
+
+
+async def test_a_workflow_that_failed_is_told_of_with_its_cause(place: Place) -> None:
+    task_id = await place.begun(given=None)
+    async with Worker(place.client, task_queue=f"nobody-{task_id}", workflows=[CreateTool]):
+        with pytest.raises(WorkflowFailureError):
+            await place.client.get_workflow_handle(task_id).result()
+    await place.sweep.run()
+    task = await place.tasks.get(task_id)
+    assert task is not None
+    assert (task.status, "The input is not a MakeRequest" in task.reason) == (TaskState.FAILED, True)
+
+
+async def test_a_task_that_temporal_does_not_know_ends(place: Place) -> None:
+    task_id = await place.begun(with_workflow=False)
+    await place.sweep.run()
+    assert await place.state(task_id) == (TaskState.FAILED, False)
+
+
+async def test_what_moved_to_another_host_or_has_ended_leaves_this_one_again_and_again(place: Place) -> None:
+    stays, moved, ended = [await place.begun() for _ in range(3)]
+    await place.tasks.move(moved, "here", "there")
+    await place.tasks.settle(ended, TaskState.COMPLETED)
+    await place.sweep.run()
+    assert [(await place.state(task_id))[1] for task_id in (moved, ended)] == [False, False]
+    await place.benches.of(moved)  # a step that had not heard of it
+    await place.sweep.run()
+    assert (await place.state(moved))[1] is False
+    assert await place.state(stays) == (TaskState.RUNNING, True)
+    assert "goes on on 'there'" in (await place.notes.after(moved))[-1].text
+    for task_id in (stays, moved, ended):
+        await place.client.get_workflow_handle(task_id).terminate()

@@ -1,0 +1,117 @@
+"""The paths of the coding agent, which also others than tasks may start."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+
+from temporalio.api.enums.v1 import EventType
+
+from tests.workflows.making_stage import While, after_event, cancelled, no_model, say
+from tests.workflows.making_steps import PATIENCE_S, MakingSteps, turn
+from tests.workflows.stage import AnyHandle, Stage
+from toolagent.client import names
+from toolagent.contracts.agent import AgentLimits, AgentRequest, LoopState, ToolUseNote
+
+__all__ = ["PATHS"]
+
+WRITE = ToolUseNote(id="use-write", name="write_file", summary="write main.py", input_digest="1")
+READ = ToolUseNote(id="use-read", name="read_file", summary="read main.py", input_digest="2")
+UNKNOWN = ToolUseNote(id="use-unknown", name="fly", summary="fly", input_digest="3", fault="There is no tool 'fly'.")
+REACHED_S = 100
+LONG_S = 150.0
+"""As patience with a host that is alive."""
+
+IDLE = turn(stop_reason="end_turn", said="Done.")
+
+
+async def play_agent(
+    stage: Stage,
+    steps: MakingSteps,
+    during: While | None = None,
+    *,
+    turns: int = 100,
+    state: LoopState | None = None,
+    ends_well: bool = True,
+) -> AnyHandle:
+    task_id, host = f"task-{stage.queue}", f"host-{stage.queue}"
+    request = AgentRequest(task_id=task_id, prompt="coding", limits=AgentLimits(turns=turns), resume_from=state)
+    async with stage.workers(steps.all, names.making_queue(host)):
+        handle = await stage.start(names.CODING_AGENT, request, host, LONG_S, workflow_id=names.coding_id(task_id))
+        if during is not None:
+            await during(handle, steps)
+        await asyncio.gather(handle.result(), return_exceptions=not ends_well)
+    return handle
+
+
+async def registered(stage: Stage) -> AnyHandle:
+    """Two uses and one of what is not there, then a candidate."""
+    return await play_agent(stage, MakingSteps(turns={1: turn(WRITE, UNKNOWN, WRITE.model_copy(update={"id": "use-again"}))}))
+
+
+async def goes_on(stage: Stage) -> AnyHandle:
+    """With what an earlier run, or round, remembered."""
+    now = datetime.now(UTC).timestamp()
+    state = LoopState(started_s=now, turns=3, position=6, tokens=100, pending=(WRITE,), round=2, remarks=("It did not pass.",))
+    return await play_agent(stage, MakingSteps(), state=state)
+
+
+async def gave_up(stage: Stage) -> AnyHandle:
+    return await play_agent(stage, MakingSteps(turns=dict.fromkeys(range(1, 9), IDLE)))
+
+
+async def out_of_turns(stage: Stage) -> AnyHandle:
+    return await play_agent(stage, MakingSteps(turns={1: turn(WRITE)}), turns=1)
+
+
+async def the_model_refuses(stage: Stage) -> AnyHandle:
+    return await play_agent(stage, MakingSteps(turns={1: no_model()}))
+
+
+async def a_use_breaks(stage: Stage) -> AnyHandle:
+    """It is our failure, not the model's: the run fails."""
+    return await play_agent(stage, MakingSteps(turns={1: turn(READ)}), ends_well=False)
+
+
+async def host_lost(stage: Stage) -> AnyHandle:
+    """Nobody takes its steps any more, and what it wrote is there alone: the run fails."""
+    task_id = f"task-{stage.queue}"
+    async with stage.workers(MakingSteps().all):
+        request = AgentRequest(task_id=task_id, prompt="coding")
+        handle = await stage.start(names.CODING_AGENT, request, f"host-{stage.queue}", PATIENCE_S, workflow_id=names.coding_id(task_id))
+        await asyncio.gather(handle.result(), return_exceptions=True)
+    return handle
+
+
+async def told(stage: Stage) -> AnyHandle:
+    """Somebody says the same twice while the model thinks."""
+
+    async def twice(handle: AnyHandle, steps: MakingSteps) -> None:
+        await asyncio.wait_for(steps.reached.wait(), REACHED_S)
+        await say(handle)
+        await say(handle)
+        await after_event(handle, EventType.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED)
+        steps.released.set()
+
+    return await play_agent(stage, MakingSteps(turns={1: turn(WRITE)}, holds="ask"), twice)
+
+
+async def cancelled_while_the_model_thinks(stage: Stage) -> AnyHandle:
+    return await play_agent(stage, MakingSteps(holds="ask"), cancelled, ends_well=False)
+
+
+async def cancelled_while_a_tool_works(stage: Stage) -> AnyHandle:
+    return await play_agent(stage, MakingSteps(holds="use"), cancelled, ends_well=False)
+
+
+PATHS: Mapping[str, Callable[[Stage], Awaitable[AnyHandle]]] = {
+    "registered": registered,
+    "goes-on": goes_on,
+    "gave-up": gave_up,
+    "out-of-turns": out_of_turns,
+    "the-model-refuses": the_model_refuses,
+    "a-use-breaks": a_use_breaks,
+    "host-lost": host_lost,
+    "told": told,
+    "cancelled-while-the-model-thinks": cancelled_while_the_model_thinks,
+    "cancelled-while-a-tool-works": cancelled_while_a_tool_works,
+}

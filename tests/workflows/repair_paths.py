@@ -1,0 +1,65 @@
+"""The paths of mending a tool. The agent's work, and what is told meanwhile, is that of making one."""
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from pydantic import JsonValue
+
+from tests.workflows.making_stage import While, cancelled, guided, play_task
+from tests.workflows.making_steps import MakingSteps
+from tests.workflows.stage import AnyHandle, Stage
+from toolagent.client import names
+from toolagent.contracts.making_steps import Diagnosis, Registered
+
+__all__ = ["PATHS"]
+
+BROKEN: JsonValue = {"type": "repair_tool", "tool_id": "reckoner", "error": "HTTP 500"}
+NOT_PASSED = "recorded calls: 1 of 2 calls were answered as before."
+
+
+async def play_repair(stage: Stage, steps: MakingSteps, during: While | None = None) -> AnyHandle:
+    return await play_task(stage, names.REPAIR_TOOL, BROKEN, steps, during)
+
+
+async def mended(stage: Stage) -> AnyHandle:
+    return await play_repair(stage, MakingSteps())
+
+
+async def in_two_rounds(stage: Stage) -> AnyHandle:
+    return await play_repair(stage, MakingSteps(faults=(NOT_PASSED, "")))
+
+
+async def not_passed(stage: Stage) -> AnyHandle:
+    return await play_repair(stage, MakingSteps(faults=(NOT_PASSED, NOT_PASSED)))
+
+
+async def refused(stage: Stage) -> AnyHandle:
+    """It is nothing that could be mended here."""
+    return await play_repair(stage, MakingSteps(found=Diagnosis(refused="It is a service somewhere else.")))
+
+
+async def not_taken_over(stage: Stage) -> AnyHandle:
+    return await play_repair(stage, MakingSteps(registered=Registered(refused="Meanwhile there is 1.3.0.")))
+
+
+async def told(stage: Stage) -> AnyHandle:
+    return await play_repair(stage, MakingSteps(holds="ask"), guided)
+
+
+async def cancelled_while_the_agent_works(stage: Stage) -> AnyHandle:
+    return await play_repair(stage, MakingSteps(holds="use"), cancelled)
+
+
+async def malformed(stage: Stage) -> AnyHandle:
+    return await play_task(stage, names.REPAIR_TOOL, None, MakingSteps())
+
+
+PATHS: Mapping[str, Callable[[Stage], Awaitable[AnyHandle]]] = {
+    "mended": mended,
+    "in-two-rounds": in_two_rounds,
+    "not-passed": not_passed,
+    "refused": refused,
+    "not-taken-over": not_taken_over,
+    "told": told,
+    "cancelled-while-the-agent-works": cancelled_while_the_agent_works,
+    "malformed": malformed,
+}

@@ -1,0 +1,97 @@
+"""Tasks that nobody works at any more: those whose workflow is gone end, and what ended or moved away leaves this host."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+
+import structlog
+from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
+from temporalio.service import RPCError, RPCStatusCode
+
+from engine.making.workbench.bench import Workbenches
+from engine.runtimes.failures import StartFailed
+from engine.store.tasks import Ending, TaskTable
+from toolagent.contracts.tasks import TaskState
+from toolagent.core.failures import StoreUnavailableError
+
+__all__ = ["TaskSweep", "sweeping_tasks"]
+
+_EVERY_S = 60.0
+_AGAIN = "Nothing it made can be called. Ask for it again."
+_UNKNOWN = f"Temporal does not know it any more, so nobody works at it. {_AGAIN}"
+_GOES_ON = (WorkflowExecutionStatus.RUNNING, WorkflowExecutionStatus.CONTINUED_AS_NEW)
+
+_REASONS: dict[WorkflowExecutionStatus, str] = {
+    WorkflowExecutionStatus.TERMINATED: f"Its workflow was terminated on Temporal. {_AGAIN}",
+    WorkflowExecutionStatus.TIMED_OUT: f"Its workflow ran into a time limit that somebody gave it on Temporal. {_AGAIN}",
+    WorkflowExecutionStatus.CANCELED: "It was cancelled.",
+    WorkflowExecutionStatus.COMPLETED: "Its workflow has ended, and nobody wrote down how: look at GET /tools, and ask for it again.",
+}
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class TaskSweep:
+    """Of all hosts each looks after all workflows, and after what is on itself. `benches` are those of `host`."""
+
+    def __init__(self, client: Client, tasks: TaskTable, benches: Workbenches, host: str) -> None:
+        self._client, self._tasks, self._benches, self._host = client, tasks, benches, host
+
+    async def run(self) -> None:
+        """Once. Raises RPCError when Temporal does not answer, StoreUnavailableError."""
+        for task_id, workflow_id in await self._tasks.unended():
+            how = await self._end_of(workflow_id)
+            if how is not None:
+                _log.warning("ended_task_without_workflow", task=task_id, reason=how[1])
+                await self._tasks.settle(task_id, *how)
+        await self.clear()
+
+    async def clear(self) -> None:
+        """End and remove what is here of tasks that have ended, or are done on another host by now."""
+        # In this order: what is there already was begun before, so its row says where the task is.
+        present = await self._benches.present()
+        for task_id in sorted(present - await self._tasks.on_host(self._host)):
+            try:
+                await self._benches.clear(task_id)
+            except (StartFailed, OSError) as error:
+                _log.warning("task_not_cleared", task=task_id, reason=str(error))
+            else:
+                _log.info("cleared_task", task=task_id)
+
+    async def _end_of(self, workflow_id: str) -> tuple[Ending, str] | None:
+        handle = self._client.get_workflow_handle(workflow_id)
+        try:
+            status = (await handle.describe()).status
+            if status is WorkflowExecutionStatus.FAILED:
+                await handle.result()
+        except WorkflowFailureError as failure:
+            return TaskState.FAILED, f"Its workflow failed: {failure.cause}. {_AGAIN}"
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                return TaskState.FAILED, _UNKNOWN
+            raise
+        if status is None or status in _GOES_ON:
+            return None
+        is_cancelled = status is WorkflowExecutionStatus.CANCELED
+        return TaskState.CANCELLED if is_cancelled else TaskState.FAILED, _REASONS.get(status, f"Its workflow ended: {status.name}.")
+
+
+@asynccontextmanager
+async def sweeping_tasks(sweep: TaskSweep, every_s: float = _EVERY_S) -> AsyncGenerator[None]:
+    """Now and every minute until the block ends. One that is cut off is gone on with by the next one."""
+    task = asyncio.create_task(_again_and_again(sweep, every_s), name="sweep tasks")
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def _again_and_again(sweep: TaskSweep, every_s: float) -> None:
+    while True:
+        try:
+            await sweep.run()
+        except (StoreUnavailableError, RPCError) as error:
+            _log.info("tasks_not_swept", reason=str(error))
+        await asyncio.sleep(every_s)

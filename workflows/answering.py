@@ -1,0 +1,58 @@
+"""Whether a tool that is there does what is asked for: found out by calls like any others, before anything is built."""
+
+import asyncio
+
+from toolagent.client.child import call_tool
+from toolagent.contracts.calls import ToolCall
+from toolagent.contracts.making import MakeRequest
+from toolagent.contracts.making_steps import EndStep, Inspected, Taker
+from toolagent.contracts.tasks import TaskState
+from toolagent.core.expectations import unexpected
+
+__all__ = ["answered"]
+
+_CALL_S = 10.0
+"""What one call may take: a guess is not worth more."""
+
+_ALL_S = 90.0
+"""What all of them may take, with the time to start a tool, and to wait for a slot."""
+
+_LAST = 5
+"""Their priority: whoever wants a result goes before whoever guesses."""
+
+
+async def answered(request: MakeRequest, found: Inspected) -> EndStep | None:
+    """The end of a task for which there is a tool already; None when it has to be made."""
+    if found.answered_by is not None:
+        return _end(request, found.answered_by, f"{found.answered_by!r} does that already; nothing was built.")
+    try:
+        async with asyncio.timeout(_ALL_S):
+            for taker in found.takers:
+                if await _passes(request, taker):
+                    return _end(request, taker.tool_id, _reason(taker, len(request.spec.examples)))
+    except TimeoutError:
+        # The call that took so long has ended: it was cancelled, and waited for.
+        return None
+    return None
+
+
+async def _passes(request: MakeRequest, taker: Taker) -> bool:
+    """One that fails, hangs or dies does not."""
+    caller = request.caller.model_copy(update={"workflow_id": request.task_id})
+    for example in request.spec.examples:
+        call = ToolCall(
+            tool_id=taker.tool_id, version=taker.version, params=example.input, timeout_s=_CALL_S, priority=_LAST, caller=caller
+        )
+        result = await call_tool(call)
+        if result.status != "success" or result.is_reference or any(unexpected(example.expected_output, result.result)):
+            return False
+    return True
+
+
+def _end(request: MakeRequest, tool_id: str, reason: str) -> EndStep:
+    return EndStep(request=request, status=TaskState.COMPLETED, reason=reason, tool_ids=(tool_id,))
+
+
+def _reason(taker: Taker, examples: int) -> str:
+    passed = "it passed the example" if examples == 1 else f"it passed {examples} of {examples} examples"
+    return f"{taker.tool_id!r} (version {taker.version}) does that already: {passed}. Nothing was built."

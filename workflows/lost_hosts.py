@@ -1,0 +1,51 @@
+"""Steps of tasks on one host, as long as that is alive."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from temporalio import workflow
+from temporalio.exceptions import ActivityError, TimeoutError, TimeoutType
+
+from toolagent.client import stubs
+from toolagent.contracts.making_steps import HostStep, Slot
+from workflows import making_options as options
+
+__all__ = ["HostLost", "found_host", "is_not_taken", "on_host"]
+
+S = TypeVar("S")
+R = TypeVar("R")
+
+
+class HostLost(Exception):
+    """The host of the task does not come back; `found` is one that is alive."""
+
+    def __init__(self, host: str, found: Slot) -> None:
+        super().__init__(
+            f"The host {host!r}, which the task was on, went away and did not come back, and what the agent had made is there alone. "
+            f"Ask for it again: another host does it. What is left on {host!r} goes when that is started."
+        )
+        self.found = found
+
+
+async def on_host(stub: Callable[[S], Awaitable[R]], step: S, chosen: Callable[[], options.MakingOptions], seek: HostStep) -> R:
+    """Its answer, however long the host is away, unless another one is alive by then: then raises HostLost."""
+    while True:
+        try:
+            return await workflow.execute_activity(stub, step, **chosen())
+        except ActivityError as error:
+            if not is_not_taken(error):
+                raise
+        found = await found_host(seek)
+        if found.host != seek.host:
+            raise HostLost(seek.host, found)
+
+
+async def found_host(seek: HostStep) -> Slot:
+    """The same one when it is alive; else one that is. After an outage of all of them who answers is often the same one."""
+    return await workflow.execute_local_activity(stubs.find_host, seek, **options.find_host(seek.host))
+
+
+def is_not_taken(error: BaseException) -> bool:
+    """Whether no worker took it in time, this attempt or an earlier one."""
+    cause = error.cause if isinstance(error, ActivityError) else None
+    return isinstance(cause, TimeoutError) and cause.type is TimeoutType.SCHEDULE_TO_START

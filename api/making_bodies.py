@@ -2,7 +2,8 @@
 
 from typing import Annotated
 
-from pydantic import ConfigDict, Field, JsonValue
+from pydantic import BeforeValidator, ConfigDict, Field, JsonValue
+from pydantic_core import PydanticCustomError
 
 from api.bodies import CallerBody
 from toolagent.contracts.contract import Contract
@@ -22,6 +23,13 @@ _DEPLOY: JsonValue = {
 _BUILD: JsonValue = {"type": "build_tool", "tool_name": "word_counter", "runtime": "uv", "examples": _EXAMPLES}
 
 
+def _object_or_text(given: JsonValue) -> JsonValue:
+    """Told of the field itself; a union would tell of each of its members."""
+    if given is not None and not isinstance(given, dict | str):
+        raise PydanticCustomError("task_spec", "It must be an object, its JSON text, or prose.")
+    return given
+
+
 def _strict(*examples: JsonValue) -> ConfigDict:
     return _STRICT | ConfigDict(json_schema_extra={"examples": [*examples]})
 
@@ -38,6 +46,7 @@ class CreateToolBody(Contract):
     description: Annotated[str, _Words] = ""
     task_spec: Annotated[
         dict[str, JsonValue] | str | None,
+        BeforeValidator(_object_or_text),
         Field(
             description="`github_deploy`, `build_tool` or `repair_tool` (seed 001 §5), as an object or JSON text. Other text is prose: a "
             "`build_tool` named by the first four words in Latin letters of the description, or else of the prose, small words left out."

@@ -35,6 +35,9 @@ def is_making(task_id: str) -> bool:
 async def listing(
     doors: Doors, status: TaskState | None, kind: str | None, tool_id: str | None, limit: int, before: str | None
 ) -> TaskListing:
+    """Raises Refusal when `before` is no task."""
+    if before is not None and await doors.tasks.get(before) is None:
+        raise _no_page(before)
     found = await doors.tasks.page(status=status, spec_type=kind, tool_id=tool_id, limit=limit + 1, before=before)
     page = found[:limit]
     return TaskListing(tasks=tuple(map(listed, page)), next=page[-1].task_id if len(found) > limit else None)
@@ -90,6 +93,11 @@ async def _noted(doors: Doors, task_id: str, said_id: str, text: str) -> TaskNot
         errors = (ProblemField(field="Idempotency-Key", message=message),)
         raise Refusal(ProblemKind.IDEMPOTENCY_CONFLICT, message, errors=errors)
     return note
+
+
+def _no_page(before: str) -> Refusal:
+    message = f"There is no task {before!r}: give the `next` of the page before, or leave it out to begin with the newest."
+    return Refusal(ProblemKind.INVALID_REQUEST, f"before: {message}", errors=(ProblemField(field="before", message=message),))
 
 
 def _ended(task_id: str, how: str) -> Refusal:

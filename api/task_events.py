@@ -41,6 +41,7 @@ async def followed(doors: Doors, task_id: str, last: str | None, stopping: async
     """
     position = _position(last)
     task = await found_task(doors, task_id)
+    await _insist_on_own(doors, task_id, position)
     if last is not None and task.ended_at is not None and not await doors.notes.after(task_id, position, limit=1):
         return Response(status_code=204)
     return EventSourceResponse(_events(doors, task_id, position, stopping), headers=_HEADERS)
@@ -80,12 +81,23 @@ async def _pause(stopping: asyncio.Event) -> None:
         await asyncio.wait_for(stopping.wait(), _LOOK_S)
 
 
+async def _insist_on_own(doors: Doors, task_id: str, position: int) -> None:
+    """Raises Refusal for a position that nothing of this task has had: whoever waited after it would wait in vain."""
+    if position == 0:
+        return
+    newest = next((note.position for note in await doors.notes.tail(task_id, 1)), 0)
+    if position > newest:
+        raise _refused(f"Task {task_id!r} has no event {position}, its last is {newest}: leave the header out to begin with its first.")
+
+
+def _refused(message: str) -> Refusal:
+    field = ProblemField(field="Last-Event-ID", message=message)
+    return Refusal(ProblemKind.INVALID_REQUEST, f"Last-Event-ID: {message}", errors=(field,))
+
+
 def _position(last: str | None) -> int:
     if last is None or last == "":
         return 0
     if not (last.isascii() and last.isdigit() and len(last) <= _MOST_DIGITS):
-        message = "It must be the id of an event of this stream: a number, as it was sent."
-        raise Refusal(
-            ProblemKind.INVALID_REQUEST, f"Last-Event-ID: {message}", errors=(ProblemField(field="Last-Event-ID", message=message),)
-        )
+        raise _refused("It must be the id of an event of this stream: a number, as it was sent.")
     return int(last)

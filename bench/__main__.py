@@ -69,6 +69,7 @@ def main(arguments: Sequence[str]) -> int:
         Run(results, Path(folder), generator, extent).measure(pieces, peers, asked.targets)
     plan = extent.plan
     results.run = {
+        "command": " ".join(("python -m bench", *arguments)),
         "taken": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         "rounds": f"{plan.rounds} of {_length(plan)} after {plan.warm_up_s:g} s of warm-up, in turns; medians of rounds",
         "load average": f"{before} before, {load_average()} after",

@@ -63,7 +63,8 @@ _BOUNDS = (
     Bound("warm script call, with side effects: the same", _AT_MOST, 60, _single("script.acting"), over=_single("script.bare"), unit="ms"),
     Bound("command in a container over the bare engine's", _AT_MOST, 2, _single("command.ours"), _single("command.bare")),
     Bound("serving container: p50 over bare workflow + activity + HTTP", _AT_MOST, 1.5, _p50("ours.container"), _p50("bare.http")),
-    Bound("build of ten turns over its own model and commands", _AT_MOST, 1.25, _single("build.ours"), _single("build.own")),
+    Bound("build of ten turns over its model and its commands by hand", _AT_MOST, 1.25, _single("build.ours"), _single("build.hand")),
+    Bound("the same over its model and its uses of tools in its log", _AT_MOST, 1.25, _single("build.ours"), _single("build.log")),
     Bound(
         "deploy without a model over 6 times by hand, or by hand and 8 s",
         _AT_MOST,

@@ -7,7 +7,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,7 +27,7 @@ from engine.runtimes.sandbox.removal import remove
 from toolagent.client import names
 from toolagent.client.plugin import ToolAgentPlugin
 from toolagent.contracts.agent import LoopState
-from toolagent.contracts.making import Stage
+from toolagent.contracts.making import Stage, TaskNote, TaskNoteKind
 from toolagent.contracts.making_views import MakingTask
 from toolagent.contracts.tasks import TaskState
 
@@ -37,7 +37,8 @@ _DEPLOYED = "bench_deployed"
 _FILES = ROOT / "bench/deployed"
 _WHO = ("-c", "user.name=bench", "-c", "user.email=bench@example.com", "-c", "commit.gpgSign=false")
 _READY = "ready "
-_BOUND_S = 120.0
+_DATA = "data: "
+_BOUND_S = 300.0
 _TALK_S = 1800.0
 _MB = 1_000_000
 _TOKENS = 100_000_000
@@ -49,6 +50,26 @@ class NotMadeError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Made:
+    """A task that was completed, the lines of its log, and the seconds from asking until whoever follows it knew."""
+
+    task: MakingTask
+    notes: Sequence[TaskNote]
+    seconds: float
+
+    @property
+    def stages(self) -> Mapping[Stage, float]:
+        """Seconds."""
+        return {one.stage: _between(one.started_at, one.ended_at) for one in self.task.stages}
+
+    @property
+    def uses_s(self) -> float:
+        """What the uses of tools took, which come one after the other."""
+        begun, ended = ([note.at for note in self.notes if note.kind is kind] for kind in (TaskNoteKind.TOOL_USE, TaskNoteKind.TOOL_RESULT))
+        return sum(_between(begin, end) for begin, end in zip(begun, ended, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
 class Workshop:
     """A service that makes tools, with a model that keeps to its script."""
 
@@ -56,22 +77,22 @@ class Workshop:
     folder: Path
     calls: int
 
-    def made(self, spec: Mapping[str, JsonValue], bound_s: float = _BOUND_S) -> tuple[MakingTask, float]:
-        """A task that has made its tools, and the seconds from asking until whoever follows it knew. The tools are removed again."""
+    def made(self, spec: Mapping[str, JsonValue], bound_s: float = _BOUND_S) -> Made:
+        """By a task that is followed to its end; its tools are removed again. Raises NotMadeError."""
         http, begin = self.service.http, time.perf_counter()
         answer = http.post("/create_tool", json={"description": "for the measurements", "task_spec": dict(spec)})
         task_id = answer.raise_for_status().json()["task_id"]
         with http.stream("GET", f"/tasks/{task_id}/events", timeout=bound_s) as events:
             events.raise_for_status()
-            for _ in events.iter_lines():
-                pass
+            lines = [line.removeprefix(_DATA) for line in _in_time(events, begin + bound_s) if line.startswith(_DATA)]
         took = time.perf_counter() - begin
         task = MakingTask.model_validate_json(http.get(f"/tasks/{task_id}").raise_for_status().content)
         if task.status is not TaskState.COMPLETED:
             raise NotMadeError(f"{task_id} is {task.status}: {task.reason}")
         for tool_id in task.tool_ids:
             self.service.remove_tool(tool_id)
-        return task, took
+        notes = [TaskNote.model_validate_json(line) for line in lines if '"position":' in line]
+        return Made(task, notes, took)
 
 
 @contextmanager
@@ -97,21 +118,22 @@ def measure_builds(shop: Workshop, times: int) -> list[Single]:
     """Ten turns through us, and what the model and the commands of them take by themselves, in turns; medians in milliseconds."""
     spec: dict[str, JsonValue] = {"type": "build_tool", "tool_name": BUILD, "description": "Count the words of a text.", "runtime": "uv"}
     ours: list[float] = []
+    told: list[float] = []
     whole: list[float] = []
     by_hand: list[float] = []
+    model = BUILD_TURNS * TURN_S
     # The first finds nothing imported and nothing cached.
     for number in range(times + 1):
-        task, took = shop.made(spec)
-        commands = _by_hand(shop.folder / f"build-{number}")
+        made, commands = shop.made(spec), _by_hand(shop.folder / f"build-{number}")
         if number:
-            ours.append(_seconds(task)[Stage.BUILD])
-            whole.append(took)
-            by_hand.append(commands)
-    model, commands = BUILD_TURNS * TURN_S, statistics.median(by_hand)
+            ours.append(made.stages[Stage.BUILD])
+            told.append(model + made.uses_s)
+            whole.append(made.seconds)
+            by_hand.append(model + commands)
     return [
         _ms("build.ours", "build of ten turns, through us", ours),
-        _ms("build.own", "of it the model and the commands by themselves", [model + commands]),
-        _ms("build.commands", "of these the commands", by_hand),
+        _ms("build.hand", "the model's ten turns, and the commands by hand", by_hand),
+        _ms("build.log", "the model's ten turns, and the uses of tools as the task's log has them", told),
         _ms("build.task", "the same with the gate and all else, until the task has ended", whole),
     ]
 
@@ -127,13 +149,13 @@ def measure_deploys(shop: Workshop, times: int) -> list[Single]:
     shop.made(spec)
     _deployed_by_hand(shop.folder / "deploy", shop.folder / "cache")
     for number in range(times):
-        task, seconds = shop.made(spec)
-        took["ours"].append(seconds)
-        for stage, lasted in _seconds(task).items():
+        made = shop.made(spec)
+        took["ours"].append(made.seconds)
+        for stage, lasted in made.stages.items():
             stages[stage].append(lasted)
         took["hand"].append(_deployed_by_hand(shop.folder / f"deploy-{number}", shop.folder / "cache"))
         remove(shop.service.state / "environments")
-        took["anew"].append(shop.made(spec)[1])
+        took["anew"].append(shop.made(spec).seconds)
     labels = {"ours": "through us", "anew": "through us, without any packages", "hand": "by hand"}
     singles = [_ms(f"deploy.{way}", f"deploy of a repository, {labels[way]}", seconds) for way, seconds in took.items()]
     return [*singles, *(_ms(f"deploy.ours.{stage}", f"of it, through us: {stage}", lasted) for stage, lasted in stages.items())]
@@ -142,8 +164,8 @@ def measure_deploys(shop: Workshop, times: int) -> list[Single]:
 def measure_history(shop: Workshop) -> list[Single]:
     """How many bytes of Temporal's history a task takes that uses tools `shop.calls` times: all runs of its workflows, and the largest."""
     spec: dict[str, JsonValue] = {"type": "build_tool", "tool_name": TALK, "description": "Count the words of a text.", "runtime": "uv"}
-    task, took = shop.made(spec, _TALK_S)
-    return asyncio.run(_history(shop, task.task_id, took))
+    made = shop.made(spec, _TALK_S)
+    return asyncio.run(_history(shop, made.task.task_id, made.seconds))
 
 
 async def _history(shop: Workshop, task_id: str, took: float) -> list[Single]:
@@ -169,8 +191,12 @@ async def _history(shop: Workshop, task_id: str, took: float) -> list[Single]:
     ]
 
 
-def _seconds(task: MakingTask) -> dict[Stage, float]:
-    return {one.stage: _between(one.started_at, one.ended_at) for one in task.stages}
+def _in_time(events: httpx.Response, until: float) -> Iterator[str]:
+    """Something is said every few seconds. Raises TimeoutError."""
+    for line in events.iter_lines():
+        if time.perf_counter() > until:
+            raise TimeoutError("a task has not ended in its time")
+        yield line
 
 
 def _between(begin: datetime, end: datetime | None) -> float:

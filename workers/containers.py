@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import structlog
 
 from api.ports import Check, LackingError
+from engine.registry.registry import ToolRegistry
 from engine.runtimes.audit import Audit
 from engine.runtimes.docker.book import ContainerBook
 from engine.runtimes.docker.building import BuildContainers
@@ -26,7 +27,7 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.sandbox import SandboxPolicy
 from toolagent.contracts.sources import DockerSource
 from toolagent.core.failures import StoreUnavailableError
-from toolagent.core.shared_processes import process_key, process_of
+from toolagent.core.shared_processes import name_inside, process_key
 from workers.failures import CannotRun
 from workers.parts import Store
 from workers.sandbox import identity
@@ -34,7 +35,7 @@ from workers.scripts import indexes_of, programs_of
 from workers.settings import Settings, environment
 from workers.state import StateDirectory
 
-__all__ = ["closed_containers", "docker_parts", "engine_check", "found_containers", "lasting_names"]
+__all__ = ["closed_containers", "docker_parts", "docker_sources", "engine_check", "found_containers", "lasting_names"]
 
 _SWEEP_S = 300.0
 _CHECK_S = 2.0
@@ -132,20 +133,18 @@ async def _swept_again_and_again(runtime: DockerRuntime, store: Store) -> None:
         try:
             for name in await sweep_gone(runtime.parts.engine):
                 _log.warning("removed_of_state_directory_that_is_gone", name=name)
-            for name in await runtime.sweep_images(lambda tool: _docker_sources(tool, store)):
+            for name in await runtime.sweep_images(lambda name: docker_sources(name, store.registry)):
                 _log.info("removed_image", name=name, reason="no version of a tool is built like this any more")
         except (EngineFailure, StoreUnavailableError) as error:
             _log.info("images_not_swept", reason=str(error))
         await asyncio.sleep(_SWEEP_S)
 
 
-async def _docker_sources(name: str, store: Store) -> tuple[DockerSource, ...]:
-    """Of all versions of the tool of this name, or of the tools that share the process of this name."""
-    entries = await store.registry.list_entries()
-    tools = {name, *(entry.manifest.tool_id for entry in entries if any(process_of(source) == name for source in entry.sources))}
-    found = [(tool_id, await store.registry.versions(tool_id)) for tool_id in tools]
-    versions = [await store.registry.entry(tool_id, one.version) for tool_id, all_of_it in found if all_of_it for one in all_of_it.versions]
-    return tuple(source for entry in versions if entry for source in entry.sources if isinstance(source, DockerSource))
+async def docker_sources(name: str, registry: ToolRegistry) -> tuple[DockerSource, ...]:
+    """Of all versions of all tools those whose image has this name: that of the tool, or of the process that it shares."""
+    entries = await registry.list_versions()
+    found = ((entry.manifest.tool_id, source) for entry in entries for source in entry.sources)
+    return tuple(source for tool_id, source in found if isinstance(source, DockerSource) and name_inside(tool_id, source) == name)
 
 
 async def closed_containers(runtimes: Mapping[str, AnyRuntime]) -> None:

@@ -8,7 +8,7 @@ from temporalio.runtime import LoggingConfig, Runtime, TelemetryConfig, Telemetr
 
 __all__ = ["configure_logging"]
 
-_QUIET = ("httpx", "httpcore", "temporalio", "uvicorn.error", "asyncio", "alembic")
+_QUIET = ("httpx", "httpx2", "httpcore", "httpcore2", "temporalio", "uvicorn.error", "asyncio", "alembic")
 """At INFO these log whole URLs, with whatever secrets are in them, or every detail."""
 
 

@@ -1,6 +1,9 @@
 """Whether a tool that is there does what is asked for: found out by calls like any others, before anything is built."""
 
 import asyncio
+from collections.abc import Sequence
+
+from temporalio import workflow
 
 from toolagent.client.child import call_tool
 from toolagent.contracts.calls import ToolCall
@@ -14,7 +17,7 @@ __all__ = ["answered"]
 _CALL_S = 10.0
 """What one call may take: a guess is not worth more."""
 
-_ALL_S = 90.0
+_ALL_S = 30.0
 """What all of them may take, with the time to start a tool, and to wait for a slot."""
 
 _LAST = 5
@@ -25,14 +28,22 @@ async def answered(request: MakeRequest, found: Inspected) -> EndStep | None:
     """The end of a task for which there is a tool already; None when it has to be made."""
     if found.answered_by is not None:
         return _end(request, found.answered_by, f"{found.answered_by!r} does that already; nothing was built.")
-    try:
-        async with asyncio.timeout(_ALL_S):
-            for taker in found.takers:
-                if await _passes(request, taker):
-                    return _end(request, taker.tool_id, _reason(taker, len(request.spec.examples)))
-    except TimeoutError:
-        # The call that took so long has ended: it was cancelled, and waited for.
+    if not found.takers:
         return None
+    trying = asyncio.create_task(_first_that_passes(request, found.takers))
+    try:
+        await workflow.wait([trying], timeout=_ALL_S)
+    finally:
+        # A tool that is still being installed may be long about ending. Its call is settled without us.
+        trying.cancel()
+    taker = trying.result() if trying.done() else None
+    return _end(request, taker.tool_id, _reason(taker, len(request.spec.examples))) if taker else None
+
+
+async def _first_that_passes(request: MakeRequest, takers: Sequence[Taker]) -> Taker | None:
+    for taker in takers:
+        if await _passes(request, taker):
+            return taker
     return None
 
 

@@ -20,6 +20,7 @@ from engine.making.wanted import NotWanted, wanted_of
 from engine.runtimes.addresses import Resolve, resolve
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.runtime import Progress, Runtime, ToolRequest
+from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.making import Candidate
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.plans import AsgiBuild, DockerBuild, OpenApiRemote, ToolFileBuild
@@ -31,6 +32,8 @@ _SERVER = "uvicorn"
 _MAX_DOCUMENT = 4 * 1024 * 1024
 _ASK_S = 30.0
 _LAST = 300
+_LOGS = frozenset({"stderr", "log"})
+"""Where runtimes put what a program wrote."""
 _CALL = "call-openapi-document"
 _MOST_TOLD = 50
 _LONGEST_TOLD = 200
@@ -124,19 +127,21 @@ class ModellessBuilder:
         except (ValueError, OSError) as error:
             raise BuildFailed(f"The repository cannot become an image: {error}") from error
         source = DockerSource(host_dir=place.host_dir, dockerfile=plan.dockerfile, internal_port=plan.port)
-        document = await self._asked(self._docker, source, about, place, progress) or await self._in_tree(plan.document, repository)
+        hint = f" Does it listen on 0.0.0.0, at the port {plan.port} that the Dockerfile exposes?"
+        document = await self._asked(self._docker, source, about, place, progress, hint) or await self._in_tree(plan.document, repository)
         sources = docker_sources(document, place.host_dir, plan.dockerfile, plan.port)
         return _built(await _drafted(document, about, sources), place.folder)
 
-    async def _asked(self, runtime: Runtime[S], source: S, about: Described, place: Place, progress: Progress) -> OpenApiDocument | None:
-        """Raises BuildFailed when it does not start."""
+    async def _asked(
+        self, runtime: Runtime[S], source: S, about: Described, place: Place, progress: Progress, hint: str = ""
+    ) -> OpenApiDocument | None:
+        """Raises BuildFailed when it does not start; `hint` is for one that runs and does not answer."""
         request = ToolRequest(_CALL, {}, _ASK_S, place.work)
         progress("starting the app, to ask what it offers")
         try:
             return await live_document(runtime, ToolManifest(tool_id=about.tool_name, name=about.tool_name), source, request, progress)
         except StartFailed as failure:
-            told = "\n".join(str(value) for value in failure.details.values() if isinstance(value, str))
-            raise BuildFailed(f"The app does not start: {failure.message}{_last_words(told)}", told) from failure
+            raise _not_started(failure, hint) from failure
 
     async def _in_tree(self, path: str | None, repository: Path) -> OpenApiDocument:
         if path is None:
@@ -145,10 +150,17 @@ class ModellessBuilder:
         return await asyncio.to_thread(_document_in, repository, path)
 
 
-def _last_words(told: str) -> str:
-    """What a program says last is why it ended."""
-    lines = [line.strip() for line in told.splitlines() if line.strip()]
-    return f" It said last: {lines[-1][:_LAST]}" if lines else ""
+def _not_started(failure: StartFailed, hint: str) -> BuildFailed:
+    is_mute = "last_answer" in failure.details
+    logs = (failure.details.get(name) for name in _LOGS) if failure.details.keys() & _LOGS else failure.details.values()
+    told = "\n".join(value for value in logs if isinstance(value, str) and value)
+    if failure.error_type is not ErrorType.UNAVAILABLE:
+        # There is nothing to start: no image, no environment.
+        return BuildFailed(failure.message, told)
+    # What a program says last is why it ended.
+    last = next((line.strip()[:_LAST] for line in reversed(told.splitlines()) if line.strip()), "")
+    words = f" It said last: {last}" if last and last not in failure.message else ""
+    return BuildFailed(f"The app does not start: {failure.message}{hint if is_mute else ''}{words}", told)
 
 
 def _document_in(repository: Path, path: str) -> OpenApiDocument:

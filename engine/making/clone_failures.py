@@ -14,11 +14,13 @@ _TOLD = 2_000
 _LINE = 300
 _MIB = 1024 * 1024
 _SSH_PORT = 22
+_FULL = r"File size limit exceeded|died of signal 25|invalid index-pack output|No space left|File too large|pack exceeds maximum"
+"""Signal 25 is SIGXFSZ: what ends by it says nothing, and git only that it heard nothing; connections break off besides."""
+
 _SAID: Mapping[str, CloneFailure] = {
     r"not found|does not exist|does not appear to be a git repository|not a git repository": CloneFailure.NOT_FOUND,
     r"could not read (Username|Password)|Authentication failed|Permission denied|error: 40[13]": CloneFailure.NOT_FOUND,
     r"transport '.*' not allowed": CloneFailure.NOT_ALLOWED,
-    r"No space left|File too large|pack exceeds maximum": CloneFailure.TOO_LARGE,
     r"Could not resolve|Failed to connect|Connection|after CONNECT|timed out|early EOF|RPC failed|error: 5\d\d|SSL|certificate": (
         CloneFailure.UNAVAILABLE
     ),
@@ -104,7 +106,7 @@ def _bound(done: Execution, told: str) -> CloneFailed | None:
     """What the run came to, if it was not git that ended it."""
     if done.cut == "time":
         return too_slow(done.duration_s)
-    if done.ending.disk_full or done.ending.out_of_memory or "File size limit exceeded" in told:
+    if done.ending.disk_full or done.ending.out_of_memory or re.search(_FULL, told):
         message = "Cloning took more disk or memory than it may. Give a smaller repository, or raise TOOL_AGENT_REPO_MAX_BYTES."
         return CloneFailed(CloneFailure.TOO_LARGE, message, told=told)
     return None

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import shutil
+import time
 from collections.abc import AsyncGenerator, Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +26,9 @@ from toolagent.contracts.sandbox import SandboxLimits
 __all__ = ["Clone", "CloneLimits", "Cloner", "repository_in"]
 
 _MIB = 1024 * 1024
-_LOOK_S = 0.1
+_LOOK_S, _LONGEST_PAUSE_S = 0.1, 1.0
+_REST = 4
+"""So many times longer than a look is the pause after it."""
 _MOST_TOLD = 100
 _WORK, _CONFIG_FILE, _SSH_LOGS = "work", "git.config", "ssh"
 _REST_S = 10.0
@@ -155,10 +158,14 @@ class Cloner:
         limits = self._limits
         running = asyncio.create_task(self._executor.run(order))
         try:
+            pause = _LOOK_S
             while not running.done():
-                await asyncio.wait([running], timeout=_LOOK_S)
+                await asyncio.wait([running], timeout=pause)
+                began = time.monotonic()
                 # Also when it is done: it may have been quicker than we look.
                 extent = await asyncio.to_thread(extent_of, into, limits.max_bytes, limits.max_files)
+                # Looking at many files is work that git wants to do.
+                pause = min(max(_LOOK_S, _REST * (time.monotonic() - began)), _LONGEST_PAUSE_S)
                 if extent.size > limits.max_bytes or extent.count > limits.max_files:
                     raise too_large(extent, limits.max_bytes, limits.max_files)
             return await running

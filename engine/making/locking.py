@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from engine.making.interpreters import Interpreters
 from engine.making.wanted import Wanted
 from engine.runtimes.sandbox.box import Box, Mount
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
@@ -30,6 +31,7 @@ _LIMITS = SandboxLimits(
 _QUIET = ("--no-header", "--no-annotate", "--quiet")
 _FROM_ELSEWHERE = re.compile(r"^\s*(?:-e |--editable|[^#\n]*?\s?@ |\.{0,2}/|[a-z+]+:)", re.MULTILINE)
 _WORK = "work"
+_CACHE = "cache"
 
 
 class LockFailed(Exception):
@@ -45,6 +47,7 @@ class ProjectLocks:
 
     def __init__(self, executor: Executor, programs: Programs, installer: Installer) -> None:
         self._executor, self._programs, self._installer = executor, programs, installer
+        self._interpreters = Interpreters(executor, programs)
 
     async def lock(self, wanted: Wanted, besides: Sequence[str], into: Path) -> str:
         """The text of a `requirements.lock` that has what is wanted and `besides`; what a lock of its own says is kept.
@@ -52,9 +55,12 @@ class ProjectLocks:
         `into` is a folder for the work, emptied first and gone afterwards. Raises LockFailed, ScriptFailure (`UnavailableError`).
         """
         _insist_on_index("\n".join(wanted.lines))
+        if not (wanted.lines or wanted.uv_lock or besides):
+            return ""  # nothing is asked for, so nobody need be asked
         await asyncio.to_thread(remove, into)
         try:
             await asyncio.to_thread(_prepare, into, wanted, besides)
+            await self._interpreters.put_into(into / _WORK / _CACHE, into / "interpreter")
             lock = await self._locked(wanted, besides, into)
         finally:
             await asyncio.shield(asyncio.to_thread(remove, into))
@@ -96,7 +102,7 @@ class ProjectLocks:
             "LANG": "C.UTF-8",
             "HOME": str(work),
             "TMPDIR": str(work),
-            "UV_CACHE_DIR": str(work / "cache"),
+            "UV_CACHE_DIR": str(work / _CACHE),
             "UV_NO_PROGRESS": "1",
             "UV_PYTHON_DOWNLOADS": "never",
         }

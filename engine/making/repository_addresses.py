@@ -69,10 +69,10 @@ def repository_address(text: str, schemes: Collection[str]) -> RepositoryAddress
         raise _refused(f"The address of a repository has 1 to {_LONGEST} characters.")
     if text.startswith("-"):
         raise _refused("The address of a repository cannot begin with `-`: git would take it for an option.")
-    if _NOT_PRINTED.search(text) and not (text.startswith("/") and text.isprintable()):
-        raise _refused("The address of a repository has only visible ASCII characters and no backslash; write others as %XX.")
     if _HELPER.match(text):
         raise _refused("Addresses of the form `helper::…` run a program and are never taken. Give the https address of the repository.")
+    if _NOT_PRINTED.search(text) and not (text.startswith("/") and text.isprintable()):
+        raise _refused("The address of a repository has only visible ASCII characters and no backslash; write others as %XX.")
     if "://" in text:
         return _of_url(text, schemes)
     if text.startswith("/"):

@@ -12,7 +12,7 @@ from toolagent.contracts.task_specs import BuildTool, Example, GithubDeploy
 from toolagent.core.schemas import FILE_PATH, mentions_format, with_defaults
 from toolagent.validation.schemas import issues_of
 
-__all__ = ["is_harmless", "takers_of", "takes", "words_of"]
+__all__ = ["gives", "is_harmless", "takers_of", "takes", "words_of"]
 
 _MOST = 3
 _MOST_WORDS = 40
@@ -31,7 +31,11 @@ async def takers_of(spec: BuildTool | GithubDeploy, registry: ToolRegistry) -> t
     if not any(_expects(example) for example in spec.examples):
         return ()
     likely = await registry.resembling(words_of(f"{spec.tool_name.replace('_', ' ')} {spec.description}"))
-    found = (entry.manifest for entry in likely if is_harmless(entry) and takes(entry.manifest, spec.examples))
+    found = (
+        entry.manifest
+        for entry in likely
+        if is_harmless(entry) and takes(entry.manifest, spec.examples) and gives(entry.manifest, spec.examples)
+    )
     return tuple(Taker(tool_id=manifest.tool_id, version=manifest.version) for manifest in list(found)[:_MOST])
 
 
@@ -65,6 +69,14 @@ def takes(manifest: ToolManifest, examples: Sequence[Example]) -> bool:
     if mentions_format(schema, FILE_PATH):
         return False
     return all(_known(schema, example) and not issues_of(schema, with_defaults(schema, example.input)) for example in examples)
+
+
+def gives(manifest: ToolManifest, examples: Sequence[Example]) -> bool:
+    """Whether its output schema, as far as it names fields, knows every field that is expected."""
+    named = manifest.output_schema.get("properties")
+    if not isinstance(named, dict):
+        return True
+    return all(isinstance(example.expected_output, dict) and example.expected_output.keys() <= named.keys() for example in examples)
 
 
 def _known(schema: JsonSchema, example: Example) -> bool:

@@ -83,6 +83,10 @@ class ToolRegistry:
     async def list_entries(self) -> tuple[ToolEntry, ...]:
         return await self._tools.list_active_versions()
 
+    async def list_versions(self) -> tuple[ToolEntry, ...]:
+        """Every version of every tool."""
+        return await self._tools.list_versions()
+
     async def list_ids(self) -> tuple[str, ...]:
         return await self._tools.list_ids()
 

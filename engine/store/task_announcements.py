@@ -20,7 +20,8 @@ def requested(task: MakeTask) -> NewNote:
         "description": task.description,
         "reference_files": [],
     }
-    text = log_line(task.created_at, f"[TOOL_REQUEST] {task.tool_id}: {task.description or task.spec.description}")
+    words = task.description or task.spec.description
+    text = log_line(task.created_at, f"[TOOL_REQUEST] {task.tool_id}{': ' if words else ''}{words}")
     return NewNote("request", TaskNoteKind.TOOL_REQUEST, text, payload, task.created_at)
 
 

@@ -52,6 +52,11 @@ class ToolTable:
         async with self._database.read() as connection:
             return _collect((await connection.execute(query)).all())
 
+    async def list_versions(self) -> tuple[ToolEntry, ...]:
+        """Every version of every tool, by id."""
+        async with self._database.read() as connection:
+            return _collect((await connection.execute(_entries())).all())
+
     async def list_ids(self, origin: str | None = None) -> tuple[str, ...]:
         """The ids of all tools, or of those that came from somewhere."""
         query = select(tools.c.tool_id).where(tools.c.removed_at.is_(None)).order_by(tools.c.tool_id)

@@ -69,6 +69,7 @@ async def test_a_specification_is_an_object_json_text_or_prose(house: House, tas
         ({"task_spec": '{"type": "build_tool",\n "tool_name": }'}, "task_spec", "line 2 column"),
         ({"task_spec": '[{"type": "build_tool"}]'}, "task_spec", "list"),
         ({"task_spec": '{"a": 1, "a": 2}'}, "task_spec", "more than once"),
+        ({"task_spec": 7}, "task_spec", "an object, its JSON text, or prose"),
         ({}, "task_spec", "neither a description nor a repository"),
         ({"description": "数一数"}, "task_spec.tool_name", "give task_spec as an object"),
         ({"description": "a\x00b"}, "description", "pattern"),

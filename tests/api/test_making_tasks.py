@@ -47,7 +47,7 @@ async def test_tasks_are_listed_by_pages(house: House) -> None:
     assert (await house.http.get("/tasks?tool_id=other")).json()["tasks"] == []
 
 
-@pytest.mark.parametrize("query", ["status=done", "type=build", "limit=0", "before=nothing", "tool_id=A%00"])
+@pytest.mark.parametrize("query", ["status=done", "type=build", "limit=0", "before=nothing", "before=create_00000000", "tool_id=A%00"])
 async def test_a_filter_that_means_nothing_is_a_problem(house: House, query: str) -> None:
     answer = await house.http.get(f"/tasks?{query}")
     assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, query.partition("=")[0])
@@ -69,6 +69,17 @@ async def test_a_task_at_work_is_asked_to_end(house: House) -> None:
     answer = await house.http.post(f"/tasks/{task_id}/cancel")
     assert (answer.status_code, answer.json()["status"]) == (202, "pending")
     assert house.client.making.cancelled == [task_id]
+
+
+async def test_a_task_that_is_asked_twice_to_end_is_asked_no_more_when_it_has(house: House) -> None:
+    task_id = (await made(house)).task_id
+    await house.tasks.claim_slot(task_id, 2)
+    answers = [await house.http.post(f"/tasks/{task_id}/cancel") for _ in range(2)]
+    assert [(answer.status_code, answer.json()["status"]) for answer in answers] == [(202, "running")] * 2
+    await house.tasks.settle(task_id, TaskState.CANCELLED, "It was cancelled.")
+    again = await house.http.post(f"/tasks/{task_id}/cancel")
+    assert (again.status_code, again.json()["status"], again.json()["reason"]) == (200, "cancelled", "It was cancelled.")
+    assert house.client.making.cancelled == [task_id] * 2
 
 
 async def test_a_task_that_has_ended_stays_as_it_is(house: House) -> None:
@@ -151,6 +162,12 @@ async def test_who_comes_back_gets_what_followed_and_browsers_are_told_when_that
         answer = await house.http.get(f"/tasks/{task_id}/events", headers={"Last-Event-ID": last})
         assert [event_id async for event_id, _ in events(answer)] == ids
     assert (await house.http.get(f"/tasks/{task_id}/events", headers={"Last-Event-ID": "6"})).status_code == 204
+
+
+async def test_an_id_that_another_task_had_is_a_problem_at_once(house: House) -> None:
+    task_id = (await made(house)).task_id
+    answer = await house.http.get(f"/tasks/{task_id}/events", headers={"Last-Event-ID": "99"})
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "Last-Event-ID")
 
 
 @pytest.mark.parametrize("last", ["x", "-1", "1.5", "9" * 30])

@@ -169,7 +169,7 @@ def test_an_ended_task_is_shown_with_its_evidence_and_its_whole_reason(run: Run,
 
     door.do(work)
     shown = run("task", task_id)
-    assert shown.stdout.splitlines()[1].endswith("a can be called.")
+    assert shown.stdout.splitlines()[1].rstrip().endswith("a can be called.")
     assert [line.split() for line in shown.stdout.splitlines() if "It was up." in line] == [["starts", "ok", "0.0", "It", "was", "up."]]
     assert "left out: POST /x: no" in shown.stdout
     assert "- POST /x: no" in shown.stderr
@@ -223,10 +223,11 @@ def test_ctrl_c_leaves_the_task_running_and_says_how_to_follow_it(run: Run, door
     command = ["/usr/bin/env", "--default-signal=INT", SCRIPT, "task", task_id, "--follow"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, env={"TOOL_AGENT_URL": door.url}) as process:
         assert process.stderr is not None
-        first = process.stderr.readline()
+        first = process.stderr.readline() + process.stderr.readline()
         process.send_signal(signal.SIGINT)
         _, messages = process.communicate(timeout=BOUND_S)
     assert (process.returncode, door.client.making.cancelled) == (130, [])
     assert f"{task_id} pending".encode() in first
     assert f"toolagent task {task_id} --follow".encode() in messages
+    assert f"toolagent task {task_id} --cancel".encode() in messages
     assert b"Traceback" not in messages

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from engine.runtimes.docker.engine import Engine
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker.runtime import DockerRuntime
@@ -47,3 +49,18 @@ async def test_each_start_and_call_leaves_a_line_with_what_the_proxy_refused(
     assert called.sandbox.enforced.read == ()
     assert [(one.item, one.requested) for one in called.sandbox.differences] == [("read", ["/srv/data"])]
     assert called.sandbox.enforced.limits.memory_bytes == 1 << 30
+
+
+@pytest.mark.parametrize(("observed", "seen"), [(True, ["elsewhere.invalid:80"]), (False, [])])
+async def test_of_one_that_may_reach_nobody_it_is_known_whom_it_asks_for_if_it_is_observed(
+    settings: DockerSettings, engine: Engine, http: HttpExchange, notes: Notes, observed: bool, seen: list[str]
+) -> None:
+    given = replace(settings, observed=observed)
+    runtime = DockerRuntime(DockerParts(given, engine, Egress(given.state, identity=given.identity), audit=notes), http)
+    try:
+        running = await runtime.start(TOOL, versatile(), silent)
+        await runtime.call(running, versatile(), request_of(mode="fetch", url="http://elsewhere.invalid/", times=1))
+        await runtime.stop(running)
+    finally:
+        await runtime.close()
+    assert [text.partition(": ")[0] for text in notes.entries[-1].refusals] == seen

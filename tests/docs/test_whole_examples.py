@@ -19,6 +19,7 @@ from toolagent.testing.servers.index_packages import load_packages
 from toolagent.testing.servers.scenario import load_scenario
 from toolagent.validation.schemas import issues_of
 from toolagent.validation.tool_rules import ToolRules
+from workers.dependencies import dependency_policy_of
 from workers.sandbox import policy_of
 from workers.settings import Settings
 
@@ -73,9 +74,16 @@ def answered(http: httpx.Client) -> httpx.Response:
 
 def test_the_policy_is_one_and_keeps_what_it_does_not_name(tmp_path: Path) -> None:
     file = tmp_path / "policy.yaml"
-    file.write_text(block_of("security.md", "yaml"), "utf-8")
+    file.write_text(block_of("security.md", "yaml", "at_least:"), "utf-8")
     policy = policy_of(Settings(sandbox_policy=file))
     assert (policy.defaults.wall_s, policy.ceilings.processes, policy.defaults.processes) == (30, 256, 128)
+
+
+def test_the_policy_for_dependencies_is_one_and_keeps_what_it_does_not_name(tmp_path: Path) -> None:
+    file = tmp_path / "dependencies.yaml"
+    file.write_text(block_of("security.md", "yaml", "deny:"), "utf-8")
+    policy = dependency_policy_of(Settings(dependency_policy=file))
+    assert (policy.min_age_days, policy.trusted, policy.allow) == (30, ("acme-*",), ("*",))
 
 
 def test_the_prices_are_read_and_the_first_that_fits_a_name_holds(tmp_path: Path) -> None:

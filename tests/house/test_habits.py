@@ -20,6 +20,8 @@ INSTALLS = re.compile(
     # PostgreSQL has its programs in a folder of its own; its package would also start a server.
     r"|if ! compgen -G '[\w/*]+' >/dev/null; then|wanted\+=\(\S+\)"
     r"|compgen -G '[\w/*.]+' >/dev/null \|\| wanted\+=\(\S+\)"
+    # So would that of OpenSSH.
+    r"|if \[ ! -x /usr/sbin/sshd \]; then|mkdir -p /etc/ssh|touch /etc/ssh/sshd_not_to_be_run"
     r"|mkdir -p /etc/postgresql-common/createcluster\.d"
     r"|echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster\.d/tool-agent\.conf"
     r"|command -v docker >/dev/null \|\| apt-get install( -\S+)* docker-cli"

@@ -9,6 +9,7 @@ ALLOWED = (
     "asyncio",
     "collections.abc",
     "datetime",
+    "itertools",
     "typing",
     "temporalio",
     "toolagent.client",

@@ -3,10 +3,13 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from pydantic import JsonValue
 
+from engine.making.mendable import content_of
 from engine.making.repairs import Mended, NotASuccessor, Repairs, successor
 from engine.registry.registry import ToolRegistry
 from engine.store.calls import CallTable
@@ -14,6 +17,7 @@ from engine.store.database import Database
 from engine.store.evidence import EvidenceTable
 from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
+from tests.registry.importing import importer_of, write_catalog
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate, Evidence
 from toolagent.contracts.manifest import NetworkAccess, PermissionClass, SecurityContext, SideEffectScope, ToolManifest
@@ -130,6 +134,31 @@ async def test_it_does_not_take_over_from_files_that_were_changed_meanwhile(repa
     assert "were changed" in (await repairs.register(TASK, MENDED, candidate(), evidence(TASK))).refused
     assert await repairs.registry.entry("reckoner", "1.0.0") == await repairs.registry.entry("reckoner")
     assert (await repairs.register(TASK, Mended("reckoner", "1.0.0", BY_HAND), candidate(), evidence(TASK))).tool_ids == ("reckoner",)
+
+
+async def test_what_took_over_stays_whatever_becomes_of_the_folder_of_the_one_before(
+    database: Database, repairs: Repairs, tmp_path: Path
+) -> None:
+    data, project = tmp_path / "data", tmp_path / "data" / "abacus"
+    registry: dict[str, JsonValue] = {"version": "2.0", "tools": [{"tool_id": "abacus", "name": "Abacus"}]}
+    source: JsonValue = {"type": "local", "host_dir": "abacus"}
+    write_catalog(data, {"registry.json": registry, "sources.json": {"sources": {"abacus": [source]}}})
+    project.mkdir()
+    (project / "main.py").write_text("1 / 0")
+    assert await importer_of(database, tmp_path).run(data, ()) == ()
+    broken = await repairs.registry.entry("abacus")
+    assert broken is not None
+    mended = Mended("abacus", broken.manifest.version, content_of(broken))
+    assert (await repairs.register(TASK, mended, candidate(tool_id="abacus"), evidence(TASK))).tool_ids == ("abacus",)
+    took_over = await repairs.registry.entry("abacus")
+    # As after a restart: another importer, which knows of no folder what it looked like.
+    for text in ("1 / 0", "2 / 0"):
+        (project / "main.py").write_text(text)
+        assert await importer_of(database, tmp_path).run(data, ()) == ()
+        assert await repairs.registry.entry("abacus") == took_over
+    changed = await repairs.registry.entry("abacus", broken.manifest.version)
+    assert changed is not None
+    assert content_of(changed) not in {"", mended.content}
 
 
 async def test_of_two_at_once_one_takes_over_and_the_other_leaves_nothing(repairs: Repairs) -> None:

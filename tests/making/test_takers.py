@@ -96,6 +96,15 @@ async def test_a_tool_that_does_not_take_every_input_is_not_tried(registry: Tool
     assert await ids(registry) == []
 
 
+@pytest.mark.parametrize(("fields", "is_tried"), [(("words", "lines"), True), (("summary",), False), ((), False), (None, True)])
+async def test_a_tool_that_says_it_gives_something_else_is_not_tried(
+    registry: ToolRegistry, fields: tuple[str, ...] | None, is_tried: bool
+) -> None:
+    output: JsonSchema = {} if fields is None else {"type": "object", "properties": {name: {"type": "integer"} for name in fields}}
+    await registered(registry, output_schema=output)
+    assert await ids(registry) == (["word_counter"] if is_tried else [])
+
+
 async def test_what_is_not_required_is_filled_in(registry: ToolRegistry) -> None:
     language: JsonSchema = {"type": "string", "default": "en"}
     await registered(

@@ -13,7 +13,7 @@ SECRET = "sk-abcdefghijklmnop1234"  # noqa: S105 - has the form of one
 
 
 class Told:
-    """An alarm that remembers."""
+    """Whoever is told, and remembers."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []

@@ -14,7 +14,7 @@ from engine.store.content_sweep import sweep_files
 from engine.store.database import Database
 from engine.store.files import FileStore
 from engine.store.messages import MessageTable
-from engine.store.model_turns import ModelTurnTable, RecordedTurn, Spent
+from engine.store.model_turns import Lost, ModelTurnTable, RecordedTurn, Spent
 from engine.store.tasks import TaskTable
 from engine.store.tool_outcomes import ToolOutcomeTable
 from tests.store.making import AT, task
@@ -119,3 +119,21 @@ async def test_what_a_task_and_its_stages_cost_is_what_the_ledger_says(database:
     assert (found.cost_usd, found.tokens) == (0.75, 4 * 116)
     assert [stage.cost_usd for stage in found.stages] == [0.25, 0.5, 0.0]
     assert (await turns.spent(TASK)).unpriced == 1
+
+
+async def test_attempts_that_broke_off_are_counted_with_their_turn_and_no_other(database: Database, messages: MessageTable) -> None:
+    tasks, turns, none = TaskTable(database), ModelTurnTable(database, messages), Lost(0, Usage(), 0.0)
+    await tasks.create(task())
+    cut = TURN.model_copy(update={"content": (), "stop_reason": "cut"})
+    assert await turns.lost(TASK, "turn-1") == none
+    for attempt in ("run:1:1", "run:1:2", "run:1:2"):
+        await turns.record_lost(TASK, "turn-1", attempt, cut, AT, AT, position=2)
+    await turns.record_lost(TASK, "turn-11", "run:2:1", cut, AT, AT, position=4)
+    both = Usage(input_tokens=20, output_tokens=10, cache_read_tokens=200, cache_write_tokens=2)
+    assert await turns.lost(TASK, "turn-1") == Lost(2, both, 0.5)
+    assert await turns.recorded(TASK, "turn-1") is None
+    await turns.record(TASK, "turn-1", TURN, AT, AT, position=2)
+    assert await turns.spent(TASK) == Spent(turns=1, tokens=4 * 116, cost_usd=1.0, unpriced=0, lost=3)
+    found = await tasks.get(TASK)
+    assert found is not None
+    assert (found.tokens, found.cost_usd) == (4 * 116, 1.0)

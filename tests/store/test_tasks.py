@@ -3,10 +3,11 @@
 import asyncio
 
 import pytest
+from pydantic import JsonValue
 
 from engine.store.database import Database
 from engine.store.task_notes import NewNote, TaskNoteTable
-from engine.store.tasks import TaskTable
+from engine.store.tasks import Ending, TaskTable
 from tests.store.making import AT, BUILD, task
 from toolagent.contracts.making import CheckResult, Evidence, Stage, TaskNoteKind
 from toolagent.contracts.task_specs import GithubDeploy, RepairTool
@@ -100,12 +101,13 @@ async def test_the_first_end_of_a_task_stands_with_all_that_belongs_to_it(databa
 
 async def test_what_is_asked_for_and_what_becomes_of_it_are_events(database: Database) -> None:
     tasks, notes, spec = TaskTable(database), TaskNoteTable(database), BUILD.model_dump(mode="json")
-    for number, status in ((1, TaskState.COMPLETED), (2, TaskState.FAILED)):
+    ends: tuple[tuple[int, Ending], ...] = ((1, TaskState.COMPLETED), (2, TaskState.FAILED))
+    for number, status in ends:
         for _ in range(2):  # a second telling is no second event
             await tasks.create(task(number))
         await tasks.settle(task(number).task_id, status, "So it is.", tool_ids=("word_counter", "word_counter_more"))
     made, failed = [await notes.after(task(number).task_id) for number in (1, 2)]
-    request = {"task_spec": spec, "task_id": "create_00000001", "description": "words\N{CHECK MARK}", "reference_files": []}
+    request: JsonValue = {"task_spec": spec, "task_id": "create_00000001", "description": "words\N{CHECK MARK}", "reference_files": []}
     ready = {"tool_id": "word_counter", "result": "So it is.", "task_id": "create_00000001"}
     assert [(note.kind.value, note.payload) for note in made[:3]] == [
         ("tool_request", request),

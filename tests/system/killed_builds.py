@@ -17,7 +17,7 @@ from rich.console import Console
 
 from bench.processes import end_in_order
 from tests.system.catalog import make_catalog
-from tests.system.making_tasks import asked, conversation, ended, evidence, left_of, rows, serving, task, word_counter
+from tests.system.making_tasks import asked, conversation, ended, evidence, key_that_withholds, left_of, rows, serving, task, word_counter
 from tests.system.service_process import ServiceProcess, run_tool
 from tests.system.waiting import wait_until
 from toolagent.contracts.making_views import MakingTask
@@ -58,7 +58,7 @@ def scripted(tool_ids: Sequence[str]) -> Scenario:
 def killed_build(service: ServiceProcess, model: ModelServer, tool_id: str, kills: int, chance: random.Random) -> Outcome:
     """One build whose service is killed so often, with SIGKILL, and started again; then it is looked at, and its tool removed."""
     outcome, began = Outcome(tool_id), time.monotonic()
-    task_id, paid, made_before = asked(service, word_counter(tool_id)), list[tuple[set[int], dict[int, int]]](), _environments(service)
+    task_id, paid, made_before = _begun(service, tool_id), list[tuple[set[int], dict[int, int]]](), _environments(service)
     for _ in range(kills):
         there = _wait(service, task_id, chance.randrange(STEPS // kills), chance.random() * _BETWEEN_S)
         if there.ended_at is not None:
@@ -89,7 +89,7 @@ def killed_build(service: ServiceProcess, model: ModelServer, tool_id: str, kill
 def cancelled_build(service: ServiceProcess, tool_id: str, chance: random.Random) -> Outcome:
     """One build that is cancelled at a moment, and what is left of it then. When it is too late for that its tool is removed."""
     outcome, began = Outcome(tool_id), time.monotonic()
-    task_id = asked(service, word_counter(tool_id))
+    task_id = _begun(service, tool_id)
     there = _wait(service, task_id, chance.randrange(STEPS), chance.random() * _BETWEEN_S)
     outcome.moments.append(_told(there))
     answer = service.http.post(f"/tasks/{task_id}/cancel")
@@ -104,6 +104,12 @@ def cancelled_build(service: ServiceProcess, tool_id: str, chance: random.Random
     outcome.insist("left", left_of(service, task_id, tool_id), {})
     outcome.insist("its log", bool(made.log), True)
     return outcome
+
+
+def _begun(service: ServiceProcess, tool_id: str) -> str:
+    spec = word_counter(tool_id)
+    # The scenario says which example must be nowhere in what the model is asked.
+    return asked(service, spec, key_that_withholds(spec, 2))
 
 
 def _insist_on_one(service: ServiceProcess, outcome: Outcome, task_id: str) -> None:

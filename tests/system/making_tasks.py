@@ -37,8 +37,8 @@ SCENARIOS = Path(__file__).with_name("scenarios")
 _ENDED_S = 300.0
 
 
-def word_counter(tool_id: str = "word_counter") -> Mapping[str, JsonValue]:
-    """What is asked for where it does not matter what the tool does, but that no shipped one does it."""
+def word_counter(tool_id: str) -> Mapping[str, JsonValue]:
+    """What is asked for where it does not matter what it is: nothing that a shipped tool gives, as that would be tried first."""
     return {
         "type": "build_tool",
         "tool_name": tool_id,
@@ -64,7 +64,13 @@ def serving(folder: Path, data: Path, scenario: str | Scenario, **settings: str)
     """A service whose model says what the scenario has it say."""
     said = load_scenario(SCENARIOS / f"{scenario}.yaml") if isinstance(scenario, str) else scenario
     with ModelServer(said, strict=False) as model:
-        given = {"MODEL": "claude-sonnet-5", "MODEL_API_KEY": "k", "MODEL_BASE_URL": model.url, "REPO_SCHEMES": "https,file", **settings}
+        given = {
+            "MODEL": "claude-sonnet-5",
+            "MODEL_API_KEY": "of-the-tests",
+            "MODEL_BASE_URL": model.url,
+            "REPO_SCHEMES": "https,file",
+            **settings,
+        }
         service = ServiceProcess(folder / "service", data, **given)
         service.start()
         try:
@@ -77,7 +83,7 @@ def serving(folder: Path, data: Path, scenario: str | Scenario, **settings: str)
 def key_that_withholds(spec: Mapping[str, JsonValue], place: int) -> str:
     """An idempotency key whose task is shown all examples but the one at this place."""
     read = read_spec(spec)
-    keys = (f"key-{number}" for number in count())
+    keys = (f"{spec['tool_name']}-{number}" for number in count())
     return next(key for key in keys if withheld(task_id_for(read, request_key(None, key), 0), read.examples) == frozenset((place,)))
 
 

@@ -75,8 +75,8 @@ def deployed(service: ServiceProcess, tmp_path_factory: pytest.TempPathFactory) 
 
 def doubling(tool_id: str, *examples: tuple[int, int]) -> Mapping[str, JsonValue]:
     """By another name, and with what is expected of these numbers."""
-    expected = [{"input": {"number": number}, "expected_output": {"total": total}} for number, total in examples]
-    return {"type": "build_tool", "tool_name": tool_id, "description": "Double a number, not slow.", "examples": [*expected]}
+    expected: list[JsonValue] = [{"input": {"number": number}, "expected_output": {"total": total}} for number, total in examples]
+    return {"type": "build_tool", "tool_name": tool_id, "description": "Double a number, not slow.", "examples": expected}
 
 
 def test_a_repository_with_an_app_becomes_tools(service: ServiceProcess, deployed: MakingTask) -> None:

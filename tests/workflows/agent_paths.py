@@ -35,8 +35,9 @@ async def play_agent(
 ) -> AnyHandle:
     task_id, host = f"task-{stage.queue}", f"host-{stage.queue}"
     request = AgentRequest(task_id=task_id, prompt="coding", limits=AgentLimits(turns=turns), resume_from=state)
-    async with stage.workers(steps.all, names.making_queue(host)):
-        handle = await stage.start(names.CODING_AGENT, request, host, LONG_S, workflow_id=names.coding_id(task_id))
+    own = Stage(stage.client, names.making_queue(host))
+    async with own.workers(steps.all):
+        handle = await own.start(names.CODING_AGENT, request, host, LONG_S, workflow_id=names.coding_id(task_id))
         if during is not None:
             await during(handle, steps)
         await asyncio.gather(handle.result(), return_exceptions=not ends_well)

@@ -25,8 +25,10 @@ While = Callable[[AnyHandle, MakingSteps], Awaitable[None]]
 
 async def play_task(stage: Stage, workflow: str, spec: JsonValue, steps: MakingSteps, during: While | None = None) -> AnyHandle:
     task_id = f"{PREFIXES[workflow]}_{hashlib.sha256(stage.queue.encode()).hexdigest()[:8]}"
-    async with stage.workers(steps.all, names.making_queue(task_id)):
-        handle = await stage.start(workflow, {"task_id": task_id, "spec": spec}, workflow_id=task_id)
+    # The workflow is on the queue of the task's host too: one worker does for both.
+    host = Stage(stage.client, names.making_queue(task_id))
+    async with host.workers(steps.all):
+        handle = await host.start(workflow, {"task_id": task_id, "spec": spec}, workflow_id=task_id)
         if during is not None:
             await during(handle, steps)
         # One that is no task at all fails.

@@ -37,7 +37,7 @@ from toolagent.core.task_requests import subject_of
 
 __all__ = ["FOUND", "MOVED", "PATIENCE_S", "WAITING", "MakingSteps", "slots", "turn"]
 
-FOUND = Diagnosis(version="1.2.0", folder="reckoner")
+FOUND = Diagnosis(version="1.2.0", content=f"file_{'0' * 32}", folder="reckoner")
 WAITING = "waiting"
 """A tool whose task is never given leave to begin."""
 
@@ -115,6 +115,7 @@ class MakingSteps:
 
     @activity.defn(name=names.DIAGNOSE)
     async def diagnose(self, _step: TaskStep) -> Diagnosis:
+        await self._held("diagnose")
         return self.found
 
     @activity.defn(name=names.BUILD_CANDIDATE)
@@ -162,6 +163,7 @@ class MakingSteps:
 
     @activity.defn(name=names.REGISTER_CANDIDATE)
     async def register(self, step: RegisterStep) -> Registered:
+        assert step.mends_content == (self.found.content if step.mends else "")
         self.mended.append(step.mends)
         return self.registered
 

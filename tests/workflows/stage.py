@@ -14,7 +14,7 @@ from workers.temporal_workers import WORKFLOWS
 __all__ = ["AnyHandle", "Stage"]
 
 BEAT = timedelta(seconds=0.2)
-LIFE = timedelta(seconds=150)
+LIFE = timedelta(seconds=300)
 
 AnyHandle = WorkflowHandle[object, object]
 

@@ -1,10 +1,12 @@
 """A repair as a workflow, on a real Temporal server with scripted steps."""
 
+import asyncio
 import uuid
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 
+import pytest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
@@ -17,6 +19,7 @@ from toolagent.contracts.tasks import TaskState
 from workflows.coding_agent import CodingAgent
 from workflows.repair_tool import RepairTool
 
+_PATIENCE_S = 30.0
 BROKEN = "recorded calls: 1 of 2 calls were answered as before."
 
 
@@ -26,11 +29,20 @@ async def working(client: Client, steps: MakingSteps) -> AsyncGenerator[str]:
     async with AsyncExitStack() as stack:
         for queue in (own, names.MAKING_QUEUE, names.making_queue(steps.host)):
             workflows = [RepairTool, CodingAgent] if queue == own else []
-            await stack.enter_async_context(Worker(client, task_queue=queue, workflows=workflows, activities=steps.all))
+            worker = Worker(
+                client,
+                task_queue=queue,
+                workflows=workflows,
+                activities=steps.all,
+                # With a heartbeat it is heard that a step is to be cancelled.
+                max_heartbeat_throttle_interval=timedelta(seconds=0.1),
+            )
+            await stack.enter_async_context(worker)
         yield own
 
 
 async def repaired(client: Client, steps: MakingSteps) -> MakeEnd:
+    """Cancelled where a step holds."""
     task_id = f"repair_{uuid.uuid4().hex[:8]}"
     request = MakeRequest(task_id=task_id, spec=RepairSpec(tool_id="reckoner", error="HTTP 500"))
     async with working(client, steps) as queue:
@@ -38,6 +50,9 @@ async def repaired(client: Client, steps: MakingSteps) -> MakeEnd:
         handle = await client.start_workflow(
             names.REPAIR_TOOL, given, id=task_id, task_queue=queue, result_type=MakeEnd, execution_timeout=timedelta(seconds=60)
         )
+        if steps.holds:
+            await asyncio.wait_for(steps.reached.wait(), _PATIENCE_S)
+            await handle.cancel()
         return await handle.result()
 
 
@@ -80,3 +95,11 @@ async def test_what_cannot_be_mended_ends_before_an_agent_is_asked(temporal: Cli
     end = await repaired(temporal, steps := MakingSteps(found=Diagnosis(refused="It is a service somewhere else.")))
     assert (end.status, end.reason) == (TaskState.FAILED, "It is a service somewhere else.")
     assert (steps.stages, steps.remarks, steps.asked) == ([Stage.INSPECT], [], ["clear up", "end"])
+
+
+@pytest.mark.parametrize("holds", ["diagnose", "ask"])
+async def test_wherever_it_is_cancelled_it_says_that_the_tool_stays(temporal: Client, holds: str) -> None:
+    end = await repaired(temporal, steps := MakingSteps(holds=holds))
+    assert end.status is TaskState.CANCELLED
+    assert "'reckoner' stays as it is" in end.reason
+    assert (steps.mended, steps.asked[-2:]) == ([], ["clear up", "end"])

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import JsonValue
 
-from engine.making.openapi.document import DocumentRefused, OpenApiDocument, part
+from engine.making.openapi.document import DocumentRefused, OpenApiDocument, Part, part
 from engine.runtimes.addresses import Resolve, bounded, carried, is_ours, is_public
 from toolagent.core.sandbox import host_matches
 
@@ -20,7 +20,7 @@ def server_fault(document: OpenApiDocument) -> str:
     if document.server_url:
         return ""
     servers: JsonValue = document.root.get("servers")
-    first = part(servers[0]) if isinstance(servers, list) and servers else {}
+    first: Part = part(servers[0]) if isinstance(servers, list) and servers else {}
     if "@" in str(first.get("url", "")).partition("://")[2].partition("/")[0]:
         # It is not repeated: it is a secret.
         return "The address of its server holds a user name or password. Take it out, and describe it in `securitySchemes`."

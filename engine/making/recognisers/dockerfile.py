@@ -43,7 +43,7 @@ def _finding(tree: Tree, path: PurePosixPath) -> Finding | None:
         summary = f"A Dockerfile that is not built here: {refusal}"
         return Finding(kind=FindingKind.DOCKERFILE, path=path.as_posix(), summary=summary, details={"refused": str(refusal)})
     ports: list[JsonValue] = [*_exposed(read)]
-    said = f"port {', '.join(map(str, ports))}" if ports else "no port: it has no EXPOSE that can be read"
+    said = f"port {', '.join(map(str, ports))}" if ports else "no port: it has no EXPOSE that can be read. Add one"
     return Finding(kind=FindingKind.DOCKERFILE, path=path.as_posix(), summary=f"An image that serves {said}.", details={"ports": ports})
 
 

@@ -26,6 +26,7 @@ _FROM = Path("/from")
 _CACHE = Path("/cache")
 _LOCK = Path("/requirements.lock")
 _PART = "part"
+_FRESH = "cache"
 _INSTALLED = re.compile(r"^(?P<name>[A-Za-z0-9_.]+)-(?P<version>[^-]+)\.dist-info$")
 
 
@@ -56,14 +57,20 @@ class ProjectEnvironments:
             if newest is not None:
                 return newest
             part = await asyncio.to_thread(self._part, project)
+            await asyncio.to_thread(remove, part.with_name(_FRESH))
             target, uv = str(environment_of(project)), str(self._parts.programs.uv.file)
             python = str(self._parts.programs.python.file)
             # Found from where it is, as it is made at one place and used at another where the sandbox has no view of its own.
             made = (uv, "venv", "--relocatable", "--no-project", "--allow-existing", "--python", python, target)
+            # Not the one that installers write to: we write here, and must not follow what they have put there.
+            cache = part.with_name(_FRESH)
+            mounts = (Mount(part, Path(target), writable=True), Mount(cache, _CACHE, writable=True))
             try:
-                await self._step(project, Run(made, Path(target), _STEP_S, (Mount(part, Path(target), writable=True),)))
+                await self._parts.interpreters.put_into(cache, part.with_name("interpreter"))
+                await self._step(project, Run(made, Path(target), _STEP_S, mounts, {"UV_CACHE_DIR": str(_CACHE)}))
                 return await asyncio.to_thread(self._finish, part, project)
             finally:
+                await asyncio.shield(asyncio.to_thread(remove, cache))
                 await asyncio.shield(asyncio.to_thread(remove, part))
 
     async def install(self, project: str, requirement: str, not_after: datetime | None, wall_s: float) -> Path:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from engine.making.interpreters import Interpreters
 from engine.runtimes.launching import launched
 from engine.runtimes.output import Output
 from engine.runtimes.processes import Launcher, Process
@@ -63,6 +64,7 @@ class BenchParts:
     ) -> None:
         self._launcher, self.executor, self.installer = launcher, executor, installer
         self.programs, self.identity = programs, identity
+        self.interpreters = Interpreters(executor, programs)
 
     async def run(self, name: str, run: Run, logs: Path) -> Execution:
         """To its end, or until it is over time or cancelled; the address of the index is hidden in what it said. Raises ScriptFailure."""

@@ -30,9 +30,16 @@ class Stream:
     writer: asyncio.StreamWriter
 
     async def send(self, data: bytes | None) -> None:
+        """Raises OSError, also when it was closed before."""
         if data:
+            self._insist_on_open()
             self.writer.write(data)
             await self.writer.drain()
+
+    def send_eof(self) -> None:
+        """Nothing more is sent. Raises OSError."""
+        self._insist_on_open()
+        self.writer.write_eof()
 
     async def close(self, bound_s: float) -> None:
         """Once all is sent; what is not taken within `bound_s` seconds is thrown away."""
@@ -48,6 +55,11 @@ class Stream:
 
     def abort(self) -> None:
         self.writer.transport.abort()
+
+    def _insist_on_open(self) -> None:
+        # uvloop, unlike asyncio, raises RuntimeError for what is written after the end.
+        if self.writer.transport.is_closing():
+            raise ConnectionResetError("It is closed.")
 
 
 async def next_event(connection: h11.Connection, stream: Stream, touch: Touch) -> h11.Event | None:
@@ -87,7 +99,7 @@ async def _pump(source: asyncio.StreamReader, sink: Stream, touch: Touch) -> Non
     while chunk := await source.read(_CHUNK):
         await sink.send(chunk)
         touch()
-    sink.writer.write_eof()
+    sink.send_eof()
 
 
 async def forward(request: h11.Request, target: Target, client: tuple[h11.Connection, Stream], far: Stream, touch: Touch) -> None:

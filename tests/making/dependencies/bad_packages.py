@@ -2,13 +2,10 @@
 
 from datetime import datetime, timedelta
 
-from tests.making.dependencies.test_gate import INVENTED, NEAR, YOUNG
+from tests.making.dependencies.test_gate import NEAR, YOUNG
 from toolagent.testing.servers.index_packages import IndexedPackage, IndexPackages, Release
 
-__all__ = ["BAD", "HONEST", "bad_packages"]
-
-BAD = (*INVENTED, *NEAR, *YOUNG)
-"""25 that nobody has, 20 that can be taken for popular ones, 5 that are too young."""
+__all__ = ["HONEST", "bad_packages"]
 
 HONEST = "word-parts"
 
@@ -22,7 +19,7 @@ def parts(text: str) -> list[str]:
 
 
 def bad_packages(now: datetime) -> IndexPackages:
-    """Those that are not invented are there: `now` says how old they are."""
+    """The index has those that are not invented; `now` says how old they are."""
     old, new = now - timedelta(days=400), now - timedelta(days=2)
     honest = IndexedPackage(name=HONEST, releases=(Release(version="1.0", uploaded=old, modules={"word_parts.py": _PARTS}),))
     near = (IndexedPackage(name=name, releases=(Release(version="1.0", uploaded=old),)) for name in NEAR)

@@ -2,21 +2,33 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 import psutil
 import pytest
 
+from engine.making.gate import stays_within
 from engine.making.gate.judging import judge
 from engine.making.gate.subject import Came
 from engine.making.gate.trial import sweep_trials
 from engine.runtimes import RUNTIMES
+from engine.runtimes.scripts.execution import Executor
+from engine.runtimes.scripts.service import ScriptService
 from engine.runtimes.supervisor import Supervisor
 from tests.making.gate.conftest import GIVEN, Court, failed_checks, leftovers
 from tests.runtimes.conftest import Routes, eventually, silent
 from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.sources import ScriptLanguage, ScriptSource
 
 Spoilt = Callable[..., ToolEntry]
 SUM = GIVEN[0].input
+_ASKS = """\
+import urllib.error, urllib.request
+try: urllib.request.urlopen("http://example.com/", timeout=10)
+except urllib.error.URLError: print('"refused"')
+"""
 
 
 @pytest.mark.promise("repaired-beside")
@@ -117,3 +129,18 @@ async def test_tools_that_share_a_process_are_judged_in_it(court: Court, spoilt:
     manifests = [entry.manifest.model_copy(update={"tool_id": f"reckoner_{name}"}) for name in ("one", "two")]
     judgement = await court.judge(*(ToolEntry(manifest=manifest, sources=sources) for manifest in manifests))
     assert failed_checks(judgement) == []
+
+
+async def test_a_script_on_trial_is_seen_to_ask_for_a_host_that_it_does_not_declare(court: Court, tmp_path: Path) -> None:
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / "asks.py").write_text(_ASKS)
+    kept = court.parts.sandboxing
+    executor = Executor(court.parts.launcher, kept.sandbox)
+    parts = replace(court.parts, scripts=ScriptService(tmp_path / "scripts", court.state / "tools", executor, kept.environments))
+    source = ScriptSource(script_path="asks.py", language=ScriptLanguage.PYTHON)
+    entry = ToolEntry(manifest=ToolManifest(tool_id="asks", name="Asks"), sources=(source,))
+    async with Court(parts, court.derived).subject(entry, given=(), withheld=()) as subject:
+        assert (await subject.trial.call("asks", {})).output == "refused"
+        result = await stays_within.check(subject)
+    assert (result.applies, result.passed) == (True, False)
+    assert "example.com:80" in result.details

@@ -3,6 +3,7 @@
 import json
 import textwrap
 from pathlib import Path
+from typing import cast
 
 import pytest
 from pydantic import JsonValue
@@ -14,17 +15,19 @@ from engine.making.locking import ProjectLocks
 from engine.making.openapi.tools import Described
 from engine.making.packaging import pack_repository
 from engine.registry.archives import packed
+from engine.runtimes.failures import StartFailed
 from engine.runtimes.local import LocalRuntime, Sandboxing
 from engine.runtimes.processes import Launcher
-from engine.runtimes.runtime import ToolRequest
+from engine.runtimes.runtime import Runtime, ToolRequest
 from engine.runtimes.scripts.environments import Installer
 from engine.runtimes.scripts.execution import Executor
 from engine.runtimes.scripts.network import through
 from tests.making.inspection.git import repository
 from tests.runtimes.conftest import leftovers, silent
+from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.plans import AsgiBuild, DockerBuild, OpenApiRemote, ToolFileBuild
-from toolagent.contracts.sources import LocalSource, RemoteSource
+from toolagent.contracts.sources import DockerSource, LocalSource, RemoteSource
 from toolagent.contracts.task_specs import GithubDeploy
 from toolagent.core.planning import plan
 from workers.scripts import indexes_of
@@ -137,6 +140,40 @@ async def test_an_app_that_does_not_start_says_why(tmp_path: Path, builder: Mode
     with pytest.raises(BuildFailed) as caught:
         await builder.asgi(PLAN, folder, ABOUT, place, silent)
     assert caught.value.message.endswith("It said last: RuntimeError: no database here")
+
+
+class Unstarted:
+    """A runtime in which nothing starts."""
+
+    def __init__(self, failure: StartFailed) -> None:
+        self._failure = failure
+
+    async def start(self, *_: object) -> object:
+        raise self._failure
+
+
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        (StartFailed(ErrorType.DEPENDENCY_ERROR, "It could not be built.", {"dockerfile": "D", "log": "a\nb"}), "It could not be built."),
+        (
+            StartFailed(ErrorType.UNAVAILABLE, "It did not answer.", {"last_answer": "no answer", "log": ""}),
+            "The app does not start: It did not answer. Does it listen on 0.0.0.0, at the port 9000 that the Dockerfile exposes?",
+        ),
+        (
+            StartFailed(ErrorType.UNAVAILABLE, "It ended.", {"ended": "x", "log": "a\nno config\n"}),
+            "The app does not start: It ended. It said last: no config",
+        ),
+    ],
+)
+async def test_why_a_container_does_not_start_is_said_first(
+    tmp_path: Path, locks: ProjectLocks, local: LocalRuntime, place: Place, failure: StartFailed, told: str
+) -> None:
+    builder = ModellessBuilder(locks, local, cast("Runtime[DockerSource]", Unstarted(failure)))
+    (tmp_path / "origin").mkdir()
+    with pytest.raises(BuildFailed) as caught:
+        await builder.docker(DockerBuild(dockerfile="Dockerfile", port=9000), tmp_path / "origin", ABOUT, place, silent)
+    assert caught.value.message == told
 
 
 async def test_nothing_runs_after_a_build(tmp_path: Path, builder: ModellessBuilder, place: Place, state: Path) -> None:

@@ -83,6 +83,12 @@ async def test_each_way_to_say_it_is_locked(locks: ProjectLocks, tmp_path: Path,
     assert await locked(locks, tmp_path, files) == packages
 
 
+async def test_a_project_without_dependencies_is_locked_without_asking_anybody(locks: ProjectLocks, tmp_path: Path) -> None:
+    blocked = tmp_path / "no-folder"
+    blocked.touch()
+    assert await locks.lock(Wanted(pins=("leaf==1.0",)), (), blocked / "work") == ""
+
+
 async def test_a_lock_of_the_project_s_own_is_kept(locks: ProjectLocks, tmp_path: Path, index: PackageIndex) -> None:
     digest = index.add_wheel("leaf", "1.2", "")
     own = f"leaf==1.2 --hash={digest}\n"

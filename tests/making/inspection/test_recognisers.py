@@ -16,7 +16,11 @@ from toolagent.contracts.making import Finding, FindingKind
 
 FASTAPI = "from fastapi import FastAPI\n\napp = FastAPI()\n"
 SERVERS: JsonValue = [{"url": "https://example.com"}]
-DOCUMENT: JsonValue = {"openapi": "3.1.0", "info": {"title": "T", "version": "1"}, "paths": {"/x": {"get": {"responses": {"200": {}}}}}}
+DOCUMENT: dict[str, JsonValue] = {
+    "openapi": "3.1.0",
+    "info": {"title": "T", "version": "1"},
+    "paths": {"/x": {"get": {"responses": {"200": {}}}}},
+}
 
 
 def found(folder: Path, files: Mapping[str, str]) -> tuple[Finding, ...]:
@@ -134,7 +138,7 @@ def test_console_scripts_and_mcp_servers_are_recorded(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["openapi.json", "docs/api.yaml"])
 def test_a_document_is_found_in_json_and_yaml(tmp_path: Path, name: str) -> None:
     # JSON is YAML.
-    details = only(found(tmp_path, {name: json.dumps({**DOCUMENT, "servers": SERVERS})}), FindingKind.OPENAPI).details
+    details = only(found(tmp_path, {name: json.dumps(DOCUMENT | {"servers": SERVERS})}), FindingKind.OPENAPI).details
     assert details == {"version": "3.1.0", "title": "T", "operations": 1, "server_url": "https://example.com"}
 
 
@@ -149,12 +153,12 @@ def test_a_document_is_found_in_json_and_yaml(tmp_path: Path, name: str) -> None
     ],
 )
 def test_why_a_document_alone_makes_no_tools_is_said(tmp_path: Path, changes: dict[str, JsonValue], told: str) -> None:
-    fault = str(only(found(tmp_path, {"openapi.json": json.dumps({**DOCUMENT, **changes})}), FindingKind.OPENAPI).details.get("fault"))
+    fault = str(only(found(tmp_path, {"openapi.json": json.dumps(DOCUMENT | changes)}), FindingKind.OPENAPI).details.get("fault"))
     assert (told in fault, "hunter2" in fault) == (True, False), fault
 
 
 def test_a_document_that_is_too_large_is_not_passed_over_in_silence(tmp_path: Path) -> None:
-    text = json.dumps({**DOCUMENT, "x-more": "y" * (5 << 20)})
+    text = json.dumps(DOCUMENT | {"x-more": "y" * (5 << 20)})
     assert "larger than 4 MiB" in str(only(found(tmp_path, {"docs/openapi.json": text}), FindingKind.OPENAPI).details.get("refused"))
 
 

@@ -35,7 +35,8 @@ def follow_making(service: ToolAgentHttp, task_id: str) -> MakingTask:
         show_note(f"The task goes on without us: {how_to_follow(task_id)}")
         raise
     except KeyboardInterrupt as error:
-        raise Interrupted(f"{task_id} goes on. See how it ends: {how_to_follow(task_id)}") from error
+        message = f"{task_id} goes on. See how it ends: {how_to_follow(task_id)}   End it: toolagent task {task_id} --cancel"
+        raise Interrupted(message) from error
 
 
 def how_to_follow(task_id: str) -> str:

@@ -118,4 +118,5 @@ def _nothing(inspection: Inspection, notes: Sequence[str]) -> str:
     looked = "source code, a *.tool.json, a Python project with an ASGI app, a Dockerfile with EXPOSE, an OpenAPI document"
     if not notes:
         return f"Nothing in the repository's {inspection.files} files can be run or called; looked for: {looked}."
-    return f"{' '.join(notes)} Nothing else in the repository's {inspection.files} files can be run or called; looked for: {looked}."
+    said = " ".join(f"{note.removesuffix('.')}." for note in notes)
+    return f"{said} Nothing else in the repository's {inspection.files} files can be run or called; looked for: {looked}."

@@ -39,6 +39,13 @@ _NAME_LENGTH = 64
 _LEFT_OUT = frozenset(
     {"a", "an", "and", "for", "from", "i", "in", "it", "me", "need", "of", "please", "that", "the", "to", "tool", "which", "with"}
 )
+_FORMS = {
+    "tuple_type": 'It must be a list, such as [{"input": {…}, "expected_output": …}]',
+    "dict_type": "It must be an object",
+    "model_type": "It must be an object",
+}
+"""In the words of JSON, by pydantic's kind of error."""
+
 _ID_FORM = "small letters, digits, _ and -, beginning with a letter"
 _STATED = (
     f"it is made of the first {_NAME_WORDS} words in Latin letters of the description, small words left out, and there is no such word here"
@@ -76,7 +83,10 @@ def read_spec(given: Mapping[str, JsonValue], description: str = "", place: str 
         spec = model.model_validate(whole)
     except ValidationError as error:
         told = {fault.field for fault in faults}
-        found = [_fault_of(_at(place, *one["loc"]), one["loc"], one["msg"], one["input"], whole) for one in error.errors()]
+        found = [
+            _fault_of(_at(place, *one["loc"]), one["loc"], _FORMS.get(one["type"], one["msg"]), one["input"], whole)
+            for one in error.errors()
+        ]
         raise SpecError(*faults, *(fault for fault in found if fault.field not in told)) from error
     if faults or (faults := [*_secrets_in(spec, place)]):
         raise SpecError(*faults)
@@ -189,5 +199,5 @@ def _secrets_in(spec: Spec, place: str) -> Iterator[SpecFault]:
         yield SpecFault(_at(place, "repo_url"), f"It is no address: {error}.")
         return
     if parts.password or (parts.username and parts.scheme in {"http", "https"}):
-        remedy = "leave it out, and let git on the service's machine know it (a credential helper, or ssh)"
+        remedy = "leave it out; what is not open to everybody is cloned over ssh (git@host:owner/name) with the service's own key"
         yield SpecFault(_at(place, "repo_url"), f"There is a user name or password in it, which would be kept in logs: {remedy}.")

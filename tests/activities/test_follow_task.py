@@ -1,0 +1,69 @@
+"""Where a task is, while hosts come and go."""
+
+from datetime import timedelta
+
+from sqlalchemy import update
+from temporalio.testing import ActivityEnvironment
+
+from activities.follow_task import FollowTask
+from engine.store import tables
+from engine.store.database import Database
+from engine.store.hosts import HostClaim, HostTable, database_time
+from engine.store.task_notes import TaskNoteTable
+from engine.store.tasks import TaskTable
+from tests.store.making import BUILD, task
+from toolagent.contracts.making import MakeRequest
+from toolagent.contracts.making_steps import EndStep, HostStep, Slot
+from toolagent.contracts.tasks import TaskState
+
+TASK = "create_00000001"
+REQUEST = MakeRequest(task_id=TASK, spec=BUILD, description=task().description)
+
+
+async def followed(database: Database, *hosts: str) -> tuple[FollowTask, TaskTable]:
+    """By the host `here`, beside others."""
+    table, tasks = HostTable(database, 10.0), TaskTable(database)
+    for host in ("here", *hosts):
+        await table.claim(HostClaim(host, f"{host}-1", host, {}))
+    return FollowTask(tasks, table, "here", rounds=2), tasks
+
+
+async def dies(database: Database, *hosts: str) -> None:
+    async with database.write() as connection:
+        long_ago = database_time(connection, -timedelta(minutes=1))
+        await connection.execute(update(tables.hosts).where(tables.hosts.c.host.in_(hosts)).values(seen_at=long_ago))
+
+
+async def test_a_task_is_on_the_host_that_gave_it_leave_to_begin(database: Database) -> None:
+    follow, tasks = await followed(database)
+    for _ in range(2):
+        assert await ActivityEnvironment().run(follow.await_slot, REQUEST) == Slot(host="here", rounds=2)
+    assert (await tasks.on_host("here"), await tasks.on_host("there")) == ({TASK}, frozenset())
+    await tasks.settle(TASK, TaskState.FAILED)
+    assert await tasks.on_host("here") == frozenset()
+
+
+async def test_a_task_moves_only_from_a_host_that_is_dead_to_one_that_is_alive(database: Database) -> None:
+    follow, tasks = await followed(database, "there", "elsewhere")
+    await tasks.create(task())
+    await tasks.claim_slot(TASK, 2, "there")
+    asked = HostStep(task_id=TASK, host="there")
+    assert (await ActivityEnvironment().run(follow.find_host, asked)).host == "there"
+    await dies(database, "there")
+    stays = asked.model_copy(update={"moves": False})
+    assert (await ActivityEnvironment().run(follow.find_host, stays)).host == "here"
+    assert await tasks.on_host("there") == {TASK}
+    for _ in range(2):
+        assert await ActivityEnvironment().run(follow.find_host, asked) == Slot(host="here", rounds=2)
+    assert (await tasks.on_host("here"), await tasks.on_host("there")) == ({TASK}, frozenset())
+    said = [note.text for note in await TaskNoteTable(database).after(TASK) if "is away" in note.text]
+    assert len(said) == 1
+    await dies(database, "here", "elsewhere")
+    assert (await ActivityEnvironment().run(follow.find_host, asked)).host == "there", "nobody is alive: it waits"
+
+
+async def test_an_end_under_an_id_that_is_another_requests_changes_nothing(database: Database) -> None:
+    follow, tasks = await followed(database)
+    other = await tasks.create(task().model_copy(update={"key": "other"}))
+    await ActivityEnvironment().run(follow.end_task, EndStep(request=REQUEST, status=TaskState.FAILED, reason="No."))
+    assert await tasks.get(TASK) == other

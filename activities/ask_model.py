@@ -29,6 +29,7 @@ from toolagent.core.coding_log import start_line, text_line
 from toolagent.core.conversation import next_message, opening_message, sendable
 from toolagent.core.model_cost import Exhausted, limits_for, next_attempt_budget
 from toolagent.core.model_notes import note_of
+from toolagent.core.task_reasons import why_a_model
 
 __all__ = ["AskModel", "Transcript"]
 
@@ -70,7 +71,7 @@ class AskModel:
     @activity.defn(name=names.BRIEF_AGENT)
     async def brief_agent(self, step: BriefStep) -> AgentRequest:
         """Writes down what it is told; may be repeated."""
-        provider, text = self._asked(), briefing(step)
+        provider, text = self._asked(why_a_model(step.notes)), briefing(step)
         await self._kept.messages.put(step.task_id, _BRIEFING, Message(role="user", content=(Text(text=text),)))
         started = NewNote("agent", TaskNoteKind.START, start_line(datetime.now(UTC), text))
         await self._kept.notes.add_all(step.task_id, (started,))
@@ -114,14 +115,14 @@ class AskModel:
                 busy.message, busy.kind, type=names.MODEL_BUSY, next_retry_delay=pause, category=ApplicationErrorCategory.BENIGN
             ) from busy
         except ModelRefused as refused:
-            raise ApplicationError(refused.message, refused.kind, type=names.MODEL_REFUSED, non_retryable=True) from refused
+            raise _refused(refused.message, refused.kind) from refused
         return await turns.record(ask.task_id, key, turn, began, datetime.now(UTC), position=answer, asked=asked)
 
     def _affordable(self, ask: ModelAsk, provider: ModelProvider, lost: Lost) -> int:
         """How many tokens the answer may have. What broke off was paid for, and may have used up what there was for this turn."""
         budget = next_attempt_budget(ask, self._prices.of(provider.model), lost.attempts, lost.usage, lost.cost_usd)
         if isinstance(budget, Exhausted):
-            raise ApplicationError(budget.reason, budget.end.value, type=names.MODEL_REFUSED, non_retryable=True)
+            raise _refused(budget.reason, budget.end.value)
         return budget
 
     async def _prompt(self, name: str) -> Prompt:
@@ -129,8 +130,9 @@ class AskModel:
             return await asyncio.to_thread(self._prompts.get, name)
         except PromptMissing as missing:
             # Asking again does not bring it.
-            message = f"{missing} The service takes its own prompts where the folder TOOL_AGENT_DATA_DIR has no folder prompts."
-            raise ApplicationError(message, type=names.MODEL_REFUSED, non_retryable=True) from missing
+            raise _refused(
+                f"{missing} The service takes its own prompts where the folder TOOL_AGENT_DATA_DIR has no folder prompts."
+            ) from missing
 
     async def _message(self, ask: ModelAsk) -> Message:
         if ask.position == 1:
@@ -150,13 +152,17 @@ class AskModel:
             note = NewNote(f"said:{ask.turn}", TaskNoteKind.TEXT, text_line(datetime.now(UTC), said))
             await self._kept.notes.add_all(ask.task_id, (note,))
 
-    def _asked(self) -> ModelProvider:
+    def _asked(self, why: str = "") -> ModelProvider:
+        """`why` a model is asked at all goes first: where none is set, that is what has to be mended, or the setting."""
         if self._provider is None:
-            message = (
-                "No model is set that could write it. Set TOOL_AGENT_MODEL and TOOL_AGENT_MODEL_API_KEY (or TOOL_AGENT_MODEL_BASE_URL)."
-            )
-            raise ApplicationError(message, type=names.MODEL_REFUSED, non_retryable=True)
+            unset = "No model is set that could write it. Set TOOL_AGENT_MODEL and TOOL_AGENT_MODEL_API_KEY (or TOOL_AGENT_MODEL_BASE_URL)."
+            raise _refused(f"{why}\n\n{unset}".strip())
         return self._provider
+
+
+def _refused(message: str, *details: str) -> ApplicationError:
+    """Asking again brings nothing. It is the task's reason, and no fault of the service that its log would have to explain."""
+    return ApplicationError(message, *details, type=names.MODEL_REFUSED, non_retryable=True, category=ApplicationErrorCategory.BENIGN)
 
 
 def _attempt() -> str:

@@ -69,7 +69,8 @@ def main(arguments: Sequence[str]) -> int:
         Run(results, Path(folder), generator, extent).measure(pieces, peers, asked.targets)
     plan = extent.plan
     results.run = {
-        "command": " ".join(("python -m bench", *arguments)),
+        # Without the name of a folder of this machine.
+        "command": " ".join(("python -m bench", *("…" if part == str(asked.results) else part for part in arguments))),
         "taken": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         "rounds": f"{plan.rounds} of {_length(plan)} after {plan.warm_up_s:g} s of warm-up, in turns; medians of rounds",
         "load average": f"{before} before, {load_average()} after",

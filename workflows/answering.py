@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from temporalio import workflow
+from temporalio.exceptions import ChildWorkflowError, is_cancelled_exception
 
 from toolagent.client.child import call_tool
 from toolagent.contracts.calls import ToolCall
@@ -54,7 +55,12 @@ async def _passes(request: MakeRequest, taker: Taker) -> bool:
         call = ToolCall(
             tool_id=taker.tool_id, version=taker.version, params=example.input, timeout_s=_CALL_S, priority=_LAST, caller=caller
         )
-        result = await call_tool(call)
+        try:
+            result = await call_tool(call)
+        except ChildWorkflowError as error:
+            if is_cancelled_exception(error):
+                raise
+            return False
         if result.status != "success" or result.is_reference or any(unexpected(example.expected_output, result.result)):
             return False
     return True

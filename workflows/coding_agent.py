@@ -30,12 +30,12 @@ _MOST_EVENTS = 4_000
 @workflow.defn(name=names.CODING_AGENT)
 class CodingAgent:
     @workflow.init
-    def __init__(self, request: AgentRequest, host: str, patience_s: float = 150.0) -> None:
+    def __init__(self, request: AgentRequest, host: str, patience_s: float) -> None:
         self._request, self._slot = request, Slot(host=host, patience_s=patience_s)
         self._state = loop.begin(request, workflow.now().timestamp())
 
     @workflow.run
-    async def run(self, request: AgentRequest, host: str, patience_s: float = 150.0) -> AgentResult:
+    async def run(self, request: AgentRequest, host: str, patience_s: float) -> AgentResult:
         while True:
             # A step that was done when it was to be cancelled has an answer all the same.
             if workflow.cancellation_reason() is not None:

@@ -10,7 +10,6 @@ from toolagent.contracts.making_steps import BriefStep, BuildStep, EndStep, Insp
 from toolagent.contracts.plans import BuildPlan, CodingBuild, NothingToBuild
 from toolagent.contracts.task_specs import GithubDeploy
 from toolagent.core.planning import plan
-from toolagent.core.task_reasons import why_a_model
 from workflows.answering import answered
 from workflows.making import NotMade, Work, request_of
 
@@ -56,7 +55,6 @@ class CreateTool:
                     raise NotMade(f"What was built did not pass the gate.\n\n{assessed.for_the_maker}")
                 return await self._work.registered(request, outcome.candidate, assessed)
             notes = (*notes, f"{outcome.reason}\n{outcome.told}".strip())
-        self._work.otherwise = why_a_model(notes)
         if isinstance(request.spec, GithubDeploy):
             laid_out = TaskStep(task_id=request.task_id, spec=request.spec)
             await self._work.step(stubs.lay_out, laid_out, "lay the repository out")

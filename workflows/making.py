@@ -26,7 +26,8 @@ from toolagent.contracts.making_steps import (
 )
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.loop import another_round
-from toolagent.core.task_reasons import ready_reason
+from toolagent.core.stage_account import Entered, stage_account
+from toolagent.core.task_reasons import ready_reason, why_a_model
 from workflows import making_options as options
 from workflows.lost_hosts import HostLost, found_host, is_not_taken, on_host
 
@@ -68,6 +69,8 @@ class Work:
         self._agent_on: str | None = None
         """The host that has the agent's files."""
         self._is_moved = False
+        self._entered: tuple[Entered, ...] = ()
+        self._cost_usd = 0.0
 
     async def hear(self, guidance: Guidance) -> None:
         """For the agent, now or when there is one."""
@@ -91,6 +94,7 @@ class Work:
             end = end.model_copy(update={"reason": f"{end.reason}\n\n{left}"})
         # Only now: whoever reads that it has ended finds nothing left of it.
         await _surely(lambda: workflow.execute_local_activity(stubs.end_task, end, **options.task_note(f"end: {end.status}")))
+        workflow.set_current_details(stage_account(self._entered, workflow.now(), self._cost_usd))
         await workflow.wait_condition(workflow.all_handlers_finished)
         return MakeEnd(task_id=request.task_id, status=end.status, tool_ids=end.tool_ids, reason=end.reason)
 
@@ -101,6 +105,7 @@ class Work:
         step = StageStep(request=request, stage=stage, went_well=went_well and not self._is_moved)
         self._is_moved = False
         await workflow.execute_local_activity(stubs.enter_stage, step, **options.task_note(f"stage: {stage}"))
+        self._show(stage)
 
     async def step(self, stub: Callable[[S], Awaitable[R]], step: S, summary: str, *, anywhere: bool = False) -> R:
         """On the host of the task, or, when that is lost, `anywhere` that is alive, if it needs nothing of what lies there.
@@ -119,6 +124,7 @@ class Work:
     async def coded(self, request: MakeRequest, brief: BriefStep) -> EndStep:
         """By the agent, in as many rounds as it has. Raises NotMade, HostLost."""
         asked = await self.step(stubs.brief_agent, brief, "brief the agent")
+        self.otherwise = self.otherwise or why_a_model(brief.notes)
         self._agent_on = self._slot.host
         while True:
             if self._slot.host != self._agent_on:
@@ -165,8 +171,14 @@ class Work:
         announce = StageStep(request=request, stage=Stage.ANNOUNCE)
         # What can be called cannot be cancelled.
         await _surely(lambda: workflow.execute_local_activity(stubs.enter_stage, announce, **options.task_note("stage: announce")))
+        self._show(Stage.ANNOUNCE)
         reason = ready_reason(registered.tool_ids, evidence.left_out)
         return EndStep(request=request, status=TaskState.COMPLETED, reason=reason, tool_ids=registered.tool_ids, evidence=evidence)
+
+    def _show(self, stage: Stage) -> None:
+        """On Temporal's page of the workflow; nothing of it is in the history."""
+        self._entered = (*self._entered, Entered(stage, workflow.now(), self._cost_usd))
+        workflow.set_current_details(stage_account(self._entered))
 
     async def _made(self, request: MakeRequest, made: Callable[[MakeRequest], Awaitable[EndStep]]) -> EndStep:
         while True:
@@ -210,9 +222,11 @@ class Work:
         try:
             for guidance in tuple(self._said):
                 await tell(guidance)
-            return await agent
+            result = await agent
         finally:
             self._tell = None
+        self._cost_usd = result.state.cost_usd
+        return result
 
 
 def _ended_by(request: MakeRequest, error: BaseException) -> EndStep:

@@ -217,6 +217,18 @@ def test_what_was_seen_before_is_not_shown_again(run: Run, door: FrontDoor) -> N
         assert [*service.task_events(task_id, after=6)] == []
 
 
+def test_what_other_scripts_end_a_line_with_comes_as_it_was_written(run: Run, door: FrontDoor) -> None:
+    task_id, strange = begun(run), "a\u2028b\u2029c\u0085d\ve"
+
+    async def note(_tasks: TaskTable, notes: TaskNoteTable) -> None:
+        await notes.add(task_id, "strange", TaskNoteKind.TEXT, strange)
+
+    door.do(note)
+    end(door, task_id)
+    with ToolAgentHttp(door.url) as service:
+        assert strange in [event.text for event in service.task_events(task_id) if isinstance(event, TaskNote)]
+
+
 def test_ctrl_c_leaves_the_task_running_and_says_how_to_follow_it(run: Run, door: FrontDoor) -> None:
     task_id = begun(run)
     # Whoever runs the tests in the background of a shell has them ignore Ctrl-C, and so would what they start.

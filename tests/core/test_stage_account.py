@@ -13,21 +13,17 @@ ENTERED = (
 )
 
 
-def rows(text: str) -> list[str]:
-    return text.splitlines()[2:]
-
-
 def test_the_stage_that_a_task_is_in_has_no_end_yet() -> None:
-    assert rows(stage_account(ENTERED)) == [
-        "| inspect | 12:00:00 | 1.2 s | $0.0000 |",
-        "| build | 12:00:01 | 59.8 s | $0.0425 |",
-        "| verify | 12:01:01 | … | … |",
+    assert stage_account(ENTERED).splitlines() == [
+        "- 12:00:00 **inspect** 1.2 s, $0.0000",
+        "- 12:00:01 **build** 59.8 s, $0.0425",
+        "- 12:01:01 **verify** …",
     ]
 
 
 def test_the_last_one_ends_with_the_task() -> None:
-    assert rows(stage_account(ENTERED, AT + timedelta(seconds=70), 0.0425))[-1] == "| verify | 12:01:01 | 9.0 s | $0.0000 |"
+    assert stage_account(ENTERED, AT + timedelta(seconds=70), 0.0425).splitlines()[-1] == "- 12:01:01 **verify** 9.0 s, $0.0000"
 
 
 def test_a_task_that_has_not_begun_has_no_stages() -> None:
-    assert rows(stage_account((), AT)) == []
+    assert stage_account((), AT) == ""

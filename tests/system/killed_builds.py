@@ -27,7 +27,7 @@ from toolagent.testing.servers.scenario import Scenario
 
 __all__ = ["STEPS", "Outcome", "cancelled_build", "killed_build", "scripted"]
 
-STEPS = 40
+STEPS = 24
 """So often, at least, what is told of a task changes from when it is asked for until its tool is registered."""
 
 _TURN_S = 0.2

@@ -209,7 +209,7 @@ class Proxy:
                     )
                 )
                 await near.send(connection.send(h11.Data(data=body)))
-                near.writer.write_eof()
+                near.send_eof()
                 # Closing with something unread would reset the connection, and they would not see the answer.
                 while await near.reader.read(_CHUNK):
                     pass

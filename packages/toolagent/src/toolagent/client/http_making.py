@@ -2,11 +2,12 @@
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager
 from urllib.parse import quote, urlencode
 
 import httpx
+from httpx_sse import EventSource, SSEError
 from pydantic import JsonValue, ValidationError
 
 from toolagent.client.http_answers import UnexpectedAnswer, Unreachable, parsed, require_success
@@ -90,8 +91,8 @@ class MakingRequests(ABC):
             if answer.status_code == _NO_CONTENT:
                 return
             try:
-                yield from _read_events(answer.iter_lines())
-            except ValidationError as error:
+                yield from _read_events(answer)
+            except (ValidationError, SSEError) as error:
                 raise UnexpectedAnswer(answer) from error
 
     @abstractmethod
@@ -109,22 +110,13 @@ class MakingRequests(ABC):
     def _streamed(self, path: str, headers: dict[str, str]) -> AbstractContextManager[httpx.Response]: ...
 
 
-def _read_events(lines: Iterable[str]) -> Iterator[TaskNote | ListedTask]:
-    """Server-sent events; the kinds that are not known are left out, as are comments."""
-    event, data = "", list[str]()
-    for line in lines:
-        name, _, value = line.partition(":")
-        value = value.removeprefix(" ")
-        if not line:
-            if data and event == "note":
-                yield TaskNote.model_validate_json("\n".join(data))
-            elif data and event == "task":
-                yield ListedTask.model_validate_json("\n".join(data))
-            event, data = "", []
-        elif name == "event":
-            event = value
-        elif name == "data":
-            data.append(value)
+def _read_events(answer: httpx.Response) -> Iterator[TaskNote | ListedTask]:
+    """The kinds that are not known are left out."""
+    for event in EventSource(answer).iter_sse():
+        if event.event == "note":
+            yield TaskNote.model_validate_json(event.data)
+        elif event.event == "task":
+            yield ListedTask.model_validate_json(event.data)
 
 
 def _keyed(key: str | None) -> dict[str, str]:

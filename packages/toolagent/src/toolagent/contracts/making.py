@@ -136,6 +136,7 @@ class Evidence(Contract):
     unpriced_turns: Annotated[int, Field(description="Turns whose price is not known.")] = 0
     seconds: Annotated[float, Field(description="How long the gate took.")] = 0.0
     total_seconds: Annotated[float, Field(description="From when the task began to run until the gate had ended.")] = 0.0
+
     @property
     def passed(self) -> bool:
         return bool(self.checks) and all(check.passed for check in self.checks)

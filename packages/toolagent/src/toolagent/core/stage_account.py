@@ -19,10 +19,9 @@ class Entered:
 
 
 def stage_account(entered: Sequence[Entered], ended_at: datetime | None = None, cost_usd: float = 0.0) -> str:
-    """As Markdown, in UTC. `ended_at` and `cost_usd` are those of the task when it has ended."""
+    """As a list in Markdown, in UTC (the page draws tables without space). `ended_at` and `cost_usd`: of a task that has ended."""
     until = [(one.at, one.cost_usd) for one in entered[1:]]
-    took = [f"{(at - one.at).total_seconds():.1f} s | ${cost - one.cost_usd:.4f}" for one, (at, cost) in zip(entered, until, strict=False)]
-    if ended_at is not None and entered:
-        took.append(f"{(ended_at - entered[-1].at).total_seconds():.1f} s | ${cost_usd - entered[-1].cost_usd:.4f}")
-    rows = [f"| {one.stage} | {one.at:%H:%M:%S} | {told} |" for one, told in zip(entered, [*took, "… | …"], strict=False)]
-    return "\n".join(("| stage | began | took | cost |", "|---|---|---|---|", *rows))
+    if ended_at is not None:
+        until.append((ended_at, cost_usd))
+    took = [f"{(at - one.at).total_seconds():.1f} s, ${cost - one.cost_usd:.4f}" for one, (at, cost) in zip(entered, until, strict=False)]
+    return "\n".join(f"- {one.at:%H:%M:%S} **{one.stage}** {told}" for one, told in zip(entered, [*took, "…"], strict=False))

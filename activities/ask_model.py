@@ -13,7 +13,7 @@ from activities.task_progress import telling
 from engine.making.briefing import briefing
 from engine.roles.prices import Prices
 from engine.roles.prompts import Prompt, PromptMissing, Prompts
-from engine.roles.provider import BusyKind, ModelBusy, ModelProvider, ModelRefused
+from engine.roles.provider import BusyKind, ModelBusy, ModelProvider, ModelRefused, TurnCancelled
 from engine.store.messages import MessageTable
 from engine.store.model_turns import Asked, Lost, ModelTurnTable, RecordedTurn
 from engine.store.task_notes import NewNote, TaskNoteTable
@@ -74,7 +74,7 @@ class AskModel:
         provider, text = self._asked(why_a_model(step.notes)), briefing(step)
         await self._kept.messages.put(step.task_id, _BRIEFING, Message(role="user", content=(Text(text=text),)))
         started = NewNote("agent", TaskNoteKind.START, start_line(datetime.now(UTC), text))
-        await self._kept.notes.add_all(step.task_id, (started,))
+        await self._kept.notes.write(step.task_id, (started,))
         price = self._prices.of(provider.model)
         return AgentRequest(
             task_id=step.task_id,
@@ -87,36 +87,43 @@ class AskModel:
     async def ask_model(self, ask: ModelAsk) -> ModelTurnNote:
         """The turn, asked for now or found: one that was written down is not paid again."""
         key = f"turn-{ask.turn}"
-        recorded = await self._kept.turns.recorded(ask.task_id, key)
-        lost = await self._kept.turns.lost(ask.task_id, key)
-        if recorded is None:
-            recorded = await self._turn(ask, key, lost)
-        await self._say(ask, recorded.turn)
+        state = await self._kept.turns.state(ask.task_id, key)
+        lost, recorded = state.lost, state.recorded or await self._turn(ask, key, state.lost)
         return note_of(recorded.turn, self._fault_of).model_copy(update={"lost": lost.usage, "lost_usd": lost.cost_usd})
 
     async def _turn(self, ask: ModelAsk, key: str, lost: Lost) -> RecordedTurn:
         provider = self._asked()
         max_tokens = self._affordable(ask, provider, lost)
-        await self._kept.messages.put(ask.task_id, ask.position, await self._message(ask))
-        messages = await self._kept.messages.read(ask.task_id, 1, ask.position)
-        prompt = await self._prompt(ask.prompt)
+        messages, prompt = await asyncio.gather(self._messages(ask), self._prompt(ask.prompt))
         asked, turns = Asked(provider.name, provider.model, prompt.label), self._kept.turns
         request = ModelRequest(system=prompt.text, messages=sendable(messages), tools=self._offers, max_tokens=max_tokens)
         began, answer = datetime.now(UTC), ask.position + 1
+
+        async def lose(usage: Usage, kind: BusyKind) -> None:
+            spent = self._prices.priced(_unanswered(provider.model, kind, usage), provider.model)
+            await turns.record_lost(ask.task_id, key, _attempt(), spent, began, datetime.now(UTC), position=answer, asked=asked)
+
         try:
             async with beating() as pulse, telling(self._kept.tasks, ask.task_id, pulse.say, line_s=_LINE_S) as tell:
                 turn = self._prices.priced(await provider.ask(request, tell), provider.model)
         except ModelBusy as busy:
             if busy.usage is not None:
-                spent = self._prices.priced(_unanswered(provider.model, busy.kind, busy.usage), provider.model)
-                await turns.record_lost(ask.task_id, key, _attempt(), spent, began, datetime.now(UTC), position=answer, asked=asked)
+                await lose(busy.usage, busy.kind)
             pause = timedelta(seconds=busy.retry_after_s) if busy.retry_after_s else None
             raise ApplicationError(
                 busy.message, busy.kind, type=names.MODEL_BUSY, next_retry_delay=pause, category=ApplicationErrorCategory.BENIGN
             ) from busy
+        except TurnCancelled as cut:
+            # It is paid for, whoever does not want it any more: a second cancellation does not stop this.
+            await asyncio.shield(lose(cut.usage, BusyKind.CUT))
+            raise
         except ModelRefused as refused:
             raise _refused(refused.message, refused.kind) from refused
-        return await turns.record(ask.task_id, key, turn, began, datetime.now(UTC), position=answer, asked=asked)
+        ended, question = datetime.now(UTC), messages[-1]
+        notes = _said(ask, turn, ended)
+        return await turns.record(
+            ask.task_id, key, turn, began, ended, position=answer, asked=asked, question=question, notes=notes, attempt=_attempt()
+        )
 
     def _affordable(self, ask: ModelAsk, provider: ModelProvider, lost: Lost) -> int:
         """How many tokens the answer may have. What broke off was paid for, and may have used up what there was for this turn."""
@@ -134,23 +141,18 @@ class AskModel:
                 f"{missing} The service takes its own prompts where the folder TOOL_AGENT_DATA_DIR has no folder prompts."
             ) from missing
 
-    async def _message(self, ask: ModelAsk) -> Message:
+    async def _messages(self, ask: ModelAsk) -> tuple[Message, ...]:
+        """All of them. The last one is written down with its answer: it is made of what stands, and each attempt makes the same."""
         if ask.position == 1:
             told = await self._kept.messages.read(ask.task_id, _BRIEFING, _BRIEFING)
-            return opening_message("\n".join(block.text for block in told[0].content if isinstance(block, Text)), ask)
+            return (opening_message("\n".join(block.text for block in told[0].content if isinstance(block, Text)), ask),)
         before = ask.position - 1
-        answer = (await self._kept.messages.read(ask.task_id, before, before))[0]
-        return next_message(answer, await self._outcomes(ask.task_id, before, answer), ask)
+        said = await self._kept.messages.read(ask.task_id, 1, before)
+        return (*said, next_message(said[-1], await self._outcomes(ask.task_id, before, said[-1]), ask))
 
     async def _outcomes(self, task_id: str, position: int, answer: Message) -> dict[str, ToolOutcome]:
         keys = {self._kept.key_of(position, use.id): use.id for use in answer.content if isinstance(use, ToolUse)}
         return {keys[key]: outcome for key, outcome in (await self._kept.outcomes.get(task_id, keys)).items()}
-
-    async def _say(self, ask: ModelAsk, turn: ModelTurn) -> None:
-        said = " ".join(block.text for block in turn.content if isinstance(block, Text)).strip()
-        if said:
-            note = NewNote(f"said:{ask.turn}", TaskNoteKind.TEXT, text_line(datetime.now(UTC), said))
-            await self._kept.notes.add_all(ask.task_id, (note,))
 
     def _asked(self, why: str = "") -> ModelProvider:
         """`why` a model is asked at all goes first: where none is set, that is what has to be mended, or the setting."""
@@ -163,6 +165,11 @@ class AskModel:
 def _refused(message: str, *details: str) -> ApplicationError:
     """Asking again brings nothing. It is the task's reason, and no fault of the service that its log would have to explain."""
     return ApplicationError(message, *details, type=names.MODEL_REFUSED, non_retryable=True, category=ApplicationErrorCategory.BENIGN)
+
+
+def _said(ask: ModelAsk, turn: ModelTurn, at: datetime) -> tuple[NewNote, ...]:
+    said = " ".join(block.text for block in turn.content if isinstance(block, Text)).strip()
+    return (NewNote(f"said:{ask.turn}", TaskNoteKind.TEXT, text_line(at, said), None, at),) if said else ()
 
 
 def _attempt() -> str:

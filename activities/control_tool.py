@@ -1,6 +1,7 @@
 """Starting, stopping and destroying tools on this host."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 from temporalio import activity
@@ -23,13 +24,13 @@ __all__ = ["ControlTool"]
 
 
 class ControlTool:
-    """Each action may be repeated."""
+    """Each action may be repeated. In each of `folders` a tool, or the process that tools share, has one of its own."""
 
-    def __init__(self, registry: ToolRegistry, supervisor: Supervisor, routes: RouteTable, tool_folders: Path, host: str) -> None:
+    def __init__(self, registry: ToolRegistry, supervisor: Supervisor, routes: RouteTable, folders: Sequence[Path], host: str) -> None:
         self._registry = registry
         self._routes, self._host = routes, host
         self._supervisor = supervisor
-        self._tool_folders = tool_folders
+        self._folders = folders
 
     @activity.defn(name=names.CONTROL)
     async def control_tool(self, control: ToolControl) -> ToolRoute:
@@ -51,15 +52,18 @@ class ControlTool:
         route = await self._supervisor.stop(tool_id)
         # Stopping it has noted where it is.
         await self._routes.forget(tool_id, self._host)
-        await asyncio.to_thread(remove, self._tool_folders / tool_id)
+        for folder in self._folders:
+            await asyncio.to_thread(remove, folder / tool_id)
         await self._remove_left_processes()
         return route
 
     async def _remove_left_processes(self) -> None:
         """What there is of processes that no tool shares any more; on another host, or before we died, the last one may have gone."""
-        entries = await self._registry.list_entries()
+        # First the folders: what is registered after this was looked for has none among them.
+        there = await asyncio.to_thread(lambda: [found for one in self._folders for found in one.glob(place_of_process("*"))])
+        entries = await self._registry.list_versions()
         kept = {place_of(entry.manifest.tool_id, source) for entry in entries for source in entry.sources}
-        for folder in await asyncio.to_thread(lambda: [*self._tool_folders.glob(place_of_process("*"))]):
+        for folder in there:
             if folder.name not in kept:
                 await asyncio.to_thread(remove, folder)
 

@@ -8,11 +8,11 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from engine.store.hosts import HostTable
 from engine.store.tasks import Ending, TaskTable
 from toolagent.client import names
-from toolagent.contracts.making import MakeRequest, MakeTask
+from toolagent.contracts.making import MakeRequest
 from toolagent.contracts.making_steps import EndStep, HostStep, Slot, StageStep
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.failures import TaskConflictError, TaskEndedError
-from toolagent.core.task_requests import subject_of
+from toolagent.core.task_views import begun
 
 __all__ = ["FollowTask"]
 
@@ -24,35 +24,35 @@ _ENDINGS: dict[TaskState, Ending] = {
 
 
 class FollowTask:
-    """Every step is keyed by the task and may be repeated. `most` tasks run at once, on all hosts together; `rounds`: see `Slot`."""
+    """Every step is keyed by the task and may be repeated. `most` tasks run at once, on all hosts together."""
 
-    def __init__(self, tasks: TaskTable, hosts: HostTable, host: str, *, most: int = 2, rounds: int = 3) -> None:
-        self._tasks, self._hosts, self._host, self._most, self._rounds = tasks, hosts, host, most, rounds
+    def __init__(self, tasks: TaskTable, hosts: HostTable, host: str, *, most: int = 2) -> None:
+        self._tasks, self._hosts, self._host, self._most = tasks, hosts, host, most
 
     @activity.defn(name=names.AWAIT_SLOT)
     async def await_slot(self, request: MakeRequest) -> Slot:
         """Leave for the task to begin, on this host. Fails with `no_slot` while others have the better claim; Temporal asks again."""
-        info = activity.info()
         try:
-            await self._tasks.create(_task_of(request), info.workflow_id or "", info.workflow_run_id or "")
+            # When nobody did before: another agent's workflow may start a task as well as we.
+            await self._tasks.create(begun(request, datetime.now(UTC)), activity.info().workflow_id or "")
             granted = await self._tasks.claim_slot(request.task_id, self._most, self._host)
         except (TaskConflictError, TaskEndedError) as error:
             raise ApplicationError(str(error), type=type(error).__name__, non_retryable=True) from error
         if not granted:
             message = f"{self._most} tasks run already."
             raise ApplicationError(message, type=names.NO_SLOT, category=ApplicationErrorCategory.BENIGN)
-        return Slot(host=self._host, rounds=self._rounds)
+        return Slot(host=self._host)
 
     @activity.defn(name=names.FIND_HOST)
     async def find_host(self, step: HostStep) -> Slot:
         """The same host while it is alive, or no other is; else one that is, and the task is there from now on, if it moves."""
         alive = await self._hosts.list_alive()
         if step.host in alive or not alive:
-            return Slot(host=step.host, rounds=self._rounds)
+            return Slot(host=step.host)
         host = self._host if self._host in alive else min(alive)
         if step.moves:
             await self._tasks.move(step.task_id, step.host, host)
-        return Slot(host=host, rounds=self._rounds)
+        return Slot(host=host)
 
     @activity.defn(name=names.ENTER_STAGE)
     async def enter_stage(self, step: StageStep) -> None:
@@ -65,24 +65,8 @@ class FollowTask:
     async def end_task(self, step: EndStep) -> None:
         request = step.request
         try:
-            await self._tasks.create(_task_of(request))
+            await self._tasks.create(begun(request, datetime.now(UTC)))
         except TaskConflictError:
             # What stands under the id is another request, and ends by itself.
             return
         await self._tasks.settle(request.task_id, _ENDINGS[step.status], step.reason, tool_ids=step.tool_ids, evidence=step.evidence)
-
-
-def _task_of(request: MakeRequest) -> MakeTask:
-    """As it is written down when nobody did before: another agent's workflow may start a task as well as we."""
-    spec = request.spec
-    return MakeTask(
-        task_id=request.task_id,
-        status=TaskState.PENDING,
-        spec=spec,
-        description=request.description,
-        tool_id=subject_of(spec),
-        created_at=datetime.now(UTC),
-        examples=spec.examples,
-        caller=request.caller,
-        key=request.key,
-    )

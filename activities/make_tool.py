@@ -25,7 +25,7 @@ from toolagent.contracts.making_steps import (
     VerifyStep,
 )
 from toolagent.core.coding_log import log_line
-from toolagent.core.task_reasons import shortened
+from toolagent.core.task_reasons import abridged
 from toolagent.core.task_requests import subject_of
 
 __all__ = ["MakeTool"]
@@ -40,7 +40,9 @@ class MakeTool:
     @activity.defn(name=names.INSPECT_TASK)
     async def inspect_task(self, step: TaskStep) -> Inspected:
         async with beating() as pulse, telling(self._tasks, step.task_id, pulse.say) as tell:
-            return await self._maker.inspect(step, tell)
+            inspected = await self._maker.inspect(step, tell)
+            await self._notes.write(step.task_id, _dropped(inspected))
+            return inspected
 
     @activity.defn(name=names.DIAGNOSE)
     async def diagnose(self, step: TaskStep) -> Diagnosis:
@@ -55,7 +57,7 @@ class MakeTool:
         alert = await self._events.latest_alert(tool_id)
         if alert is not None and isinstance(alert.details, dict):
             text = log_line(alert.at, f"[HEALTH_ALERT] {tool_id}: {alert.details['error']}", is_error=True)
-            await self._notes.add_all(task_id, (NewNote(alert.event_id, TaskNoteKind.HEALTH_ALERT, text, alert.details, alert.at),))
+            await self._notes.write(task_id, (NewNote(alert.event_id, TaskNoteKind.HEALTH_ALERT, text, alert.details, alert.at),))
 
     @activity.defn(name=names.LAY_OUT)
     async def lay_out(self, step: TaskStep) -> None:
@@ -66,7 +68,7 @@ class MakeTool:
     async def build_candidate(self, step: BuildStep) -> BuildOutcome:
         async with beating() as pulse, telling(self._tasks, step.task_id, pulse.say) as tell:
             outcome = await self._maker.build(step, tell)
-            await self._notes.add_all(step.task_id, _said_of(outcome))
+            await self._notes.write(step.task_id, _said_of(outcome))
             return outcome
 
     @activity.defn(name=names.VERIFY_CANDIDATE)
@@ -90,11 +92,18 @@ class MakeTool:
             await self._maker.clear(step)
 
 
+def _dropped(inspected: Inspected) -> tuple[NewNote, ...]:
+    """What nobody will find in the files of the repository."""
+    links, at = inspected.inspection.dropped, now()
+    told = f"[STAGE] taken away, since it leads out of the repository: {', '.join(links)}"
+    return (NewNote("dropped", TaskNoteKind.STAGE, log_line(at, told), [*links], at),) if links else ()
+
+
 def _said_of(outcome: BuildOutcome) -> tuple[NewNote, ...]:
     """Of a build without a model: what it left out, or why there is none."""
     at = now()
     if outcome.candidate is None:
-        why = shortened(f"{outcome.reason}\n{outcome.told}")
+        why = abridged(f"{outcome.reason}\n{outcome.told}")
         return (NewNote("not built", TaskNoteKind.BUILD, log_line(at, f"[BUILD] {why}", is_error=True), None, at),)
     return tuple(
         NewNote(f"left out:{number}", TaskNoteKind.BUILD, log_line(at, f"[BUILD] left out: {line}"), None, at)

@@ -12,7 +12,7 @@ from engine.store.clock import now
 from engine.store.task_notes import NewNote
 from engine.store.tasks import TaskTable
 from toolagent.contracts.making import TaskNoteKind
-from toolagent.core.coding_log import log_line
+from toolagent.core.coding_log import log_line, shown_text
 from toolagent.core.failures import StoreUnavailableError
 
 __all__ = ["telling"]
@@ -25,6 +25,8 @@ _LINE_S = 10.0
 """Between two lines, and before the first: what ends sooner has lines of its own, of stages and of tools that were used."""
 
 _LAST_S = 1.0
+_LONGEST = 200
+"""Characters: some of them may be a model's, or somebody's URL, so what is secret in them is masked."""
 
 
 @asynccontextmanager
@@ -34,8 +36,9 @@ async def telling(tasks: TaskTable, task_id: str, say: Progress, *, line_s: floa
     task = asyncio.create_task(telling.run(), name=f"note progress of {task_id}")
 
     def tell(progress: str) -> None:
-        say(progress)
-        telling.progress = progress
+        shown = shown_text(progress, _LONGEST)
+        say(shown)
+        telling.progress = shown
 
     try:
         yield tell

@@ -10,20 +10,20 @@ from activities.agent_tools.tool import Role, Site, Used
 from activities.heartbeats import beating
 from activities.task_progress import telling
 from engine.making.workbench.bench import Workbenches
-from engine.making.workbench.proposals import Gate, Proposals
+from engine.making.workbench.proposals import Judge, Proposals
 from engine.making.workbench.refusal import BenchRefused
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.runtime import Progress
 from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
 from engine.store.clock import now
 from engine.store.messages import MessageTable
-from engine.store.task_notes import TaskNoteTable
+from engine.store.task_notes import NewNote, TaskNoteTable
 from engine.store.tasks import TaskTable
 from engine.store.tool_outcomes import ToolOutcomeTable
 from toolagent.client import names
 from toolagent.contracts.agent import ToolNote, ToolRun
 from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.making import TaskNoteKind
+from toolagent.contracts.making import MakeTask, TaskNoteKind
 from toolagent.contracts.model import ToolOutcome, ToolUse
 from toolagent.contracts.task_specs import RepairTool
 from toolagent.core.coding_log import shown_text, tool_result_line, tool_use_line
@@ -46,7 +46,7 @@ class UseTool:
     def __init__(
         self,
         benches: Workbenches,
-        gate: Gate,
+        gate: Judge,
         proposals: Proposals,
         tasks: TaskTable,
         messages: MessageTable,
@@ -60,13 +60,14 @@ class UseTool:
     async def use_tool(self, run: ToolRun) -> ToolNote:
         """What the model got wrong is an outcome; what we got wrong is raised to Temporal, and tried again."""
         key = key_of_use(run.position, run.tool_use_id)
-        known = await self._known(run.task_id, key)
+        known, given, task = await asyncio.gather(self._known(run.task_id, key), self._given(run), self._task(run.task_id))
         if known is not None:
             return known
-        given = await self._given(run)
-        await self._notes.add(run.task_id, f"{key}:begun", TaskNoteKind.TOOL_USE, tool_use_line(now(), run.name, given))
+        begun = now()
+        line = tool_use_line(begun, run.name, given)
+        await self._notes.write(run.task_id, (NewNote(f"{key}:begun", TaskNoteKind.TOOL_USE, line, None, begun),))
         async with beating() as pulse, telling(self._tasks, run.task_id, pulse.say) as tell:
-            used, is_error = await self._done(run, given, key, tell)
+            used, is_error = await self._done(run, given, await self._site(run, task, key, tell))
         return await self._told(run, key, used, is_error=is_error)
 
     async def _known(self, task_id: str, key: str) -> ToolNote | None:
@@ -78,11 +79,17 @@ class UseTool:
         uses = (block for block in message.content if isinstance(block, ToolUse) and block.id == run.tool_use_id)
         return next(uses).input
 
-    async def _done(self, run: ToolRun, given: dict[str, JsonValue], key: str, say: Progress) -> tuple[Used, bool]:
+    async def _task(self, task_id: str) -> MakeTask:
+        task = await self._tasks.get(task_id)
+        if task is None:
+            raise UnknownTaskError(task_id)
+        return task
+
+    async def _done(self, run: ToolRun, given: dict[str, JsonValue], site: Site) -> tuple[Used, bool]:
         try:
             runner = runner_of(Role.CODING, run.name)
             async with asyncio.timeout(max(run.remaining_s, 1.0)):
-                return await runner(given, await self._site(run, key, say)), False
+                return await runner(given, site), False
         except BenchRefused as refused:
             return _error(str(refused)), True
         except TimeoutError:
@@ -96,15 +103,11 @@ class UseTool:
                 raise
             return _error(failure.message), True
 
-    async def _site(self, run: ToolRun, key: str, say: Progress) -> Site:
-        task = await self._tasks.get(run.task_id)
-        if task is None:
-            raise UnknownTaskError(run.task_id)
-        spec = task.spec
+    async def _site(self, run: ToolRun, task: MakeTask, key: str, say: Progress) -> Site:
         return Site(
             task_id=run.task_id,
-            own_tool=subject_of(spec),
-            is_repair=isinstance(spec, RepairTool),
+            own_tool=subject_of(task.spec),
+            is_repair=isinstance(task.spec, RepairTool),
             use=key,
             remaining_s=run.remaining_s,
             bench=await self._benches.of(run.task_id),
@@ -123,14 +126,15 @@ class UseTool:
             digest=digest_of(used.value),
             candidate=used.candidate,
         )
-        # The note goes first: an outcome that is there has one.
-        kept = await self._outcomes.put(
-            run.task_id, _of_note(key), ToolOutcome(tool_use_id=run.tool_use_id, content=note.model_dump_json())
-        )
-        await self._outcomes.put(run.task_id, key, ToolOutcome(tool_use_id=run.tool_use_id, content=content, is_error=is_error))
-        line = tool_result_line(now(), run.name, note.summary, is_error=is_error)
-        await self._notes.add(run.task_id, f"{key}:ended", TaskNoteKind.TOOL_RESULT, line)
-        return ToolNote.model_validate_json(kept.content)
+        outcomes = {
+            key: ToolOutcome(tool_use_id=run.tool_use_id, content=content, is_error=is_error),
+            _of_note(key): ToolOutcome(tool_use_id=run.tool_use_id, content=note.model_dump_json()),
+        }
+        ended = now()
+        line = tool_result_line(ended, run.name, note.summary, is_error=is_error)
+        noted = NewNote(f"{key}:ended", TaskNoteKind.TOOL_RESULT, line, None, ended)
+        stands = await self._outcomes.put(run.task_id, outcomes, (noted,))
+        return ToolNote.model_validate_json(stands[_of_note(key)].content)
 
 
 def _of_note(key: str) -> str:

@@ -13,6 +13,7 @@ from api.action_xml import observation_xml, parsed_element
 from api.bodies import CallerBody
 from api.calls import CallHeaders, ChosenId, end_of, taken_call
 from api.errors import Refusal
+from api.forms import message_of
 from api.ports import Doors
 from api.problems import ProblemKind
 from api.strict_json import parse_json
@@ -142,7 +143,7 @@ def _body_of(body: bytes) -> ActionBody:
         return ActionBody.model_validate(value)
     except ValidationError as error:
         errors = tuple(
-            ProblemField(field=".".join(map(str, one["loc"]))[:200] or "body", message=one["msg"])
+            ProblemField(field=".".join(map(str, one["loc"]))[:200] or "body", message=message_of(one))
             for one in error.errors(include_url=False, include_input=False)[:50]
         )
         listed = "; ".join(f"{one.field}: {one.message}" for one in errors[:3])

@@ -13,6 +13,7 @@ from api.body_limit import BODY_SLACK, MAX_BATCH_BYTES
 from api.calls import insist_on_callback
 from api.doors import Behind
 from api.errors import Refusal
+from api.forms import NO_CONTROLS
 from api.ports import Doors
 from api.problems import ProblemKind
 from api.task_views import result_of_call
@@ -47,7 +48,7 @@ class BatchedCallBody(Contract):
 
     tool_id: ToolId
     params: dict[str, JsonValue] = {}
-    version: Annotated[str | None, Field(max_length=64, description="As for `/run_tool`.", pattern=r"^[^\x00-\x1f\x7f]*$")] = None
+    version: Annotated[str | None, Field(max_length=64, description="As for `/run_tool`.", pattern=NO_CONTROLS)] = None
     timeout_s: Annotated[float | None, Field(gt=0, le=86_400)] = None
     idempotency_key: Annotated[IdempotencyKey | None, Field(description="The same key again, in or out of a batch, is the same call.")] = (
         None

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, JsonValue
 
+from api.forms import NO_CONTROLS
 from toolagent.contracts.calls import Caller, CallMode, ToolCall
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import ToolId
@@ -12,7 +13,7 @@ __all__ = ["CallerBody", "RunToolBody", "SearchToolsBody", "SelectToolBody"]
 
 _STRICT = ConfigDict(extra="forbid", strict=True)
 # A control character is of no use in a name, and NUL is one that databases refuse.
-_Plain = Field(pattern=r"^[^\x00-\x1f\x7f]*$")
+_Plain = Field(pattern=NO_CONTROLS)
 _PARAMS: JsonValue = {"text": "春天来了。花开了,燕子也从南方飞回来了。", "max_length": 20}
 
 

@@ -27,12 +27,13 @@ DRAINED = 8 * 1_048_576
 
 _DRAIN_TIMEOUT_S = 5.0
 _PARAMS_TOO_LARGE = "The parameters of a call may have at most {} bytes of JSON (TOOL_AGENT_MAX_PARAMS_BYTES). POST /files takes files."
+_TASK_TOO_LARGE = "What is asked for may have at most {} bytes of JSON (TOOL_AGENT_MAX_PARAMS_BYTES): say less, give smaller examples."
 _BATCH_TOO_LARGE = "A batch may have at most {} bytes of JSON; make it several, or have POST /files take what is large in it."
 _FILE_TOO_LARGE = "A file may have at most {} bytes (TOOL_AGENT_MAX_FILE_BYTES)."
 
 _ACTION_TOO_LARGE = "What an agent says may have at most {} bytes, its <ACTION> block included. POST /files takes files."
 
-_DETAILS = {"/files": _FILE_TOO_LARGE, "/run_tools": _BATCH_TOO_LARGE, "/agent/action": _ACTION_TOO_LARGE}
+_DETAILS = {"/files": _FILE_TOO_LARGE, "/run_tools": _BATCH_TOO_LARGE, "/agent/action": _ACTION_TOO_LARGE, "/create_tool": _TASK_TOO_LARGE}
 
 
 class BodyLimit:
@@ -48,13 +49,18 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         limit = self._by_path.get(scope["path"], self._default)
-        detail = _DETAILS.get(scope["path"], _PARAMS_TOO_LARGE)
+        detail = _detail(scope["path"])
         announced = Headers(scope=scope).get("content-length", "")
         if announced.isdecimal() and int(announced[:20]) > limit:
             await _drain(receive, limit)
             await refusal_response(Refusal(ProblemKind.BODY_TOO_LARGE, detail.format(limit - BODY_SLACK)))(scope, receive, send)
             return
         await self._app(scope, _bounded(receive, limit, detail.format(limit - BODY_SLACK)), send)
+
+
+def _detail(path: str) -> str:
+    is_repair = path.startswith("/tools/") and path.endswith("/repair")
+    return _TASK_TOO_LARGE if is_repair else _DETAILS.get(path, _PARAMS_TOO_LARGE)
 
 
 def _bounded(receive: Receive, limit: int, detail: str) -> Receive:

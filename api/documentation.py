@@ -72,6 +72,7 @@ _PROBLEM_MESSAGES: Mapping[ProblemKind, str] = {
     ProblemKind.UNSUPPORTED_MEDIA_TYPE: "The Content-Type must be application/json; it is 'text/plain'.",
     ProblemKind.TASK_NOT_FOUND: "There is no task 'call-00000000'.",
     ProblemKind.TASK_ENDED: "Task 'create_a1b2c3d4' has ended (completed) and hears nothing any more; make a new one.",
+    ProblemKind.TOO_MANY_MESSAGES: "50 messages were said to task 'create_a1b2c3d4' already, and it hears no more.",
     ProblemKind.IDEMPOTENCY_CONFLICT: "This key was used for another request. Choose a new one.",
     ProblemKind.NO_EARLIER_VERSION: "No version of 'word_counter' that can be called was active before 1.0.0.",
     ProblemKind.NOT_REPAIRABLE: "The tool 'echo' is a part of this service. Report the error to whoever maintains that.",

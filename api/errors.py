@@ -23,6 +23,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
+from api.forms import message_of
 from api.problems import Kind, ProblemKind, problem_response
 from toolagent.client.failures import ControlFailedError, MakingUnreachableError, ToolAgentError
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
@@ -58,6 +59,7 @@ STATUS: Mapping[Kind, HTTPStatus] = {
     ProblemKind.METHOD_NOT_ALLOWED: HTTPStatus.METHOD_NOT_ALLOWED,
     ProblemKind.TASK_NOT_FOUND: HTTPStatus.NOT_FOUND,
     ProblemKind.TASK_ENDED: HTTPStatus.CONFLICT,
+    ProblemKind.TOO_MANY_MESSAGES: HTTPStatus.CONFLICT,
     ProblemKind.IDEMPOTENCY_CONFLICT: HTTPStatus.CONFLICT,
     ProblemKind.NO_EARLIER_VERSION: HTTPStatus.CONFLICT,
     ProblemKind.NOT_REPAIRABLE: HTTPStatus.CONFLICT,
@@ -76,15 +78,6 @@ REASON_STATUS: Mapping[tuple[ErrorType, str], HTTPStatus] = {
 
 _RETRY: Mapping[str, str] = {"Retry-After": "1"}
 _MAX_LISTED = 50
-_MESSAGES = {
-    "extra_forbidden": "There is no such field.",
-    "tuple_type": "It must be a list.",
-    "dict_type": "It must be an object.",
-    "model_type": "It must be an object.",
-    "model_attributes_type": "It must be an object.",
-    "too_short": "There must be at least {min_length} of them, not {actual_length}.",
-    "too_long": "There must be at most {max_length} of them, not {actual_length}.",
-}
 _KINDS_OF_STATUS = {404: ProblemKind.ROUTE_NOT_FOUND, 405: ProblemKind.METHOD_NOT_ALLOWED, 413: ProblemKind.BODY_TOO_LARGE}
 
 ErrorT = TypeVar("ErrorT", bound=Exception)
@@ -167,7 +160,7 @@ def _http_problem(error: HTTPException) -> Response:
 
 def _invalid_request(error: RequestValidationError) -> Response:
     found = cast("list[ErrorDetails]", error.errors())
-    errors = tuple(ProblemField(field=_field(one["loc"]), message=_message(one)) for one in found[:_MAX_LISTED])
+    errors = tuple(ProblemField(field=_field(one["loc"]), message=message_of(one)) for one in found[:_MAX_LISTED])
     more = f" (and {len(found) - _MAX_LISTED} more)" if len(found) > _MAX_LISTED else ""
     listed = "; ".join(f"{one.field}: {one.message}" for one in errors[:3])
     return refusal_response(Refusal(ProblemKind.INVALID_REQUEST, f"The request is not of the right form: {listed}{more}", errors=errors))
@@ -179,12 +172,6 @@ def _field(location: tuple[int | str, ...]) -> str:
     if not path:
         return str(place)
     return str(path[0]) if place == "header" else ".".join(map(str, path))[:200]
-
-
-def _message(error: ErrorDetails) -> str:
-    """In the words of JSON, not of Python."""
-    text = _MESSAGES.get(error["type"])
-    return error["msg"].removeprefix("Value error, ") if text is None else text.format(**error.get("ctx", {}))
 
 
 def _control_problem(error: ToolError) -> Response:

@@ -21,7 +21,6 @@ from toolagent.contracts.http import ProblemField
 from toolagent.contracts.making import MakeRequest, MakeTask
 from toolagent.contracts.making_views import TaskSubmitted
 from toolagent.contracts.task_specs import BuildTool, GithubDeploy, RepairTool
-from toolagent.contracts.tasks import TaskState
 from toolagent.core.failures import TaskConflictError
 from toolagent.core.task_requests import (
     SpecError,
@@ -30,9 +29,9 @@ from toolagent.core.task_requests import (
     read_spec,
     request_fingerprint,
     request_key,
-    subject_of,
     task_id_for,
 )
+from toolagent.core.task_views import begun
 
 __all__ = ["Key", "TakenRepair", "TakenRequest", "insist_on_one_request", "submitted"]
 
@@ -84,7 +83,7 @@ async def submitted(doors: Doors, asked: MakeRequest) -> Response:
             if known is None:
                 await insist_on_only_repair(doors, request.spec)
                 await doors.client.making.start(request)
-                known = await doors.tasks.create(_new_task(request))
+                known = await doors.tasks.create(begun(request, datetime.now(UTC)))
             insist_on_one_request(known, request)
         except TaskConflictError as conflict:
             if not request.key:
@@ -128,20 +127,6 @@ def _request(
 def _ids_for(request: MakeRequest) -> Iterator[str]:
     for attempt in range(_ATTEMPTS):
         yield task_id_for(request.spec, request.key or uuid.uuid4().hex, attempt)
-
-
-def _new_task(request: MakeRequest) -> MakeTask:
-    return MakeTask(
-        task_id=request.task_id,
-        status=TaskState.PENDING,
-        spec=request.spec,
-        description=request.description,
-        tool_id=subject_of(request.spec),
-        created_at=datetime.now(UTC),
-        examples=request.spec.examples,
-        caller=request.caller,
-        key=request.key,
-    )
 
 
 def _answer(task: MakeTask) -> Response:

@@ -6,13 +6,15 @@ from pydantic import BeforeValidator, ConfigDict, Field, JsonValue
 from pydantic_core import PydanticCustomError
 
 from api.bodies import CallerBody
+from api.forms import NO_NUL, SOMETHING
 from toolagent.contracts.contract import Contract
+from toolagent.contracts.task_specs import LONGEST_WORDS, MOST_EXAMPLES
 
 __all__ = ["CreateToolBody", "MessageBody", "RepairToolBody", "RollbackBody"]
 
 _STRICT = ConfigDict(extra="forbid", strict=True)
 # NUL is what no database takes.
-_Words = Field(max_length=20_000, pattern=r"^[^\x00]*$")
+_Words = Field(max_length=LONGEST_WORDS, pattern=NO_NUL)
 _EXAMPLES: JsonValue = [{"input": {"text": "one two"}, "expected_output": {"words": 2}}]
 _DEPLOY: JsonValue = {
     "type": "github_deploy",
@@ -63,7 +65,7 @@ class RepairToolBody(Contract):
     error: Annotated[str, _Words] = ""
     description: Annotated[str, _Words] = ""
     examples: Annotated[
-        list[JsonValue], Field(max_length=100, description="Calls and what has to come of them, as of `/create_tool`.")
+        list[JsonValue], Field(max_length=MOST_EXAMPLES, description="Calls and what has to come of them, as of `/create_tool`.")
     ] = []
     limits: Annotated[dict[str, JsonValue], Field(description="What the task may take: `turns`, `wall_s`, `tokens`, `cost_usd`.")] = {}
     caller: CallerBody = CallerBody()
@@ -80,4 +82,4 @@ class RollbackBody(Contract):
 class MessageBody(Contract):
     model_config = _strict({"text": "Count hyphenated words as one."})
 
-    text: Annotated[str, Field(min_length=1, max_length=4_000, pattern=r"^[^\x00]*\S[^\x00]*$")]
+    text: Annotated[str, Field(min_length=1, max_length=4_000, pattern=SOMETHING)]

@@ -18,6 +18,7 @@ from toolagent.contracts.making_views import MakingTask, TaskListing
 from toolagent.contracts.task_specs import TASK_ID_PATTERN
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.coding_log import log_line
+from toolagent.core.loop import MOST_HEARD
 from toolagent.core.task_requests import request_key
 from toolagent.core.task_views import listed, shown
 
@@ -72,12 +73,14 @@ async def cancelled_making(doors: Doors, task_id: str) -> Response:
 async def spoken_to(doors: Doors, task_id: str, text: str, key: str | None) -> TaskNote:
     """Note what somebody says to a task, and tell it. The same key again says it once.
 
-    Raises Refusal when it has ended, or the key was used for other words; MakingUnreachableError.
+    Raises Refusal when it has ended, or has heard enough, or the key was used for other words; MakingUnreachableError.
     """
     task = await found_task(doors, task_id)
     if task.ended_at is not None:
         raise _ended(task_id, task.status.value)
     said_id = request_key(task_id, key) or uuid.uuid4().hex
+    if await doors.notes.count(task_id, TaskNoteKind.GUIDANCE, but=_key(said_id)) >= MOST_HEARD:
+        raise Refusal(ProblemKind.TOO_MANY_MESSAGES, f"{MOST_HEARD} messages were said to task {task_id!r} already, and it hears no more.")
     note = await _noted(doors, task_id, said_id, text)
     if not await doors.client.making.guide(task_id, Guidance(id=said_id, text=text)):
         raise _ended(task_id, "nobody works at it any more")
@@ -87,12 +90,16 @@ async def spoken_to(doors: Doors, task_id: str, text: str, key: str | None) -> T
 async def _noted(doors: Doors, task_id: str, said_id: str, text: str) -> TaskNote:
     payload: JsonValue = {"id": said_id, "text": text}
     line = log_line(datetime.now(UTC), f"[GUIDANCE] {text}")
-    note = await doors.notes.add(task_id, f"guidance:{said_id}", TaskNoteKind.GUIDANCE, line, payload)
+    note = await doors.notes.add(task_id, _key(said_id), TaskNoteKind.GUIDANCE, line, payload)
     if note.payload != payload:
         message = "This key was used for other words. Choose a new one."
         errors = (ProblemField(field="Idempotency-Key", message=message),)
         raise Refusal(ProblemKind.IDEMPOTENCY_CONFLICT, message, errors=errors)
     return note
+
+
+def _key(said_id: str) -> str:
+    return f"guidance:{said_id}"
 
 
 def _no_page(before: str) -> Refusal:

@@ -30,6 +30,7 @@ class ProblemKind(StrEnum):
     METHOD_NOT_ALLOWED = "method_not_allowed"
     TASK_NOT_FOUND = "task_not_found"
     TASK_ENDED = "task_ended"
+    TOO_MANY_MESSAGES = "too_many_messages"
     IDEMPOTENCY_CONFLICT = "idempotency_conflict"
     NO_EARLIER_VERSION = "no_earlier_version"
     NOT_REPAIRABLE = "not_repairable"

@@ -13,6 +13,7 @@ import psutil
 from pydantic import JsonValue
 
 from bench.processes import Child
+from toolagent.contracts.http import Problem
 from toolagent.contracts.routes import ToolRoute
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "OurService",
     "make_catalog",
     "python_path",
+    "why_refused",
 ]
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -100,6 +102,11 @@ def make_catalog(folder: Path, more: int = 0, writes: Path | None = None) -> Pat
 def python_path() -> str:
     """This tree's own packages, whatever tree the environment was made for."""
     return os.pathsep.join((str(ROOT), str(ROOT / "packages/toolagent/src")))
+
+
+def why_refused(error: httpx.HTTPStatusError) -> str:
+    """What the service says of a request that it did not serve."""
+    return Problem.model_validate_json(error.response.content).detail
 
 
 class OurService:

@@ -15,7 +15,7 @@ from bench.environments import python_of
 from bench.postgres import Postgres, postgres_binaries
 from bench.processes import Child, bare_environment
 from bench.rounds import Target
-from bench.service import ACTING, CONTAINER, HTTP_FREE, ROOT, OurService, make_catalog, python_path
+from bench.service import ACTING, CONTAINER, HTTP_FREE, ROOT, OurService, make_catalog, python_path, why_refused
 from engine.runtimes.ports import free_port, is_free
 from workers.dev_server import temporal_binary
 
@@ -106,7 +106,7 @@ class Stage:
         try:
             self.service.start_tool(CONTAINER)
         except httpx.HTTPStatusError as error:
-            self.remarks.append(f"No container was measured: {error.response.json()['error']['message']}")
+            self.remarks.append(f"No container was measured: {why_refused(error)}")
             return
         self._stack.callback(self.service.remove_tool, CONTAINER)
         parts = self.service.parts()

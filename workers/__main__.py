@@ -1,24 +1,27 @@
 """`python -m workers up | worker | api | demo`."""
 
 import asyncio
+import pkgutil
 import sys
 from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
 import uvloop
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 from rich.console import Console
 
-from workers.demo import demo
-from workers.export import export_command
 from workers.failures import CannotRun
 from workers.logs import configure_logging
 from workers.settings import Settings
-from workers.up import api, up, worker
 
 __all__ = ["main"]
 
-_COMMANDS: dict[str, Callable[[Settings], Awaitable[int]]] = {"up": up, "worker": worker, "api": api, "demo": demo}
+Command: TypeAlias = Callable[[Settings], Awaitable[int]]
+
+_EXPORT = "export"
+_COMMANDS = {"up": "workers.up:up", "worker": "workers.up:worker", "api": "workers.up:api", "demo": "workers.demo:demo"}
+"""Loaded when it is asked for: all of them take seconds, and what is wrong with a setting can be said before."""
 
 _USAGE = "usage: python -m workers up | worker | api | demo | export [folder] [--force]"
 _HELP = f"""{_USAGE}
@@ -38,11 +41,10 @@ Settings come from the environment (TOOL_AGENT_…); they are described in docs/
 def main(arguments: list[str]) -> int:
     """Returns the exit code: 0 fine, 1 something went wrong, 2 wrong usage or settings."""
     console = Console(stderr=True)
-    command = _command(arguments)
     if any(argument in {"-h", "--help"} for argument in arguments):
         Console().print(_HELP, markup=False, highlight=False)
         return 0
-    if command is None:
+    if arguments[:1] != [_EXPORT] and (len(arguments) != 1 or arguments[0] not in _COMMANDS):
         console.print(_USAGE, markup=False)
         return 2
     try:
@@ -55,6 +57,10 @@ def main(arguments: list[str]) -> int:
             name = "_".join(map(str, issue["loc"])).upper()
             console.print(f"TOOL_AGENT_{name}: {issue['msg']}", style="red", markup=False)
         return 2
+    command = _command(arguments)
+    if command is None:
+        console.print(_USAGE, markup=False)
+        return 2
     configure_logging()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -64,13 +70,15 @@ def main(arguments: list[str]) -> int:
         return 1
 
 
-def _command(arguments: list[str]) -> Callable[[Settings], Awaitable[int]] | None:
-    if arguments[:1] == ["export"]:
-        return export_command(arguments[1:])
-    return _COMMANDS.get(arguments[0]) if len(arguments) == 1 else None
+def _command(arguments: list[str]) -> Command | None:
+    if arguments[0] == _EXPORT:
+        export: Callable[[list[str]], Command | None] = pkgutil.resolve_name("workers.export:export_command")
+        return export(arguments[1:])
+    command: Command = pkgutil.resolve_name(_COMMANDS[arguments[0]])
+    return command
 
 
-async def _run(command: Callable[[Settings], Awaitable[int]], settings: Settings) -> int:
+async def _run(command: Command, settings: Settings) -> int:
     return await command(settings)
 
 

@@ -35,7 +35,7 @@ from workers.scripts import indexes_of, programs_of
 from workers.settings import Settings, environment
 from workers.state import StateDirectory
 
-__all__ = ["closed_containers", "docker_parts", "docker_sources", "engine_check", "found_containers", "lasting_names"]
+__all__ = ["ImageSources", "closed_containers", "docker_parts", "engine_check", "found_containers", "lasting_names"]
 
 _SWEEP_S = 300.0
 _CHECK_S = 2.0
@@ -133,18 +133,26 @@ async def _swept_again_and_again(runtime: DockerRuntime, store: Store) -> None:
         try:
             for name in await sweep_gone(runtime.parts.engine):
                 _log.warning("removed_of_state_directory_that_is_gone", name=name)
-            for name in await runtime.sweep_images(lambda name: docker_sources(name, store.registry)):
+            for name in await runtime.sweep_images(ImageSources(store.registry).named):
                 _log.info("removed_image", name=name, reason="no version of a tool is built like this any more")
         except (EngineFailure, StoreUnavailableError) as error:
             _log.info("images_not_swept", reason=str(error))
         await asyncio.sleep(_SWEEP_S)
 
 
-async def docker_sources(name: str, registry: ToolRegistry) -> tuple[DockerSource, ...]:
-    """Of all versions of all tools those whose image has this name: that of the tool, or of the process that it shares."""
-    entries = await registry.list_versions()
-    found = ((entry.manifest.tool_id, source) for entry in entries for source in entry.sources)
-    return tuple(source for tool_id, source in found if isinstance(source, DockerSource) and name_inside(tool_id, source) == name)
+class ImageSources:
+    """The sources that images are built of, in all versions of all tools: read once, when the first is asked for."""
+
+    def __init__(self, registry: ToolRegistry) -> None:
+        self._registry = registry
+        self._entries: tuple[ToolEntry, ...] | None = None
+
+    async def named(self, name: str) -> tuple[DockerSource, ...]:
+        """Those whose image has this name: that of the tool, or of the process that it shares."""
+        if self._entries is None:
+            self._entries = await self._registry.list_versions()
+        found = ((entry.manifest.tool_id, source) for entry in self._entries for source in entry.sources)
+        return tuple(source for tool_id, source in found if isinstance(source, DockerSource) and name_inside(tool_id, source) == name)
 
 
 async def closed_containers(runtimes: Mapping[str, AnyRuntime]) -> None:

@@ -10,10 +10,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
+from httpx_sse import aconnect_sse
 from pydantic import JsonValue, SecretStr
 from rich.console import Console
 
 from toolagent.contracts.calls import ToolResult
+from toolagent.contracts.making import TaskNote
 from toolagent.contracts.making_views import MakingTask, TaskSubmitted
 from toolagent.contracts.tasks import TaskState
 from toolagent.testing.servers.model_server import ModelServer
@@ -101,10 +103,11 @@ async def _made(http: httpx.AsyncClient, console: Console, spec: Mapping[str, Js
     if not answer.is_success:
         raise CannotRun(f"The task was not taken: {answer.text}")
     task_id = TaskSubmitted.model_validate_json(answer.content).task_id
-    async with http.stream("GET", f"/tasks/{task_id}/events", timeout=600) as events:
-        async for line in events.aiter_lines():
-            if line.startswith("data: ") and (text := json.loads(line.removeprefix("data: ")).get("text")):
-                console.print(f"  … {str(text).partition('INFO: ')[2][:_LONGEST] or str(text)[:_LONGEST]}", markup=False, highlight=False)
+    async with aconnect_sse(http, "GET", f"/tasks/{task_id}/events", timeout=600) as events:
+        async for event in events.aiter_sse():
+            if event.event == "note":
+                text = TaskNote.model_validate_json(event.data).text
+                console.print(f"  … {text.partition('INFO: ')[2][:_LONGEST] or text[:_LONGEST]}", markup=False, highlight=False)
     made = MakingTask.model_validate_json((await http.get(f"/tasks/{task_id}")).content)
     if made.status is not TaskState.COMPLETED:
         raise CannotRun(f"No tool was made: {made.reason}")

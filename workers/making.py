@@ -72,11 +72,11 @@ async def running_making(
     installer = Installer(indexes, installing, settings.tool_start_timeout_s)
     locks = ProjectLocks(executor, programs, installer)
     candidates = Candidates(store.database, store.files)
-    registration = Registration(store.registry, store.evidence)
+    registration = Registration(store.registry, store.groups, store.evidence)
     async with AsyncExitStack() as stack:
         benches = Workbenches(folder, BenchParts(parts.launcher, executor, programs, installer, identity()), builds or _NO_ENGINE)
         stack.push_async_callback(benches.close)
-        sweep = TaskSweep(client, store.tasks, benches, state.host)
+        sweep = TaskSweep(client, store.tasks, store.evidence, benches, state.host)
         # What ended, or went to another host, while this one was away.
         await sweep.clear()
         await stack.enter_async_context(sweeping_tasks(sweep))
@@ -103,7 +103,7 @@ async def running_making(
         if provider is not None:
             stack.push_async_callback(provider.aclose)
         yield MakingActivities(
-            FollowTask(store.tasks, store.hosts, state.host, most=settings.max_coding_tasks, rounds=settings.coding_rounds),
+            FollowTask(store.tasks, store.hosts, state.host, most=settings.max_coding_tasks),
             MakeTool(maker, store.tasks, store.notes, store.events),
             AskModel(
                 provider,

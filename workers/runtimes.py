@@ -17,6 +17,7 @@ from engine.runtimes.ownership import Owner
 from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.processes import Launcher
 from engine.runtimes.projects import Projects
+from engine.runtimes.public_servers import PublicServers
 from engine.runtimes.runtime import AnyRuntime
 from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.scripts.network import Network, through
@@ -82,7 +83,7 @@ async def running_runtimes(
             start_timeout_s=settings.tool_health_timeout_s,
             stop_grace_s=settings.stop_grace_s,
         )
-        http = HttpExchange(max_result_bytes=settings.max_result_bytes)
+        http = HttpExchange(max_result_bytes=settings.max_result_bytes, public=PublicServers(policy.private_hosts))
         stack.push_async_callback(http.aclose)
         sandboxing = Sandboxing(sandbox, egress, scripts.environments, environment(), audit)
         parts = RuntimeParts(local, launcher, sandboxing, http, secrets.resolve, builtin, projects, scripts, docker)

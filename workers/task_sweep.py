@@ -1,7 +1,7 @@
 """Tasks that nobody works at any more: those whose workflow is gone end, and what ended or moved away leaves this host."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 
 import structlog
@@ -10,6 +10,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from engine.making.workbench.bench import Workbenches
 from engine.runtimes.failures import StartFailed
+from engine.store.evidence import EvidenceTable
 from engine.store.tasks import Ending, TaskTable
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.failures import StoreUnavailableError
@@ -17,15 +18,15 @@ from toolagent.core.failures import StoreUnavailableError
 __all__ = ["TaskSweep", "sweeping_tasks"]
 
 _EVERY_S = 60.0
-_AGAIN = "Nothing it made can be called. Ask for it again."
-_UNKNOWN = f"Temporal does not know it any more, so nobody works at it. {_AGAIN}"
+_NOTHING = "Nothing it made can be called. Ask for it again."
+_UNKNOWN = "Temporal does not know it any more, so nobody works at it."
 _GOES_ON = (WorkflowExecutionStatus.RUNNING, WorkflowExecutionStatus.CONTINUED_AS_NEW)
 
 _REASONS: dict[WorkflowExecutionStatus, str] = {
-    WorkflowExecutionStatus.TERMINATED: f"Its workflow was terminated on Temporal. {_AGAIN}",
-    WorkflowExecutionStatus.TIMED_OUT: f"Its workflow ran into a time limit that somebody gave it on Temporal. {_AGAIN}",
+    WorkflowExecutionStatus.TERMINATED: "Its workflow was terminated on Temporal.",
+    WorkflowExecutionStatus.TIMED_OUT: "Its workflow ran into a time limit that somebody gave it on Temporal.",
     WorkflowExecutionStatus.CANCELED: "It was cancelled.",
-    WorkflowExecutionStatus.COMPLETED: "Its workflow has ended, and nobody wrote down how: look at GET /tools, and ask for it again.",
+    WorkflowExecutionStatus.COMPLETED: "Its workflow has ended, and nobody wrote down how.",
 }
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -34,16 +35,19 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 class TaskSweep:
     """Of all hosts each looks after all workflows, and after what is on itself. `benches` are those of `host`."""
 
-    def __init__(self, client: Client, tasks: TaskTable, benches: Workbenches, host: str) -> None:
-        self._client, self._tasks, self._benches, self._host = client, tasks, benches, host
+    def __init__(self, client: Client, tasks: TaskTable, evidence: EvidenceTable, benches: Workbenches, host: str) -> None:
+        self._client, self._tasks, self._evidence, self._benches, self._host = client, tasks, evidence, benches, host
 
     async def run(self) -> None:
         """Once. Raises RPCError when Temporal does not answer, StoreUnavailableError."""
         for task_id, workflow_id in await self._tasks.unended():
             how = await self._end_of(workflow_id)
             if how is not None:
-                _log.warning("ended_task_without_workflow", task=task_id, reason=how[1])
-                await self._tasks.settle(task_id, *how)
+                # It may have been cut off when it was registered already, and before that was written down.
+                made = await self._evidence.callable_of(task_id)
+                reason = f"{how[1]} {_left(made)}"
+                _log.warning("ended_task_without_workflow", task=task_id, reason=reason)
+                await self._tasks.settle(task_id, how[0], reason, tool_ids=[*made])
         await self.clear()
 
     async def clear(self) -> None:
@@ -65,7 +69,7 @@ class TaskSweep:
             if status is WorkflowExecutionStatus.FAILED:
                 await handle.result()
         except WorkflowFailureError as failure:
-            return TaskState.FAILED, f"Its workflow failed: {failure.cause}. {_AGAIN}"
+            return TaskState.FAILED, f"Its workflow failed: {failure.cause}."
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
                 return TaskState.FAILED, _UNKNOWN
@@ -74,6 +78,12 @@ class TaskSweep:
             return None
         is_cancelled = status is WorkflowExecutionStatus.CANCELED
         return TaskState.CANCELLED if is_cancelled else TaskState.FAILED, _REASONS.get(status, f"Its workflow ended: {status.name}.")
+
+
+def _left(made: Mapping[str, str]) -> str:
+    """`made`: versions that can be called, by tool."""
+    named = ", ".join(f"{tool_id} {version}" for tool_id, version in made.items())
+    return f"What it had registered by then can be called: {named}." if made else _NOTHING
 
 
 @asynccontextmanager

@@ -28,7 +28,8 @@ _LAST = 5
 async def answered(request: MakeRequest, found: Inspected) -> EndStep | None:
     """The end of a task for which there is a tool already; None when it has to be made."""
     if found.answered_by is not None:
-        return _end(request, found.answered_by, f"{found.answered_by!r} does that already; nothing was built.")
+        reason = f"{found.answered_by!r} does that already; nothing was built."
+        return _end(request, found.tool_ids or (found.answered_by,), reason)
     if not found.takers:
         return None
     trying = asyncio.create_task(_first_that_passes(request, found.takers))
@@ -38,7 +39,7 @@ async def answered(request: MakeRequest, found: Inspected) -> EndStep | None:
         # A tool that is still being installed may be long about ending. Its call is settled without us.
         trying.cancel()
     taker = trying.result() if trying.done() else None
-    return _end(request, taker.tool_id, _reason(taker, len(request.spec.examples))) if taker else None
+    return _end(request, (taker.tool_id,), _reason(taker, len(request.spec.examples))) if taker else None
 
 
 async def _first_that_passes(request: MakeRequest, takers: Sequence[Taker]) -> Taker | None:
@@ -66,8 +67,8 @@ async def _passes(request: MakeRequest, taker: Taker) -> bool:
     return True
 
 
-def _end(request: MakeRequest, tool_id: str, reason: str) -> EndStep:
-    return EndStep(request=request, status=TaskState.COMPLETED, reason=reason, tool_ids=(tool_id,))
+def _end(request: MakeRequest, tool_ids: tuple[str, ...], reason: str) -> EndStep:
+    return EndStep(request=request, status=TaskState.COMPLETED, reason=reason, tool_ids=tool_ids)
 
 
 def _reason(taker: Taker, examples: int) -> str:

@@ -9,11 +9,11 @@ from datetime import timedelta
 from typing import TypeVar
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
+from temporalio.exceptions import ActivityError, ApplicationError, RetryState, TimeoutError, TimeoutType, is_cancelled_exception
 
 from toolagent.client import names, stubs
-from toolagent.contracts.agent import AgentEnd, AgentRequest, AgentResult, Guidance, LoopState, ModelAsk, ToolRun
-from toolagent.contracts.making_steps import HostStep, Slot
+from toolagent.contracts.agent import AgentResult, Guidance, LoopState, ModelAsk, ToolRun
+from toolagent.contracts.making_steps import AgentStart, HostStep
 from toolagent.core import loop
 from workflows import making_options as options
 from workflows.lost_hosts import HostLost, on_host
@@ -30,20 +30,21 @@ _MOST_EVENTS = 4_000
 @workflow.defn(name=names.CODING_AGENT)
 class CodingAgent:
     @workflow.init
-    def __init__(self, request: AgentRequest, host: str, patience_s: float) -> None:
-        self._request, self._slot = request, Slot(host=host, patience_s=patience_s)
-        self._state = loop.begin(request, workflow.now().timestamp())
+    def __init__(self, start: AgentStart) -> None:
+        self._request, self._slot = start.request, start.slot
+        self._state = loop.begin(start.request, workflow.now().timestamp())
 
     @workflow.run
-    async def run(self, request: AgentRequest, host: str, patience_s: float) -> AgentResult:
+    async def run(self, start: AgentStart) -> AgentResult:
         while True:
             # A step that was done when it was to be cancelled has an answer all the same.
             if workflow.cancellation_reason() is not None:
                 raise asyncio.CancelledError
             if self._is_long():
                 await workflow.wait_condition(workflow.all_handlers_finished)
-                workflow.continue_as_new(args=[request.model_copy(update={"resume_from": self._state}), host, patience_s])
-            match loop.next_step(request, self._state, workflow.now().timestamp()):
+                request = self._request.model_copy(update={"resume_from": self._state})
+                workflow.continue_as_new(start.model_copy(update={"request": request}))
+            match loop.next_step(self._request, self._state, workflow.now().timestamp()):
                 case loop.AskModel(ask=ask):
                     await self._ask(ask)
                 case loop.RunTools(allowed=allowed, refused=refused):
@@ -71,13 +72,22 @@ class CodingAgent:
         try:
             note = await self._on_host(stubs.ask_model, ask, chosen)
         except ActivityError as error:
-            # One whose worker died when it was told to stop ends as one that fails.
-            if is_cancelled_exception(error) or workflow.cancellation_reason() is not None:
+            if is_cancelled_exception(error):
                 raise
-            self._state = loop.ended(self._state, AgentEnd.MODEL, _why(error))
+            # One that fails when it is told to stop is no end of the agent's own: `run` looks for that first.
+            self._state = self._unanswered(error)
         else:
             self._state = loop.after_model(self._state, ask, note)
             workflow.set_current_details(f"{self._state.turns} turns, {self._state.tokens:,} tokens, ${self._state.cost_usd:.4f}")
+
+    def _unanswered(self, error: ActivityError) -> LoopState:
+        cause = error.cause
+        said = cause.cause if isinstance(cause, TimeoutError) else cause
+        told = said.message if isinstance(said, ApplicationError) else ""
+        if _is_over(error):
+            return loop.out_of_time(self._request, self._state, told)
+        kind = next(iter(said.details), "") if isinstance(said, ApplicationError) else ""
+        return loop.unanswered(self._state, told or f"The model could not be asked: {cause or error}", str(kind))
 
     async def _use(self, run: ToolRun) -> None:
         note = await self._on_host(stubs.use_tool, run, lambda: options.use_tool(self._slot, run.summary))
@@ -94,8 +104,7 @@ class CodingAgent:
         return info.is_continue_as_new_suggested() or info.get_current_history_length() >= _MOST_EVENTS
 
 
-def _why(error: ActivityError) -> str:
+def _is_over(error: ActivityError) -> bool:
+    """Whether the time was over, also when only the pause before another attempt would not have fitted in."""
     cause = error.cause
-    if isinstance(cause, ApplicationError):
-        return cause.message
-    return f"The model could not be asked: {cause or error}"
+    return error.retry_state is RetryState.TIMEOUT or (isinstance(cause, TimeoutError) and cause.type is TimeoutType.SCHEDULE_TO_CLOSE)

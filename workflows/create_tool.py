@@ -37,6 +37,7 @@ class CreateTool:
             return end
         if inspected.refused:
             raise NotMade(inspected.refused)
+        self._work.commit = inspected.inspection.commit
         await self._work.enter(request, Stage.PLAN)
         chosen = plan(request.spec, inspected.inspection if isinstance(request.spec, GithubDeploy) else None)
         return await self._built(request, inspected, chosen)

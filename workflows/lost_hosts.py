@@ -1,5 +1,6 @@
 """Steps of tasks on one host, as long as that is alive."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -29,6 +30,7 @@ class HostLost(Exception):
 
 async def on_host(stub: Callable[[S], Awaitable[R]], step: S, chosen: Callable[[], options.MakingOptions], seek: HostStep) -> R:
     """Its answer, however long the host is away, unless another one is alive by then: then raises HostLost."""
+    is_told = workflow.cancellation_reason() is not None
     while True:
         try:
             return await workflow.execute_activity(stub, step, **chosen())
@@ -36,6 +38,9 @@ async def on_host(stub: Callable[[S], Awaitable[R]], step: S, chosen: Callable[[
             if not is_not_taken(error):
                 raise
         found = await found_host(seek)
+        # Who is cancelled at the moment at which the step fails hears of it only here. What began after that goes on.
+        if not is_told and workflow.cancellation_reason() is not None:
+            raise asyncio.CancelledError
         if found.host != seek.host:
             raise HostLost(seek.host, found)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import re
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -13,6 +14,7 @@ from toolagent.client import names, stubs
 from toolagent.contracts.agent import AgentEnd, AgentRequest, AgentResult, Guidance
 from toolagent.contracts.making import MakeRequest, Stage
 from toolagent.contracts.making_steps import (
+    AgentStart,
     Assessed,
     BriefStep,
     EndStep,
@@ -24,8 +26,9 @@ from toolagent.contracts.making_steps import (
     TaskStep,
     VerifyStep,
 )
+from toolagent.contracts.task_specs import TASK_ID_PATTERN
 from toolagent.contracts.tasks import TaskState
-from toolagent.core.loop import another_round
+from toolagent.core.loop import MOST_HEARD, another_round
 from toolagent.core.stage_account import Entered, stage_account
 from toolagent.core.task_reasons import ready_reason, why_a_model
 from workflows import making_options as options
@@ -47,21 +50,30 @@ class NotMade(Exception):
 def request_of(given: JsonValue) -> MakeRequest:
     """From plain JSON: what is none fails the workflow at once, where a typed argument would be tried for ever."""
     try:
-        return MakeRequest.model_validate(given)
+        request = MakeRequest.model_validate(given)
     except ValidationError as error:
         raise ApplicationError(f"The input is not a MakeRequest: {error}", non_retryable=True) from error
+    # Folders, rows and the agent are named by it: it is to be nobody else's.
+    if request.task_id != workflow.info().workflow_id or re.fullmatch(TASK_ID_PATTERN, request.task_id) is None:
+        own = f"the workflow's own id ({workflow.info().workflow_id!r}), and of the form {TASK_ID_PATTERN}"
+        raise ApplicationError(f"task_id: {request.task_id[:128]!r} must be {own}.", non_retryable=True)
+    return request
 
 
 class Work:
     """On one task. Lives in its workflow."""
 
     def __init__(self) -> None:
-        self._said: list[Guidance] = []
+        self._said: dict[str, Guidance] = {}
+        self._heard: frozenset[str] = frozenset()
+        """By an agent, in an earlier round."""
         self._tell: Callable[[Guidance], Awaitable[None]] | None = None
         self.mends = ""
         """The version that what is made takes over from; empty for a new tool."""
         self.mends_content = ""
         """The archive of its files, as they were."""
+        self.commit = ""
+        """What was cloned; empty where there is no repository."""
         self.otherwise = ""
         """What holds when the task does not succeed."""
         self._task_id = ""
@@ -73,8 +85,10 @@ class Work:
         self._cost_usd = 0.0
 
     async def hear(self, guidance: Guidance) -> None:
-        """For the agent, now or when there is one."""
-        self._said.append(guidance)
+        """For the agent, now or when there is one. The same `id` is told once; of more than it hears the task is not told at all."""
+        if guidance.id in self._said or len(self._said) >= MOST_HEARD:
+            return
+        self._said[guidance.id] = guidance
         if self._tell is not None:
             await self._tell(guidance)
 
@@ -84,9 +98,7 @@ class Work:
         try:
             self._slot = await workflow.execute_activity(stubs.await_slot, request, **options.await_slot())
             end = await self._made(request, made)
-        except NotMade as why:
-            end = EndStep(request=request, status=TaskState.FAILED, reason=str(why))
-        except (asyncio.CancelledError, ActivityError, ChildWorkflowError) as error:
+        except (NotMade, asyncio.CancelledError, ActivityError, ChildWorkflowError) as error:
             end = _ended_by(request, error)
         if end.status is not TaskState.COMPLETED and self.otherwise:
             end = end.model_copy(update={"reason": f"{end.reason}\n\n{self.otherwise}"})
@@ -99,19 +111,22 @@ class Work:
         return MakeEnd(task_id=request.task_id, status=end.status, tool_ids=end.tool_ids, reason=end.reason)
 
     async def enter(self, request: MakeRequest, stage: Stage, *, went_well: bool = True) -> None:
-        """Not when the task is to be cancelled: the step before may have had its answer all the same."""
-        if workflow.cancellation_reason() is not None:
-            raise asyncio.CancelledError
+        """Not when the task is to be cancelled."""
+        _heed_cancellation()
         step = StageStep(request=request, stage=stage, went_well=went_well and not self._is_moved)
         self._is_moved = False
         await workflow.execute_local_activity(stubs.enter_stage, step, **options.task_note(f"stage: {stage}"))
         self._show(stage)
+        _heed_cancellation()
 
-    async def step(self, stub: Callable[[S], Awaitable[R]], step: S, summary: str, *, anywhere: bool = False) -> R:
+    async def step(self, stub: Callable[[S], Awaitable[R]], step: S, summary: str, *, anywhere: bool = False, certain: bool = False) -> R:
         """On the host of the task, or, when that is lost, `anywhere` that is alive, if it needs nothing of what lies there.
 
-        Otherwise raises HostLost then: `run` begins again on another host, as long as no agent has begun.
+        Otherwise raises HostLost then: `run` begins again on another host, as long as no agent has begun. Not when the task is to be
+        cancelled, unless it is `certain`: begun whatever else, and answered.
         """
+        if not certain:
+            _heed_cancellation()
         while True:
             seek = HostStep(task_id=self._task_id, host=self._slot.host, moves=anywhere or self._agent_on is None)
             try:
@@ -144,7 +159,9 @@ class Work:
     async def assessed(self, request: MakeRequest, candidate: str, number: int = 1) -> Assessed:
         """What the gate says of it."""
         await self.enter(request, Stage.VERIFY)
-        step = VerifyStep(task_id=request.task_id, spec=request.spec, candidate=candidate, round=number, mends=self.mends)
+        step = VerifyStep(
+            task_id=request.task_id, spec=request.spec, candidate=candidate, round=number, mends=self.mends, commit=self.commit
+        )
         return await self.step(stubs.verify_candidate, step, f"verify, round {number}", anywhere=True)
 
     async def registered(self, request: MakeRequest, candidate: str, assessed: Assessed) -> EndStep:
@@ -161,11 +178,11 @@ class Work:
         )
         try:
             registered = await self.step(stubs.register_candidate, step, "register", anywhere=True)
-        except ActivityError as error:
-            if is_cancelled_exception(error) or workflow.cancellation_reason() is None:
+        except (asyncio.CancelledError, ActivityError):
+            if workflow.cancellation_reason() is None:
                 raise
-            # Its host died when it was told to stop: nobody knows whether it is registered, until that is asked for again.
-            registered = await self.step(stubs.register_candidate, step, "register", anywhere=True)
+            # It may have been done all the same, and its answer lost: nobody knows, until it is asked for again.
+            registered = await self.step(stubs.register_candidate, step, "register", anywhere=True, certain=True)
         if registered.refused:
             raise NotMade(registered.refused)
         announce = StageStep(request=request, stage=Stage.ANNOUNCE)
@@ -207,8 +224,12 @@ class Work:
         return f"The host {slot.host!r} is away: what is left of it there goes when that is started."
 
     async def _agent_result(self, asked: AgentRequest, slot: Slot) -> AgentResult:
+        _heed_cancellation()
         agent = await workflow.start_child_workflow(
-            names.CODING_AGENT, args=[asked, slot.host, slot.patience_s], result_type=AgentResult, **options.coding_agent(asked.task_id)
+            names.CODING_AGENT,
+            AgentStart(request=asked, slot=slot),
+            result_type=AgentResult,
+            **options.coding_agent(asked.task_id),
         )
 
         async def tell(guidance: Guidance) -> None:
@@ -220,22 +241,34 @@ class Work:
 
         self._tell = tell
         try:
-            for guidance in tuple(self._said):
+            for guidance in [one for one in self._said.values() if one.id not in self._heard]:
                 await tell(guidance)
+            if workflow.cancellation_reason() is not None:
+                # It came while the agent was being told, who knows nothing of it.
+                agent.cancel()
             result = await agent
         finally:
             self._tell = None
-        self._cost_usd = result.state.cost_usd
+        self._heard, self._cost_usd = frozenset(result.state.heard), result.state.cost_usd
         return result
 
 
 def _ended_by(request: MakeRequest, error: BaseException) -> EndStep:
-    # A step whose worker died when it was told to stop ends as one that fails.
+    # A step that fails when it is told to stop, or whose worker dies then, ends as any that fails; so does the agent that had it done.
     if is_cancelled_exception(error) or workflow.cancellation_reason() is not None:
         return EndStep(request=request, status=TaskState.CANCELLED, reason="It was cancelled.")
-    cause = error.cause if isinstance(error, ActivityError | ChildWorkflowError) else error
+    cause: BaseException = error
+    # An agent's step that fails lies two deep.
+    while isinstance(cause, ActivityError | ChildWorkflowError) and cause.cause is not None:
+        cause = cause.cause
     message = cause.message if isinstance(cause, ApplicationError) else str(cause)
     return EndStep(request=request, status=TaskState.FAILED, reason=message or type(cause).__name__)
+
+
+def _heed_cancellation() -> None:
+    """Before anything begins: what was to be cancelled may have had its answer all the same, and then nobody else hears of it."""
+    if workflow.cancellation_reason() is not None:
+        raise asyncio.CancelledError
 
 
 async def _surely(work: Callable[[], Awaitable[R]]) -> R:

@@ -9,6 +9,7 @@ from activities.agent_tools.run_in_uv import LONGEST_S, USUAL_S
 from activities.agent_tools.tool import AgentTool, Arguments, Site, Used
 from engine.making.workbench.bench import log_name
 from engine.making.workbench.commands import outputs_shown
+from toolagent.core.coding_log import shown_text
 
 __all__ = ["RUN_IN_DOCKER"]
 
@@ -22,7 +23,7 @@ class RunInDocker(Arguments):
 
 async def run_in_docker(arguments: RunInDocker, site: Site) -> Used:
     containers, container, command = site.bench.containers, arguments.container_id, arguments.command
-    site.beat(f"running {command[:80]}")
+    site.beat(f"running {shown_text(command, 80)}")
     if arguments.is_background:
         return Used({"status": "started", "log_file": await containers.start(container, command)})
     ran = await containers.run(container, command, min(arguments.timeout, site.remaining_s))

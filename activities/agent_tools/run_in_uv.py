@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from activities.agent_tools.tool import AgentTool, Arguments, Site, Used
+from toolagent.core.coding_log import shown_text
 
 __all__ = ["LONGEST_S", "RUN_IN_UV", "USUAL_S"]
 
@@ -21,7 +22,7 @@ class RunInUv(Arguments):
 
 async def run_in_uv(arguments: RunInUv, site: Site) -> Used:
     bench, project, command = site.bench, arguments.project_dir, arguments.command
-    site.beat(f"running {command[:80]}")
+    site.beat(f"running {shown_text(command, 80)}")
     if arguments.is_background:
         log = await bench.start(project, command, site.remaining_s, site.use)
         return Used({"status": "started", "log_file": log})

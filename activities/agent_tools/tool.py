@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from engine.making.workbench.bench import Workbench
-from engine.making.workbench.proposals import Gate, Proposals
+from engine.making.workbench.proposals import Judge, Proposals
 from engine.making.workbench.refusal import BenchRefused
 from engine.runtimes.runtime import Progress
 from toolagent.contracts.model import ToolOffer
@@ -52,7 +52,7 @@ class Site:
     use: str
     remaining_s: float
     bench: Workbench
-    gate: Gate
+    gate: Judge
     proposals: Proposals
     beat: Progress
 

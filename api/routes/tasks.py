@@ -81,6 +81,7 @@ async def cancel_task(task_id: str, doors: Behind) -> Response:
         ProblemKind.UNSUPPORTED_MEDIA_TYPE,
         ProblemKind.TASK_NOT_FOUND,
         ProblemKind.TASK_ENDED,
+        ProblemKind.TOO_MANY_MESSAGES,
         ProblemKind.IDEMPOTENCY_CONFLICT,
         ErrorType.UNAVAILABLE,
     ),

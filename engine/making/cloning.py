@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.making.clone_failures import failure_of, ssh_failure_of, too_large, too_slow
+from engine.making.packaging import Room, insist_on_fit
 from engine.making.repository_addresses import CloneFailed, CloneFailure, RepositoryAddress, repository_address
 from engine.making.ssh import SshClient
 from engine.making.trees import extent_of
+from engine.runtimes.folders import entries
 from engine.runtimes.sandbox.box import Box, Mount
 from engine.runtimes.sandbox.removal import remove
 from engine.runtimes.sandbox.sandbox import run_name
@@ -74,6 +76,11 @@ class Cloner:
         self._executor, self._network, self._schemes = executor, network, frozenset(schemes)
         self._limits, self._path, self._ssh = limits or CloneLimits(), path, ssh
 
+    @property
+    def room(self) -> Room:
+        """What a copy of a clone takes at most."""
+        return Room(self._limits.max_bytes, self._limits.max_files)
+
     async def clone(self, url: str, into: Path) -> Clone:
         """The clone in a folder below `into`, which is emptied first and is gone again when this fails. Raises CloneFailed."""
         address = repository_address(url, self._schemes)
@@ -89,15 +96,23 @@ class Cloner:
             raise CloneFailed(CloneFailure.UNAVAILABLE, f"The repository cannot be cloned now: {failure.message}") from failure
 
     async def _cloned(self, address: RepositoryAddress, git: Program, into: Path) -> Clone:
-        hosts = self._hosts(address)
+        hosts = self._allowed(address)
         await asyncio.to_thread(_prepare, into, address.scheme)
         target = repository_in(into)
         argv = [str(git.file), "clone", "--quiet", "--depth", "1", "--single-branch", "--no-tags", "--no-local", "--template=", "--"]
         argv += [address.url, str(target)]
         box = self._box(into, git, address)
-        await (self._over_ssh if address.scheme == "ssh" else self._over_network)(address, box, argv, hosts, into)
+        if address.scheme == "ssh":
+            await self._over_ssh(address, box, argv, into)
+        else:
+            await self._over_network(address, box, argv, hosts, into)
         commit = await self._commit(git, self._box(into, git, address), target, into)
         dropped = await asyncio.to_thread(_tidied, target)
+        try:
+            # Each copy that is made of it takes what its links lead to as often as they do.
+            await asyncio.to_thread(insist_on_fit, target, self.room)
+        except ValueError as error:
+            raise CloneFailed(CloneFailure.TOO_LARGE, f"The repository cannot be taken as it is. {error}") from error
         return Clone(target, commit, dropped)
 
     async def _over_network(self, address: RepositoryAddress, box: Box, argv: list[str], hosts: tuple[str, ...], into: Path) -> None:
@@ -108,7 +123,7 @@ class Cloner:
         if done.code != 0 or done.cut:
             raise failure_of(done, address, refusals)
 
-    async def _over_ssh(self, address: RepositoryAddress, box: Box, argv: list[str], _hosts: tuple[str, ...], into: Path) -> None:
+    async def _over_ssh(self, address: RepositoryAddress, box: Box, argv: list[str], into: Path) -> None:
         """git itself has no network at all. Raises CloneFailed, ScriptFailure, OSError."""
         if self._ssh is None:
             raise CloneFailed(CloneFailure.UNAVAILABLE, "Nothing is set up here for ssh. Give an https address of the repository.")
@@ -127,8 +142,8 @@ class Cloner:
         # Its commands lie beside it; where it is part of the system they are seen anyhow.
         return Program(file, prefix if any((prefix / name / "git-core").is_dir() for name in ("libexec", "lib")) else None)
 
-    def _hosts(self, address: RepositoryAddress) -> tuple[str, ...]:
-        """Raises CloneFailed when the policy of this host does not let tools reach that one."""
+    def _allowed(self, address: RepositoryAddress) -> tuple[str, ...]:
+        """Hosts that git may reach. Raises CloneFailed when the policy of this host does not let tools reach that one."""
         if not address.host:
             return ()
         asking = SecurityContext(network_access=NetworkAccess(allow_hosts=(address.pattern,)))
@@ -244,14 +259,16 @@ def _tidied(folder: Path) -> tuple[str, ...]:
     """Without git's own files, and without links that lead out; these. Blocks."""
     remove(folder / ".git")
     root = folder.resolve()
-    dropped: list[str] = []
-    for place, folders, names in os.walk(folder):
-        for name in (*folders, *names):
-            path = Path(place, name)
-            if path.is_symlink() and not _leads_inside(path, root):
-                path.unlink()
-                dropped.append(path.relative_to(folder).as_posix())
-    return tuple(sorted(dropped)[:_MOST_TOLD])
+    dropped = [link for link in _links_in(folder) if not _leads_inside(link, root)]
+    for link in dropped:
+        link.unlink()
+    # Not every name is a text that can be kept.
+    told = sorted(os.fsencode(link.relative_to(folder).as_posix()).decode("utf-8", "replace") for link in dropped)
+    return tuple(told[:_MOST_TOLD])
+
+
+def _links_in(folder: Path) -> list[Path]:
+    return [Path(entry.path) for entry in entries(folder) if entry.is_symlink()]
 
 
 def _leads_inside(link: Path, root: Path) -> bool:

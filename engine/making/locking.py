@@ -3,7 +3,10 @@
 import asyncio
 import re
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
 
 from engine.making.interpreters import Interpreters
 from engine.making.wanted import Wanted
@@ -19,7 +22,7 @@ from toolagent.contracts.manifest import SecurityContext
 from toolagent.contracts.sandbox import SandboxLimits
 from toolagent.contracts.sources import ScriptLanguage
 
-__all__ = ["LockFailed", "ProjectLocks"]
+__all__ = ["LockFailed", "ProjectLocks", "insist_on_index", "pinned"]
 
 _MIB = 1024 * 1024
 _TOLD = 4_000
@@ -29,7 +32,9 @@ _LIMITS = SandboxLimits(
     output_bytes=4 * _MIB, wall_s=86_400,
 )  # fmt: skip
 _QUIET = ("--no-header", "--no-annotate", "--quiet")
-_FROM_ELSEWHERE = re.compile(r"^\s*(?:-e |--editable|[^#\n]*?\s?@ |\.{0,2}/|[a-z+]+:)", re.MULTILINE)
+_HASHES = re.compile(r"(?:(?:^|\s+)--hash=\w+:[0-9A-Fa-f]+)+$")
+_COMMENT = re.compile(r"(?:^|\s)#.*$")
+_INCLUDED = re.compile(r"(?:-r|--requirement|-c|--constraint)(?:\s*=\s*|\s+)[^\s:]+")
 _WORK = "work"
 _CACHE = "cache"
 
@@ -49,25 +54,26 @@ class ProjectLocks:
         self._executor, self._programs, self._installer = executor, programs, installer
         self._interpreters = Interpreters(executor, programs)
 
-    async def lock(self, wanted: Wanted, besides: Sequence[str], into: Path) -> str:
+    async def lock(self, wanted: Wanted, besides: Sequence[str], into: Path, not_after: datetime | None = None) -> str:
         """The text of a `requirements.lock` that has what is wanted and `besides`; what a lock of its own says is kept.
 
+        With `not_after` what no pin holds was published before that; what is pinned was judged by whoever did that.
         `into` is a folder for the work, emptied first and gone afterwards. Raises LockFailed, ScriptFailure (`UnavailableError`).
         """
-        _insist_on_index("\n".join(wanted.lines))
+        insist_on_index("\n".join(wanted.lines), with_files=True)
         if not (wanted.lines or wanted.uv_lock or besides):
             return ""  # nothing is asked for, so nobody need be asked
         await asyncio.to_thread(remove, into)
         try:
             await asyncio.to_thread(_prepare, into, wanted, besides)
             await self._interpreters.put_into(into / _WORK / _CACHE, into / "interpreter")
-            lock = await self._locked(wanted, besides, into)
+            lock = await self._locked(wanted, besides, into, _age(wanted, not_after))
         finally:
             await asyncio.shield(asyncio.to_thread(remove, into))
-        _insist_on_index(lock)
+        insist_on_index(lock)
         return lock
 
-    async def _locked(self, wanted: Wanted, besides: Sequence[str], into: Path) -> str:
+    async def _locked(self, wanted: Wanted, besides: Sequence[str], into: Path, age: Sequence[str]) -> str:
         work, uv = into / _WORK, str(self._programs.uv.file)
         if wanted.uv_lock:
             exporting = (uv, "export", "--frozen", "--offline", "--no-dev", "--no-emit-project", *_QUIET, "--output-file", "wanted.txt")
@@ -82,7 +88,7 @@ class ProjectLocks:
         inputs = ("wanted.txt", "besides.txt", "--constraints", "pins.txt")
         how = ("--generate-hashes", "--universal", "--no-strip-markers", "--python", str(self._programs.python.file))
         without_builds = ("--no-build",) if index.passwords else ()
-        await self._take((uv, "pip", "compile", *inputs, *how, *without_builds, *_QUIET, "--output-file", "lock.txt"), into, index)
+        await self._take((uv, "pip", "compile", *inputs, *how, *age, *without_builds, *_QUIET, "--output-file", "lock.txt"), into, index)
         return await asyncio.to_thread(_text, work / "lock.txt")
 
     async def _index(self) -> Index:
@@ -114,12 +120,36 @@ class ProjectLocks:
             raise _failure(done, index.passwords)
 
 
-def _insist_on_index(lines: str) -> None:
-    """Raises LockFailed for what is to come from elsewhere."""
-    if (found := _FROM_ELSEWHERE.search(lines)) is not None:
-        line = lines[found.start() :].strip().splitlines()[0][:200]
-        message = f"The project depends on {line!r}, which is not from the package index, so it has no hash. Depend on a release of it."
-        raise LockFailed(message)
+def insist_on_index(lines: str, *, with_files: bool = False) -> None:
+    """Raises LockFailed for what is to come from elsewhere than the index; `with_files`: lines may name files beside them."""
+    for line in lines.splitlines():
+        # Each by itself: what is continued on the next one is judged there.
+        said = _HASHES.sub("", _COMMENT.sub("", line.strip().removesuffix("\\").rstrip())).strip()
+        if said and not _is_on_index(said) and not (with_files and _INCLUDED.fullmatch(said)):
+            raise LockFailed(
+                f"The project depends on {said[:200]!r}, which is no package of the index by name and versions alone, so it has no hash. "
+                "Depend on a release of it."
+            )
+
+
+def pinned(lock: str) -> tuple[str, ...]:
+    """What a lock with hashes installs, as requirements."""
+    lines = (line.partition(" --hash=")[0].rstrip(" \\") for line in lock.splitlines() if line[:1].isalnum())
+    return tuple(line for line in lines if _is_on_index(line))
+
+
+def _is_on_index(line: str) -> bool:
+    try:
+        return Requirement(line).url is None
+    except InvalidRequirement:
+        return False
+
+
+def _age(wanted: Wanted, not_after: datetime | None) -> tuple[str, ...]:
+    if not_after is None:
+        return ()
+    names = (Requirement(pin).name for pin in wanted.pins)
+    return "--exclude-newer", not_after.isoformat(), *(part for name in names for part in ("--exclude-newer-package", f"{name}=false"))
 
 
 def _prepare(into: Path, wanted: Wanted, besides: Sequence[str]) -> None:
@@ -156,9 +186,7 @@ def _missing(lock: str, besides: Sequence[str]) -> list[str]:
 
 
 def _failure(done: Execution, passwords: Sequence[str]) -> LockFailed:
-    told = done.stderr.decode(errors="replace").strip()
-    for password in passwords:
-        told = told.replace(password, "***")
+    told = done.without(passwords).stderr.decode(errors="replace").strip()
     if done.cut:
         return LockFailed("Finding the versions of what the project depends on took too long, or said too much.", told[-_TOLD:])
     lines = [line.strip() for line in told.splitlines() if line.strip()]

@@ -8,10 +8,10 @@ from typing import cast
 from engine.calls.file_parameters import FileParameters
 from engine.making.building import BuildFailed, Built, ModellessBuilder, Place, told_of
 from engine.making.candidates import Candidates
-from engine.making.cloning import Cloner
+from engine.making.cloning import Cloner, repository_in
 from engine.making.diagnosis import Diagnoses
 from engine.making.evidence import Accounts
-from engine.making.gate import CHECKS
+from engine.making.gate import CHECKS, with_check
 from engine.making.gate.derivation import Derivation
 from engine.making.gate.judging import judge
 from engine.making.gate.subject import Check, Subject
@@ -22,6 +22,7 @@ from engine.making.openapi.tools import Described
 from engine.making.registration import Registration
 from engine.making.repairs import Mended, NotASuccessor, Repairs
 from engine.making.repository_addresses import CloneFailed
+from engine.making.schema_rights import unnamed_files
 from engine.making.workbench.bench import Workbenches
 from engine.registry.archives import NotPackedError
 from engine.runtimes import RUNTIMES
@@ -53,6 +54,7 @@ _TOLD = 4_000
 _REPOSITORY = "repository"
 _SUCCESSION = "takes over"
 """The name of what is asked of a repair before it is tried."""
+_FILES = "takes named files"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +87,9 @@ class Maker:
 
     async def inspect(self, step: TaskStep, progress: Progress) -> Inspected:
         """Is there such a tool already, or some that may do it? What does the repository hold?"""
-        there = await self._parts.registration.active(subject_of(step.spec))
-        if there is not None:
-            return Inspected(answered_by=there)
+        there = await self._parts.registration.made_already(step.spec)
+        if there:
+            return Inspected(answered_by=subject_of(step.spec), tool_ids=there)
         takers = await self._parts.registration.takers(step.spec)
         if not isinstance(step.spec, GithubDeploy):
             return Inspected(takers=takers)
@@ -109,7 +111,7 @@ class Maker:
     async def lay_out(self, step: TaskStep) -> None:
         """The agent works on a copy: its programs see nothing else of the task's folder."""
         bench = await self._parts.benches.of(step.task_id)
-        await bench.bring(_REPOSITORY, self._clone_of(step.task_id))
+        await bench.bring(_REPOSITORY, self._clone_of(step.task_id), self._parts.cloner.room)
 
     async def build(self, step: BuildStep, progress: Progress) -> BuildOutcome:
         """Without a model."""
@@ -127,6 +129,9 @@ class Maker:
         """Ask the gate."""
         parts = self._parts
         whole = await parts.candidates.load(step.candidate)
+        if told := unnamed_files(whole.entries):
+            refusal = CheckResult(check=_FILES, passed=False, details=told)
+            return Assessed(evidence=await parts.accounts.evidence(step, whole, (refusal,)), for_the_maker=told)
         try:
             candidate, checks = await self._for_trial(step, whole)
         except NotASuccessor as refused:
@@ -175,10 +180,10 @@ class Maker:
         # Who wrote it in the first place is not known, and a repair need not add what others' tools may lack.
         mended = candidate.model_copy(update={"entries": (own,), "written_by_us": False})
         replay = await self._parts.repairs.replay(step.spec, step.mends)
-        return mended, (*CHECKS[:-1], replay, CHECKS[-1])
+        return mended, with_check(replay)
 
     def _clone_of(self, task_id: str) -> Path:
-        return self.folder_of(task_id) / "clone" / "work" / "repository"
+        return repository_in(self.folder_of(task_id) / "clone")
 
     async def _built(self, step: BuildStep, progress: Progress) -> Built:
         folder = self.folder_of(step.task_id)
@@ -202,8 +207,11 @@ class Maker:
     def _builder(self, data: Path) -> ModellessBuilder:
         """Its runtimes find projects below the task's own folder, and write there; they are asked once, and hold nothing after that."""
         parts, sandbox = self._parts.runtimes, self._parts.runtimes.sandboxing.sandbox
-        docker = replace(parts.docker, settings=replace(parts.docker.settings, data=data, calls=None)) if parts.docker else None
         folder = data.parent
+        docker = None
+        if parts.docker:
+            settings = replace(parts.docker.settings, data=data, calls=folder / "calls", beside=folder / "state")
+            docker = replace(parts.docker, settings=settings)
         own = replace(parts, local=replace(parts.local, data=data, state=folder / "state", calls=folder / "calls"), docker=docker)
         return ModellessBuilder(
             self._parts.locks,

@@ -1,19 +1,34 @@
 """Puts together what is kept of a repository as a local tool: its files, our launcher, a lock."""
 
-import contextlib
+import errno
 import os
 import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from engine.making.launcher import REPOSITORY, launcher_of
 from engine.making.trees import LEFT_OUT, Tree
 from engine.registry.archives import MAX_BYTES, MAX_FILES
+from engine.runtimes.folders import entries
 from engine.runtimes.sandbox.removal import remove
 from toolagent.contracts.plans import AsgiBuild
 
-__all__ = ["insist_on_room", "pack_asgi", "pack_repository"]
+__all__ = ["Room", "insist_on_fit", "insist_on_room", "pack_asgi", "pack_repository"]
 
 _MIB = 1024 * 1024
+_DEEPEST = 200
+"""Folders: Python goes into a thousand."""
+_THEIRS = frozenset({errno.EACCES, errno.ENAMETOOLONG, errno.ELOOP})
+"""Of whoever made the files, and no fault of this machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a copy may take: bytes, as if no file had holes, and files."""
+
+    size: int = MAX_BYTES
+    files: int = MAX_FILES
 
 
 def insist_on_room(repository: Path) -> None:
@@ -41,40 +56,85 @@ def pack_asgi(plan: AsgiBuild, repository: Path, lock: str, into: Path) -> None:
     into.mkdir(parents=True)
     (into / "main.py").write_text(launcher)
     (into / "requirements.lock").write_text(lock)
-    _copy(repository, into / REPOSITORY)
+    _copy(repository, into / REPOSITORY, Room())
     _open_to_all(into)
 
 
-def pack_repository(repository: Path, into: Path) -> None:
-    """Makes the folder `into` anew, of the repository as it is. Raises OSError. Blocks."""
+def pack_repository(repository: Path, into: Path, room: Room | None = None) -> None:
+    """Makes the folder `into` anew, of the repository as it is. Raises ValueError, also for what does not fit; OSError. Blocks."""
     remove(into)
     into.parent.mkdir(parents=True, exist_ok=True)
-    _copy(repository, into)
+    _copy(repository, into, room or Room())
     _open_to_all(into)
+
+
+def insist_on_fit(repository: Path, room: Room) -> None:
+    """Raises ValueError when it could not be copied into so much; OSError. Blocks."""
+    for _ in _fitting(repository, room):
+        pass
 
 
 def _open_to_all(folder: Path) -> None:
     """Who reads it in the sandbox is another user."""
-    for inside, folders, files in os.walk(folder):
-        for name in (*folders, *files):
-            path = Path(inside, name)
-            path.chmod(path.stat().st_mode | (0o755 if path.is_dir() else 0o644))
+    for entry in entries(folder):
+        Path(entry.path).chmod(entry.stat().st_mode | (0o755 if entry.is_dir() else 0o644))
     folder.chmod(0o755)
 
 
-def _copy(repository: Path, target: Path) -> None:
-    """Regular files; a link to one of them becomes a copy, a link to a folder is left out."""
-    root = repository.resolve()
+def _copy(repository: Path, target: Path, room: Room) -> None:
     target.mkdir()
-    for path in Tree.read(repository).files:
+    for source, path in _fitting(repository, room):
         (target / path).parent.mkdir(parents=True, exist_ok=True)
-        with contextlib.suppress(FileNotFoundError):  # a name that is no UTF-8 text
-            shutil.copy(repository / path, target / path, follow_symlinks=False)
-    for inside, folders, files in os.walk(repository):
-        folders[:] = [name for name in folders if name not in LEFT_OUT]
-        for link in (Path(inside, name) for name in files if Path(inside, name).is_symlink()):
-            leads_to = link.resolve()
-            if leads_to.is_relative_to(root) and leads_to.is_file():
-                place = target / link.relative_to(repository)
-                place.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(leads_to, place)
+        shutil.copy(source, target / path)
+
+
+def _fitting(repository: Path, room: Room) -> Iterator[tuple[Path, Path]]:
+    """Counted before it is written: all of this is done by us, outside of every limit of a sandbox."""
+    size = count = 0
+    try:
+        for source, path in _files_of(repository):
+            size, count = size + source.stat().st_size, count + 1
+            _insist_on_fitting(size, count, path, room)
+            yield source, path
+    except OSError as error:
+        if error.errno not in _THEIRS:
+            raise
+        raise ValueError(f"A file or folder cannot be read: {error.strerror}. Give it another place, or other rights.") from error
+
+
+def _insist_on_fitting(size: int, count: int, path: Path, room: Room) -> None:
+    if len(path.parts) > _DEEPEST:
+        raise ValueError(f"{_shown(path)[:200]}… lies in more than {_DEEPEST} folders. Put it elsewhere.")
+    if size > room.size or count > room.files:
+        most = f"{room.size / _MIB:g} MiB" if size > room.size else f"{room.files:,} files"
+        raise ValueError(f"With {_shown(path)} there are more than {most}, where a link counts as the file that it leads to. {_REMEDY}")
+
+
+def _files_of(repository: Path) -> Iterator[tuple[Path, Path]]:
+    """Regular files, and where they go; a link to one of them stands for a copy, a link to a folder is left out."""
+    root = repository.resolve()
+    waiting = [repository]
+    while waiting:
+        with os.scandir(waiting.pop()) as found:
+            listed = sorted(found, key=lambda entry: entry.name)
+        for entry in listed:
+            path = Path(entry.path)
+            if entry.is_dir(follow_symlinks=False):
+                waiting += [path] if entry.name not in LEFT_OUT else []
+            elif (source := _file_at(path, root)) is not None:
+                yield source, path.relative_to(repository)
+
+
+def _file_at(path: Path, root: Path) -> Path | None:
+    """The file itself, or the one in the repository that a link leads to."""
+    if not path.is_symlink():
+        return path if path.is_file() else None
+    try:
+        leads_to = path.resolve(strict=True)
+    except (OSError, RuntimeError):  # a RuntimeError: it leads in a circle
+        return None
+    return leads_to if leads_to.is_relative_to(root) and leads_to.is_file() else None
+
+
+def _shown(path: Path) -> str:
+    return os.fsencode(path).decode("utf-8", "replace")

@@ -6,6 +6,7 @@ from engine.making.evidence import evidence_for
 from engine.making.gate.subject import Check
 from engine.making.mendable import content_of
 from engine.making.replay import ReplayLimits, recorded_calls
+from engine.making.schema_rights import more_files, unmasked
 from engine.registry.registry import ToolRegistry
 from engine.store.calls import CallTable
 from engine.store.evidence import EvidenceTable
@@ -110,6 +111,7 @@ def successor(present: ToolEntry, candidate: Candidate, version: str) -> ToolEnt
     """
     made = _only_entry(present.manifest.tool_id, candidate)
     _insist_on_no_more(present.manifest, made.manifest)
+    _insist_on_same_secrets(present.manifest, made.manifest)
     changes: dict[str, object] = {
         "version": version,
         "status": ToolStatus.ACTIVE,
@@ -137,6 +139,24 @@ def _insist_on_no_more(before: ToolManifest, now: ToolManifest) -> None:
             f"A repaired tool may reach no more hosts and variables than before, and this asks for {', '.join(sorted(more))}. "
             "Mend it without them; if that cannot be, say so and stop, since a person has to allow it."
         )
+
+
+def _insist_on_same_secrets(before: ToolManifest, now: ToolManifest) -> None:
+    """What a schema marks is masked in records, and what it says to be a file is handed over. A schema that is left out stays."""
+    if now.input_schema and (files := more_files(before.input_schema, now.input_schema)):
+        raise NotASuccessor(
+            f"A repaired tool may be handed no more files than before: {', '.join(files)} of input_schema has the format file-path and had "
+            "it not. Mend it without that; if that cannot be, say so and stop, since a person has to allow it."
+        )
+    for name, old, new in (
+        ("input_schema", before.input_schema, now.input_schema),
+        ("output_schema", before.output_schema, now.output_schema),
+    ):
+        if new and (places := unmasked(old, new)):
+            raise NotASuccessor(
+                f"What was kept out of records has to stay out: {', '.join(places)} of {name} was marked writeOnly or with the format "
+                "password, and is not any more. Keep the mark."
+            )
 
 
 def _source(before: ToolSource, now: ToolSource) -> ToolSource:

@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from engine.making.gate.subject import Came, Reply, Subject
 from engine.making.gate.wording import listed, quoted
+from engine.making.secret_results import holds_secret
 from engine.store.file_references import named_files
 from toolagent.contracts.making import CheckResult
 from toolagent.contracts.manifest import JsonSchema, SideEffectScope, ToolManifest
@@ -26,6 +27,7 @@ NAME = "recorded calls"
 _PLACES = 3
 _SECRET = "held a secret, which is not kept"  # noqa: S105 - why a call is left out
 _FILES = "named files"
+_HIDDEN = "something that is not shown, since there is a secret in the result,"
 _LARGE = "had a result too large to be kept beside it"
 _EXAMPLE = "are in the task's examples, which say what has to come"
 
@@ -72,7 +74,7 @@ class Replay:
                 break
             asked += 1
             reply = await subject.trial.call(self.present.tool_id, call.params)
-            fault = _fault(self.present.input_schema, call, reply)
+            fault = _fault(self.present, call, reply)
             faults += [fault] if fault else []
         counted = f"{asked - len(faults)} of {asked} calls were answered as before."
         unasked = f"For lack of time {len(self.calls) - asked} more were not made." if asked < len(self.calls) else ""
@@ -132,7 +134,7 @@ def _unusable(present: ToolManifest, record: CallRecord) -> str:
     result = record.result
     if result is None or result.is_reference:
         return _LARGE
-    if _is_masked(record.params):
+    if _is_masked(record.params) or holds_secret(present.output_schema, result.result):
         return _SECRET
     names_files = (
         any(values_of_format(present.input_schema, record.params, FILE_PATH))
@@ -152,16 +154,20 @@ def _is_masked(value: JsonValue) -> bool:
             return value == MASK
 
 
-def _fault(schema: JsonSchema, call: Recorded, reply: Reply) -> str:
+def _fault(present: ToolManifest, call: Recorded, reply: Reply) -> str:
     """What differed, with secrets masked; empty when nothing did."""
-    asked = f"With input {quoted(masked_params(schema, call.params))}"
+    asked = f"With input {quoted(masked_params(present.input_schema, call.params))}"
     if reply.came is not Came.ANSWER:
         before = f", and {_shown(call.results[0])} came before" if call.is_steady else ""
         return f"{asked}: it {reply.came}: {masked_text(reply.message)}{before}"
     if not call.is_steady:
         return ""
     places = [*_different(call.results[0], reply.output)]
-    told = "; ".join(f"at {path} {_shown(before)} came before and {_shown(now)} now" for path, before, now in places[:_PLACES])
+    # What came before holds none, or the call had been left out.
+    tells = not holds_secret(present.output_schema, reply.output)
+    told = "; ".join(
+        f"at {path} {_shown(before)} came before and {_shown(now) if tells else _HIDDEN} now" for path, before, now in places[:_PLACES]
+    )
     return f"{asked}: {told}" if told else ""
 
 

@@ -100,16 +100,19 @@ def _of_url(text: str, schemes: Collection[str]) -> RepositoryAddress:
         raise _refused("This address names no host. Write `https://host/path`.")
     if not parts.path.strip("/"):
         raise _refused("This address names a host, but no repository on it. Write `https://host/owner/name`.")
+    path = unquote(parts.path)
+    if not path.isprintable():
+        raise _refused("The path of this address holds control characters, written as %XX. Write it without them.")
     user = f"{parts.username}@" if parts.username else ""
     number = port or _PORTS.get(scheme, 0)
     shown = f":{port}" if port else ""
     url = f"{scheme}://{user}{host}{shown}{parts.path}"
-    return RepositoryAddress(scheme, url, unquote(parts.path), host.lower(), number, parts.username or "")
+    return RepositoryAddress(scheme, url, path, host.lower(), number, parts.username or "")
 
 
 def _of_file(parts: SplitResult) -> RepositoryAddress:
     path = unquote(parts.path)
-    if parts.netloc or not path.startswith("/") or "\0" in path:
+    if parts.netloc or not path.startswith("/") or not path.isprintable():
         raise _refused("An address of a file has three slashes and an absolute path: `file:///folder/repository`.")
     return RepositoryAddress(_LOCAL, f"file://{quote(path)}", path)
 

@@ -12,7 +12,6 @@ from toolagent.core.model_cost import cost_of
 
 __all__ = ["PriceFileError", "Prices"]
 
-FILE_NAME = "prices.json"
 _DATED = re.compile(r"[-@]\d{8}$")
 
 

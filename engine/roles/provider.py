@@ -5,13 +5,14 @@ ModelFailure
 └── ModelRefused   it will not work until somebody changes something; the message says what
 """
 
+import asyncio
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Protocol
 
 from toolagent.contracts.model import ModelRequest, ModelTurn, Usage
 
-__all__ = ["BusyKind", "ModelBusy", "ModelFailure", "ModelProvider", "ModelRefused", "RefusedKind"]
+__all__ = ["BusyKind", "ModelBusy", "ModelFailure", "ModelProvider", "ModelRefused", "RefusedKind", "TurnCancelled"]
 
 
 class BusyKind(StrEnum):
@@ -62,6 +63,14 @@ class ModelRefused(ModelFailure):
         self.kind = kind
 
 
+class TurnCancelled(asyncio.CancelledError):
+    """Part of an answer had come when it was cancelled. `usage` is what is known to be paid for all the same."""
+
+    def __init__(self, usage: Usage) -> None:
+        super().__init__()
+        self.usage = usage
+
+
 class ModelProvider(Protocol):
     """One model behind one endpoint. May be asked several times at once."""
 
@@ -79,7 +88,7 @@ class ModelProvider(Protocol):
         """One turn, asked for once: who wants it again asks again.
 
         While the answer comes, `beat` is told every second or so how far it is, in a few words. `cost_usd` of the turn is None: prices are
-        not the provider's. Cancelling closes the connection. Raises ModelBusy or ModelRefused.
+        not the provider's. Cancelling closes the connection. Raises ModelBusy or ModelRefused, or TurnCancelled.
         """
         ...
 

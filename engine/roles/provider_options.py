@@ -1,5 +1,6 @@
 """What a provider of models is made with."""
 
+import re
 from dataclasses import dataclass
 
 __all__ = ["ProviderOptions"]
@@ -7,7 +8,7 @@ __all__ = ["ProviderOptions"]
 
 @dataclass(frozen=True, slots=True)
 class ProviderOptions:
-    """Times are in seconds. The key is never shown: not in `repr`, not in a message.
+    """Times are in seconds. The key is never shown, nor what may be one in the URL: not in `repr`, not in a message.
 
     Without `base_url` it is the provider's own service, which takes nobody without a key; one's own endpoint may.
     """
@@ -21,5 +22,11 @@ class ProviderOptions:
     beat_s: float = 1.0
     """How often one is told of the progress."""
 
+    @property
+    def endpoint(self) -> str:
+        """The base URL as it may be told: without user name, password and query; empty where it is not set."""
+        plain = re.split(r"[?#]", self.base_url or "", maxsplit=1)[0]
+        return re.sub(r"^([^/@]*//)?.*@", r"\1", plain)
+
     def __repr__(self) -> str:
-        return f"ProviderOptions(model={self.model!r}, base_url={self.base_url!r}, api_key={'set' if self.api_key else 'not set'})"
+        return f"ProviderOptions(model={self.model!r}, base_url={self.endpoint!r}, api_key={'set' if self.api_key else 'not set'})"

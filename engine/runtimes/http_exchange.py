@@ -10,8 +10,10 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 import httpx
 from pydantic import JsonValue
 
+from engine.runtimes.builtin.destination import PinnedTransport
 from engine.runtimes.failures import CallFailed, NotSent
 from engine.runtimes.http_reply import Received, meaning_of, read
+from engine.runtimes.public_servers import PublicServers
 from engine.runtimes.request_parts import Places, request_parts
 from engine.runtimes.runtime import ToolRequest
 from toolagent.contracts.calls import ErrorType
@@ -20,6 +22,7 @@ from toolagent.contracts.sources import HttpMethod
 __all__ = ["Health", "HttpExchange", "Target"]
 
 _UNIX = "unix:"
+_PUBLIC = "public"
 # Servers drop idle connections (uvicorn after 5 s): a request on the edge of that would fail with an unknown outcome.
 _KEEPALIVE_S = 2.0
 _MAX_HEALTH_BYTES = 64 * 1024
@@ -30,7 +33,8 @@ _OWN_HEADERS = ("Host", "Connection", "Content-Length", "Transfer-Encoding", "Up
 class Target:
     """Where and how to send. `path` may hold `{name}`; `places` says where other parameters go; `secrets` are masked in what comes back.
 
-    `through_gateways`: others may stand between us and the tool, and answer in its place.
+    `through_gateways`: others may stand between us and the tool, and answer in its place. `only_public`: it is asked at no address that
+    only this machine or its network reaches.
     """
 
     endpoint: str
@@ -39,6 +43,7 @@ class Target:
     headers: Mapping[str, str]
     secrets: Sequence[str] = ()
     through_gateways: bool = False
+    only_public: bool = False
     places: Places = field(default_factory=Places)
 
 
@@ -62,7 +67,9 @@ class HttpExchange:
         max_result_bytes: int = 1024 * 1024,
         connect_timeout_s: float = 10.0,
         tls: ssl.SSLContext | None = None,
+        public: PublicServers | None = None,
     ) -> None:
+        self._public = public or PublicServers()
         self._max_result_bytes, self._connect_timeout_s = max_result_bytes, connect_timeout_s
         self._tls = tls or ssl.create_default_context()
         self._clients: dict[str, httpx.AsyncClient] = {}
@@ -86,7 +93,7 @@ class HttpExchange:
         built = self._build(target, request)
         try:
             async with asyncio.timeout(request.timeout_s):
-                received = await self._exchange(built, target.endpoint)
+                received = await self._exchange(built, target)
         except TimeoutError:
             raise CallFailed(
                 ErrorType.TIMEOUT,
@@ -96,13 +103,13 @@ class HttpExchange:
             ) from None
         return meaning_of(received, self._max_result_bytes, target.secrets, through_gateways=target.through_gateways)
 
-    async def health(self, endpoint: str, path: str, timeout_s: float) -> Health | None:
+    async def health(self, endpoint: str, path: str, timeout_s: float, *, only_public: bool = False) -> Health | None:
         """Ask once; None when there is no answer within `timeout_s` seconds."""
         try:
-            client, url = self._client(endpoint), _url(endpoint, path)
+            client, url = self._client(endpoint, only_public=only_public), _url(endpoint, path)
             async with asyncio.timeout(timeout_s), client.stream("GET", url, headers={"Accept": "application/json"}) as response:
                 received = await read(response, _MAX_HEALTH_BYTES)
-        except (TimeoutError, httpx.HTTPError, httpx.InvalidURL):
+        except (TimeoutError, httpx.HTTPError, httpx.InvalidURL, NotSent):
             return None
         return Health(received.status, _active(received.body))
 
@@ -131,10 +138,11 @@ class HttpExchange:
                 ErrorType.VALIDATION_ERROR, f"The request to {target.method} {place} cannot be written ({type(error).__name__})."
             ) from None
 
-    async def _exchange(self, built: httpx.Request, endpoint: str) -> Received:
+    async def _exchange(self, built: httpx.Request, target: Target) -> Received:
+        endpoint = target.endpoint
         response: httpx.Response | None = None
         try:
-            response = await self._client(endpoint).send(built, stream=True)
+            response = await self._client(endpoint, only_public=target.only_public).send(built, stream=True)
             return await read(response, self._max_result_bytes)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol) as error:
             raise NotSent(ErrorType.UNAVAILABLE, f"No connection to {endpoint}: {error or 'timed out'}", {"endpoint": endpoint}) from error
@@ -149,16 +157,23 @@ class HttpExchange:
             if response is not None:
                 await response.aclose()
 
-    def _client(self, endpoint: str) -> httpx.AsyncClient:
-        """One client for TCP, one for each unix socket."""
-        socket = _socket_of(endpoint)
+    def _client(self, endpoint: str, *, only_public: bool = False) -> httpx.AsyncClient:
+        """One client for TCP, one for TCP to public addresses, one for each unix socket."""
+        socket = _PUBLIC if only_public else _socket_of(endpoint)
         if socket not in self._clients:
-            limits = httpx.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=_KEEPALIVE_S)
-            transport = httpx.AsyncHTTPTransport(verify=self._tls, trust_env=False, limits=limits, uds=socket or None)
+            transport = self._public_transport() if only_public else self._transport(socket)
             # One tool's cookies are none of another's business.
             cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
             self._clients[socket] = httpx.AsyncClient(transport=transport, trust_env=False, follow_redirects=False, cookies=cookies)
         return self._clients[socket]
+
+    def _transport(self, socket: str) -> httpx.AsyncBaseTransport:
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=_KEEPALIVE_S)
+        return httpx.AsyncHTTPTransport(verify=self._tls, trust_env=False, limits=limits, uds=socket or None)
+
+    def _public_transport(self) -> httpx.AsyncBaseTransport:
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
+        return PinnedTransport(self._public, httpx.AsyncHTTPTransport(verify=self._tls, trust_env=False, limits=limits))
 
 
 def _socket_of(endpoint: str) -> str:

@@ -51,6 +51,7 @@ class RemoteRuntime:
             (key, *keys) if key else keys,
             through_gateways=True,
             places=Places.of(source),
+            only_public=source.only_public,
         )
         return await self._http.call(target, request)
 

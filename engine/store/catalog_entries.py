@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from engine.store.catalog_files import CATALOG
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
+from engine.store.evidence import forget_overtaken
 from engine.store.tables import catalog_files, events, sources, tool_versions, tools
 from engine.store.tools import erase_tools
 from engine.store.upserts import insert_new, upsert_all
@@ -93,6 +94,7 @@ class CatalogEntryTable:
                 known = await _known(connection, [entry.version.entry.manifest.tool_id for entry in some])
                 said_of = await _raws_of_sources(connection, list(known))
                 new = [entry.version for entry in some if _is_news(entry.version, known, said_of)]
+                await forget_overtaken(connection, [version.entry for version in new])
                 await write_versions(connection, new)
                 said: list[dict[str, object]] = []
                 for one in new:
@@ -195,7 +197,9 @@ async def _write(connection: AsyncConnection, pairs: Sequence[tuple[CatalogEntry
             kind = EventType.TOOL_ADDED if known is None or known.removed else EventType.TOOL_UPDATED
             said.append(tool_event(manifest.tool_id, kind, {"version": manifest.version, "origin": origin}))
     await upsert_all(connection, tools, rows)
-    await write_versions(connection, [_with_kept_status(entry, known) for entry, known in changed])
+    versions = [_with_kept_status(entry, known) for entry, known in changed]
+    await forget_overtaken(connection, [version.entry for version in versions])
+    await write_versions(connection, versions)
     before = {entry.version.entry.manifest.tool_id: known.active_version for entry, known in changed if known and not known.removed}
     chosen = [(str(row["tool_id"]), str(row["active_version"])) for row in rows]
     await mark_activated(connection, *(one for one in chosen if before.get(one[0]) != one[1]))

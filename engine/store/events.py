@@ -2,7 +2,7 @@
 
 import json
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ColumnElement, RowMapping, select
 
 from engine.store.clock import timestamp
 from engine.store.database import Database
@@ -36,8 +36,11 @@ class EventTable:
 
     async def latest_alert(self, tool_id: str) -> Event | None:
         """The last time that a tool which ran was not well; None when it never was."""
-        found = await self._find((events.c.tool_id == tool_id) & (events.c.event_type == EventType.HEALTH_ALERT.value))
-        return found[-1] if found else None
+        alerts = select(events).where(events.c.tool_id == tool_id, events.c.event_type == EventType.HEALTH_ALERT.value)
+        async with self._database.read() as connection:
+            query = alerts.order_by(events.c.at.desc(), events.c.event_id.desc()).limit(1)
+            row = (await connection.execute(query)).mappings().one_or_none()
+        return _event(row) if row is not None else None
 
     async def load_errors(self) -> tuple[Event, ...]:
         """Every fault that the catalog has ever had, each once."""
@@ -47,7 +50,11 @@ class EventTable:
         query = select(events).where(condition).order_by(events.c.at, events.c.event_id)
         async with self._database.read() as connection:
             rows = (await connection.execute(query)).mappings().all()
-        return tuple(Event.model_validate({**row, "details": json.loads(row["details"]) if row["details"] else None}) for row in rows)
+        return tuple(map(_event, rows))
+
+
+def _event(row: RowMapping) -> Event:
+    return Event.model_validate({**row, "details": json.loads(row["details"]) if row["details"] else None})
 
 
 def event_row(event: Event) -> dict[str, object]:

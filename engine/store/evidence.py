@@ -1,15 +1,28 @@
 """The table `evidence`: why a version may be called, kept as long as the version."""
 
-from sqlalchemy import delete, select
+from collections.abc import Sequence
+
+from pydantic import TypeAdapter
+from sqlalchemy import and_, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.database import Database
-from engine.store.tables import evidence, tool_versions, tools
+from engine.store.tables import evidence, sources, tool_versions, tools
 from engine.store.upserts import upsert
+from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Evidence
-from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.manifest import ToolManifest, ToolStatus
+from toolagent.contracts.sources import ToolSource
 
-__all__ = ["EvidenceTable", "forget_evidence", "is_in_the_way", "write_evidence"]
+__all__ = ["EvidenceTable", "forget_evidence", "forget_overtaken", "is_in_the_way", "write_evidence"]
+
+_TOLD = select(tool_versions.c.tool_id, tool_versions.c.version, tool_versions.c.manifest).join(
+    evidence, and_(evidence.c.tool_id == tool_versions.c.tool_id, evidence.c.version == tool_versions.c.version)
+)
+"""Versions that have evidence."""
+
+_SOURCES = select(sources.c.tool_id, sources.c.version, sources.c.source).order_by(sources.c.position)
+_SOURCE: TypeAdapter[ToolSource] = TypeAdapter(ToolSource)
 
 
 class EvidenceTable:
@@ -17,10 +30,6 @@ class EvidenceTable:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-
-    async def put(self, tool_id: str, version: str, found: Evidence) -> None:
-        async with self._database.write() as connection:
-            await write_evidence(connection, tool_id, version, found)
 
     async def get(self, tool_id: str, version: str) -> Evidence | None:
         return (await self.of_tool(tool_id)).get(version)
@@ -31,6 +40,17 @@ class EvidenceTable:
         async with self._database.read() as connection:
             rows = (await connection.execute(query)).all()
         return {version: Evidence.model_validate_json(document) for version, document in rows}
+
+    async def callable_of(self, task_id: str) -> dict[str, str]:
+        """The versions that the task made and that calls without a version get now, by the ids of their tools."""
+        columns = (evidence.c.tool_id, evidence.c.version, tool_versions.c.manifest)
+        written = and_(tool_versions.c.tool_id == evidence.c.tool_id, tool_versions.c.version == evidence.c.version)
+        active = and_(tools.c.tool_id == evidence.c.tool_id, tools.c.active_version == evidence.c.version, tools.c.removed_at.is_(None))
+        query = select(*columns).join(tool_versions, written).join(tools, active).where(evidence.c.task_id == task_id)
+        async with self._database.read() as connection:
+            rows = (await connection.execute(query.order_by(evidence.c.tool_id))).all()
+        found = {tool_id: (version, ToolManifest.model_validate_json(manifest)) for tool_id, version, manifest in rows}
+        return {tool_id: version for tool_id, (version, manifest) in found.items() if manifest.status is ToolStatus.ACTIVE}
 
 
 async def write_evidence(connection: AsyncConnection, tool_id: str, version: str, found: Evidence) -> None:
@@ -57,3 +77,24 @@ async def forget_evidence(connection: AsyncConnection, *tool_ids: str, version: 
     """With the versions of these tools, or with one version: another one of the same name is another one."""
     statement = delete(evidence).where(evidence.c.tool_id.in_(tool_ids))
     await connection.execute(statement if version is None else statement.where(evidence.c.version == version))
+
+
+async def forget_overtaken(connection: AsyncConnection, new: Sequence[ToolEntry]) -> None:
+    """The evidence of versions that are about to be written with another manifest, or other sources, than they have: it is of those.
+
+    Whether a version may be called is somebody's decision about it, and no other version.
+    """
+    tool_ids = sorted({entry.manifest.tool_id for entry in new})
+    versions = (await connection.execute(_TOLD.where(evidence.c.tool_id.in_(tool_ids)))).all()
+    if not versions:
+        return
+    stored = {(tool_id, version): ToolManifest.model_validate_json(manifest) for tool_id, version, manifest in versions}
+    lying: dict[tuple[str, str], list[ToolSource]] = {}
+    for tool_id, version, text in (await connection.execute(_SOURCES.where(sources.c.tool_id.in_(tool_ids)))).all():
+        lying.setdefault((tool_id, version), []).append(_SOURCE.validate_json(text))
+    for entry in new:
+        key = (entry.manifest.tool_id, entry.manifest.version)
+        if key in stored:
+            as_it_is = stored[key].model_copy(update={"status": entry.manifest.status})
+            if as_it_is != entry.manifest or lying.get(key, []) != [*entry.sources]:
+                await forget_evidence(connection, key[0], version=key[1])

@@ -7,11 +7,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.catalog_files import CATALOG
 from engine.store.database import Database
-from engine.store.tables import groups
+from engine.store.tables import evidence, groups, tools
 from engine.store.upserts import upsert_all
 from toolagent.contracts.manifest import ToolGroup
 
-__all__ = ["GroupTable", "write_group"]
+__all__ = ["GroupTable", "is_anothers_group", "write_group"]
 
 _ONE = delete(groups).where(groups.c.group_id == bindparam("of_group"))
 
@@ -23,16 +23,16 @@ class GroupTable:
     async def list_all(self) -> tuple[ToolGroup, ...]:
         return tuple(group for group, _ in await self.list_stored())
 
+    async def get(self, group_id: str) -> ToolGroup | None:
+        async with self._database.read() as connection:
+            text = (await connection.execute(select(groups.c.document).where(groups.c.group_id == group_id))).scalar_one_or_none()
+        return ToolGroup.model_validate_json(text) if text is not None else None
+
     async def list_stored(self) -> tuple[tuple[ToolGroup, str | None], ...]:
         """Each with its entry in the file, as JSON text, if it came from one."""
         async with self._database.read() as connection:
             rows = (await connection.execute(select(groups.c.document, groups.c.raw).order_by(groups.c.group_id))).all()
         return tuple((ToolGroup.model_validate_json(document), raw) for document, raw in rows)
-
-    async def put(self, group: ToolGroup) -> None:
-        """Write one, whatever was there."""
-        async with self._database.write(alone=CATALOG) as connection:
-            await write_group(connection, group)
 
     async def replace(self, new: Iterable[ToolGroup]) -> None:
         """Make these the groups there are."""
@@ -48,6 +48,17 @@ class GroupTable:
             if gone:
                 await connection.execute(_ONE, [{"of_group": group_id} for group_id in gone])
             await upsert_all(connection, groups, rows)
+
+
+async def is_anothers_group(connection: AsyncConnection, group_id: str, task_id: str) -> bool:
+    """Whether there is such a group from a file, or with a tool that is there and that the task has not made."""
+    row = (await connection.execute(select(groups.c.document, groups.c.raw).where(groups.c.group_id == group_id))).one_or_none()
+    if row is None or row.raw is not None:
+        return row is not None
+    made = select(evidence.c.tool_id).where(evidence.c.task_id == task_id)
+    held = tools.c.tool_id.in_(ToolGroup.model_validate_json(row.document).tool_ids)
+    others = select(tools.c.tool_id).where(held, tools.c.removed_at.is_(None), tools.c.tool_id.not_in(made)).limit(1)
+    return (await connection.execute(others)).first() is not None
 
 
 async def write_group(connection: AsyncConnection, group: ToolGroup) -> None:

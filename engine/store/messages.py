@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import func, insert, or_, select
+from sqlalchemy import func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.database import Database
@@ -11,9 +11,10 @@ from engine.store.files import FileStore
 from engine.store.packed_content import PackedContent, packed, unpacked
 from engine.store.tables import messages
 from engine.store.task_notes import bounded, lock_of_task
+from engine.store.upserts import insert_for
 from toolagent.contracts.model import Message
 
-__all__ = ["MessageTable", "PackedMessage", "write_message"]
+__all__ = ["MessageTable", "PackedMessage", "Standing", "key_of_position", "write_message"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,14 @@ class PackedMessage:
 
     role: str
     packed: PackedContent
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a message stands. Not `is_new`: what stands there was there before, and may say something else."""
+
+    position: int
+    is_new: bool
 
 
 class MessageTable:
@@ -38,14 +47,14 @@ class MessageTable:
         """Add a message after the last one and return its position. `key` says which it is: of two with one key the first stands."""
         kept = await self.pack(message)
         async with self._database.write(alone=lock_of_task(task_id)) as connection:
-            return await write_message(connection, task_id, key, kept)
+            return (await write_message(connection, task_id, key, kept)).position
 
     async def put(self, task_id: str, position: int, message: Message) -> Message:
         """Write the message of this position, and return what stands there: of two the first."""
         kept = await self.pack(message)
         async with self._database.write(alone=lock_of_task(task_id)) as connection:
-            await write_message(connection, task_id, f"position:{position}", kept, position)
-        return (await self.read(task_id, position, position))[0]
+            standing = await write_message(connection, task_id, key_of_position(position), kept, position)
+        return message if standing.is_new else (await self.read(task_id, position, position))[0]
 
     async def read(self, task_id: str, first: int = 1, last: int | None = None) -> tuple[Message, ...]:
         """The messages from one position to another, both included, in order. Raises ContentMissingError."""
@@ -62,20 +71,34 @@ class MessageTable:
         return PackedMessage(message.role, await packed(self._files, message.model_dump(mode="json")["content"]))
 
 
-async def write_message(connection: AsyncConnection, task_id: str, key: str, kept: PackedMessage, position: int | None = None) -> int:
+def key_of_position(position: int) -> str:
+    """Of a message that is named by nothing but its place."""
+    return f"position:{position}"
+
+
+async def write_message(connection: AsyncConnection, task_id: str, key: str, kept: PackedMessage, position: int | None = None) -> Standing:
     """Give the message a position (the next one, where none is named), or find the one it has.
 
     In a transaction that has the lock of the task. What stands at a named position stays there.
     """
     of_task, key = messages.c.task_id == task_id, bounded(key)
-    there = messages.c.key == key if position is None else or_(messages.c.key == key, messages.c.position == position)
-    known = (await connection.execute(select(messages.c.position).where(of_task, there).order_by(messages.c.position))).scalars().first()
-    if known is not None:
-        return known
-    last: int = (await connection.execute(select(func.coalesce(func.max(messages.c.position), 0)).where(of_task))).scalar_one()
-    given = last + 1 if position is None else position
-    row = {"task_id": task_id, "position": given, "key": key, "role": kept.role}
-    await connection.execute(insert(messages).values(**row, content=kept.packed.content, file_id=kept.packed.file_id))
+    if position is None:
+        last: int = (await connection.execute(select(func.coalesce(func.max(messages.c.position), 0)).where(of_task))).scalar_one()
+        given, there = last + 1, messages.c.key == key
+    else:
+        given, there = position, or_(messages.c.key == key, messages.c.position == position)
+    row = {
+        "task_id": task_id,
+        "position": given,
+        "key": key,
+        "role": kept.role,
+        "content": kept.packed.content,
+        "file_id": kept.packed.file_id,
+    }
+    new = insert_for(connection, messages).on_conflict_do_nothing().returning(messages.c.position)
+    if (await connection.execute(new, row)).first() is None:
+        known = select(messages.c.position).where(of_task, there).order_by(messages.c.position).limit(1)
+        return Standing((await connection.execute(known)).scalar_one(), is_new=False)
     if kept.packed.file_id is not None:
         await hold_files(connection, holder_of_task(task_id), (kept.packed.file_id,))
-    return given
+    return Standing(given, is_new=True)

@@ -1,15 +1,16 @@
 """The table `model_turns`, the ledger: what each turn of a model said and cost, so that no turn is paid twice."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from pydantic import JsonValue
-from sqlalchemy import BigInteger, RowMapping, Select, case, cast, func, insert, select, update
+from sqlalchemy import BigInteger, RowMapping, Select, case, cast, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.clock import timestamp
 from engine.store.database import Database
-from engine.store.messages import MessageTable, write_message
+from engine.store.messages import MessageTable, key_of_position, write_message
 from engine.store.tables import model_turns, tasks
 from engine.store.task_notes import NewNote, bounded, lock_of_task, plain, write_notes
 from toolagent.contracts.making import TaskNoteKind
@@ -17,7 +18,7 @@ from toolagent.contracts.model import Message, ModelTurn, Usage
 from toolagent.core.coding_log import turn_cost_line
 from toolagent.core.failures import ContentMissingError
 
-__all__ = ["Asked", "Lost", "ModelTurnTable", "Origins", "RecordedTurn", "Spent"]
+__all__ = ["Asked", "Lost", "ModelTurnTable", "Origins", "RecordedTurn", "Spent", "TurnState"]
 
 _LOST = "/lost/"
 """In keys: between the turn and the attempt that broke off."""
@@ -67,6 +68,14 @@ class Lost:
 
 
 @dataclass(frozen=True, slots=True)
+class TurnState:
+    """What is known of a turn: itself, if it was had before, and what broke off."""
+
+    recorded: RecordedTurn | None
+    lost: Lost
+
+
+@dataclass(frozen=True, slots=True)
 class Origins:
     """Where the turns of a task come from, each thing once, in the order of first use: what was asked, and which models answered."""
 
@@ -84,17 +93,14 @@ class ModelTurnTable:
         self._database = database
         self._messages = messages
 
-    async def recorded(self, task_id: str, key: str) -> RecordedTurn | None:
-        """A turn that was had before, with what the model said; None when it has to be had."""
-        query = select(model_turns).where(model_turns.c.task_id == task_id, model_turns.c.key == bounded(key))
+    async def state(self, task_id: str, key: str) -> TurnState:
+        """Of the turn of this key. `recorded` is None when it has to be had."""
+        own, of_turn = bounded(key), model_turns.c.key.startswith(f"{key}{_LOST}", autoescape=True)
+        query = select(model_turns).where(model_turns.c.task_id == task_id, or_(model_turns.c.key == own, of_turn))
         async with self._database.read() as connection:
-            row = (await connection.execute(query)).mappings().one_or_none()
-        if row is None:
-            return None
-        found = await self._messages.read(task_id, row["position"], row["position"])
-        if not found:
-            raise ContentMissingError(key)
-        return RecordedTurn(_turn(row, found[0]), row["position"])
+            rows = (await connection.execute(query)).mappings().all()
+        recorded = [await self._with_message(task_id, row) for row in rows if row["key"] == own]
+        return TurnState(recorded[0] if recorded else None, _lost([row for row in rows if row["key"] != own]))
 
     async def record(
         self,
@@ -106,20 +112,36 @@ class ModelTurnTable:
         *,
         position: int | None = None,
         asked: Asked = _NOT_SAID,
+        question: Message | None = None,
+        notes: Sequence[NewNote] = (),
+        attempt: str = "",
     ) -> RecordedTurn:
-        """Write its message, its line in the ledger and the task's new sums in one transaction. Returns what stands under the key.
+        """Write its message, its line in the ledger, the task's new sums and what the log says, all in one transaction.
 
-        The message goes to `position`, or after the last one where none is named. Of two turns with one key, and of two messages for one
-        position, the first stands; a second turn was paid all the same, and is in the ledger.
+        Returns what stands under the key. The message goes to `position`, or after the last one where none is named; `question` to the
+        position before. Of two turns with one key, and of two messages for one position, the first stands; what the second cost is
+        lost, and written down as by `record_lost`, if its `attempt` is named.
         """
         packed = await self._messages.pack(Message(role="assistant", content=turn.content))
+        before = await self._messages.pack(question) if question is not None else None
         row = _row(task_id, key, turn, asked, started_at, ended_at)
+        stands: RecordedTurn | None = None
         async with self._database.write(alone=lock_of_task(task_id)) as connection:
-            known = (await connection.execute(_position_of(task_id, key))).scalar_one_or_none()
+            known = (await connection.execute(_turn_of(task_id, key))).one_or_none()
             if known is None:
-                row["position"] = await write_message(connection, task_id, f"turn:{key}", packed, position)
-            await _enter(connection, task_id, key, turn, row if known is None else None, ended_at)
-        stands = await self.recorded(task_id, key)
+                if before is not None and position is not None:
+                    await write_message(connection, task_id, key_of_position(position - 1), before, position - 1)
+                standing = await write_message(connection, task_id, f"turn:{key}", packed, position)
+                row["position"] = standing.position
+                await _enter(connection, task_id, key, turn, row, ended_at, notes)
+                stands = RecordedTurn(turn.model_copy(update=_kept_of(row)), standing.position) if standing.is_new else None
+            # The same moments: it is this one, written again.
+            elif attempt and (known.started_at, known.ended_at) != (row["started_at"], row["ended_at"]):
+                named = f"{key}{_LOST}{attempt}"
+                lost = {**row, "key": bounded(named), "position": known.position}
+                await _enter_lost(connection, task_id, named, turn, lost, ended_at)
+        # What was just written need not be read.
+        stands = stands or (await self.state(task_id, key)).recorded
         if stands is None:
             raise ContentMissingError(key)
         return stands
@@ -143,18 +165,7 @@ class ModelTurnTable:
         named = f"{key}{_LOST}{attempt}"
         row = _row(task_id, named, spent, asked, started_at, ended_at) | {"position": position}
         async with self._database.write(alone=lock_of_task(task_id)) as connection:
-            known = (await connection.execute(_position_of(task_id, named))).scalar_one_or_none()
-            await _enter(connection, task_id, named, spent, row if known is None else None, ended_at)
-
-    async def lost(self, task_id: str, key: str) -> Lost:
-        """By all attempts at the turn of this key that broke off."""
-        sums = [cast(func.coalesce(func.sum(model_turns.c[name]), 0), BigInteger).label(name) for name in _COUNTS]
-        cost = func.coalesce(func.sum(model_turns.c.cost_usd), 0.0).label("cost_usd")
-        of_turn = model_turns.c.key.startswith(f"{key}{_LOST}", autoescape=True)
-        query = select(func.count().label("attempts"), cost, *sums).where(model_turns.c.task_id == task_id, of_turn)
-        async with self._database.read() as connection:
-            row = (await connection.execute(query)).mappings().one()
-        return Lost(row["attempts"], Usage.model_validate(dict(row)), row["cost_usd"])
+            await _enter_lost(connection, task_id, named, spent, row, ended_at)
 
     async def spent(self, task_id: str) -> Spent:
         async with self._database.read() as connection:
@@ -170,14 +181,33 @@ class ModelTurnTable:
         asked = dict.fromkeys(Asked(provider, model, prompt) for provider, model, prompt, _ in rows)
         return Origins(tuple(asked), tuple(dict.fromkeys(answered for *_, answered in rows)))
 
+    async def _with_message(self, task_id: str, row: RowMapping) -> RecordedTurn:
+        found = await self._messages.read(task_id, row["position"], row["position"])
+        if not found:
+            raise ContentMissingError(row["key"])
+        return RecordedTurn(_turn(row, found[0]), row["position"])
 
-async def _enter(connection: AsyncConnection, task_id: str, key: str, turn: ModelTurn, row: dict[str, object] | None, at: datetime) -> None:
-    """Write a line of the ledger, unless it is there, with the task's new sums and what is said of both.
 
-    In a transaction that has the lock of the task.
+async def _enter_lost(connection: AsyncConnection, task_id: str, key: str, spent: ModelTurn, row: dict[str, object], at: datetime) -> None:
+    """Unless it is there."""
+    if (await connection.execute(_turn_of(task_id, key))).one_or_none() is None:
+        await _enter(connection, task_id, key, spent, row, at)
+
+
+async def _enter(
+    connection: AsyncConnection,
+    task_id: str,
+    key: str,
+    turn: ModelTurn,
+    row: dict[str, object],
+    at: datetime,
+    notes: Sequence[NewNote] = (),
+) -> None:
+    """Write a line of the ledger, with the task's new sums, what is said of both, and then the `notes`.
+
+    In a transaction that has the lock of the task, and has seen that the line is not there.
     """
-    if row is not None:
-        await connection.execute(insert(model_turns).values(**row))
+    await connection.execute(insert(model_turns).values(**row))
     _, tokens, cost, _, _ = (await connection.execute(_sums(task_id))).one()
     await connection.execute(update(tasks).where(tasks.c.task_id == task_id).values(tokens=tokens, cost_usd=cost))
     payload: JsonValue = {
@@ -189,8 +219,7 @@ async def _enter(connection: AsyncConnection, task_id: str, key: str, turn: Mode
         "task_cost_usd": cost,
     }
     text = turn_cost_line(at, turn.usage.total, turn.cost_usd, tokens, cost, is_lost=_LOST in key)
-    # Once: of a line that was there this was said when it was written.
-    await write_notes(connection, task_id, (NewNote(f"cost:{key}", TaskNoteKind.COST, text, payload, at),))
+    await write_notes(connection, task_id, (NewNote(f"cost:{key}", TaskNoteKind.COST, text, payload, at), *notes))
 
 
 def _row(task_id: str, key: str, turn: ModelTurn, asked: Asked, started_at: datetime, ended_at: datetime) -> dict[str, object]:
@@ -210,8 +239,14 @@ def _row(task_id: str, key: str, turn: ModelTurn, asked: Asked, started_at: date
     }
 
 
-def _position_of(task_id: str, key: str) -> Select[int]:
-    return select(model_turns.c.position).where(model_turns.c.task_id == task_id, model_turns.c.key == bounded(key))
+def _kept_of(row: Mapping[str, object]) -> dict[str, object]:
+    """Of the turn, what a database may have to put otherwise."""
+    return {name: row[name] for name in ("model", "stop_reason")}
+
+
+def _turn_of(task_id: str, key: str) -> Select[int, str, str]:
+    columns = (model_turns.c.position, model_turns.c.started_at, model_turns.c.ended_at)
+    return select(*columns).where(model_turns.c.task_id == task_id, model_turns.c.key == bounded(key))
 
 
 def _sums(task_id: str) -> Select[int, int, float, int, int]:
@@ -221,6 +256,11 @@ def _sums(task_id: str) -> Select[int, int, float, int, int]:
     unpriced = func.count() - func.count(model_turns.c.cost_usd)
     lost = func.count(case((model_turns.c.key.contains(_LOST, autoescape=True), 1)))
     return select(func.count() - lost, tokens, cost, unpriced, lost).where(model_turns.c.task_id == task_id)
+
+
+def _lost(rows: Sequence[RowMapping]) -> Lost:
+    counts: dict[str, int] = {name: sum(row[name] for row in rows) for name in _COUNTS}
+    return Lost(len(rows), Usage.model_validate(counts), sum(row["cost_usd"] or 0.0 for row in rows))
 
 
 def _turn(row: RowMapping, message: Message) -> ModelTurn:

@@ -220,7 +220,6 @@ tasks = Table(
     Column("status", String(16), nullable=False),
     Column("spec", Text, nullable=False),
     Column("description", Text, nullable=False),
-    Column("examples", Text, nullable=False),
     Column("caller", Text, nullable=False),
     Column("request_key", String(64), nullable=False),
     Column("tool_ids", Text, nullable=False),
@@ -239,7 +238,6 @@ tasks = Table(
     Column("started_at", _TIME),
     Column("ended_at", _TIME),
     Column("workflow_id", Text, nullable=False),
-    Column("run_id", String(64), nullable=False),
     # Where its folder and containers are, once it has begun.
     Column("host", String(64)),
     Index("ix_tasks_created_at", "created_at"),

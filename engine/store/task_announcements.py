@@ -7,6 +7,7 @@ from pydantic import JsonValue
 
 from engine.store.task_notes import NewNote
 from toolagent.contracts.making import MakeTask, TaskNoteKind
+from toolagent.contracts.task_specs import BuildTool, GithubDeploy, RepairTool
 from toolagent.core.coding_log import cost_line, done_line, log_line
 
 __all__ = ["ended", "requested"]
@@ -20,8 +21,7 @@ def requested(task: MakeTask) -> NewNote:
         "description": task.description,
         "reference_files": [],
     }
-    words = task.description or task.spec.description
-    text = log_line(task.created_at, f"[TOOL_REQUEST] {task.tool_id}{': ' if words else ''}{words}")
+    text = log_line(task.created_at, f"[TOOL_REQUEST] {task.tool_id}: {_wanted(task)}")
     return NewNote("request", TaskNoteKind.TOOL_REQUEST, text, payload, task.created_at)
 
 
@@ -35,6 +35,18 @@ def ended(task: MakeTask, *, well: bool, reason: str, tool_ids: Sequence[str], c
         announced = [_error(task, reason, at)]
     payload: JsonValue = {"task_tokens": task.tokens, "task_cost_usd": cost_usd}
     return (*announced, NewNote("cost", TaskNoteKind.COST, cost_line(at, cost_usd), payload, at))
+
+
+def _wanted(task: MakeTask) -> str:
+    """In the words of whoever asked, if they gave any."""
+    said = task.description.strip() or task.spec.description.strip()
+    match task.spec:
+        case RepairTool(error=error):
+            return said or error.strip() or "repair"
+        case GithubDeploy(repo_url=repo_url):
+            return said or repo_url
+        case BuildTool():
+            return said or "build"
 
 
 def _ready(task: MakeTask, tool_id: str, reason: str, at: datetime) -> NewNote:

@@ -5,14 +5,17 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 
 from pydantic import JsonValue
-from sqlalchemy import RowMapping, func, insert, select
+from sqlalchemy import RowMapping, bindparam, func, select
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
 from engine.store.tables import task_notes
+from engine.store.upserts import dialect_insert
 from toolagent.contracts.making import TaskNote, TaskNoteKind
 
 __all__ = ["NewNote", "TaskNoteTable", "bounded", "lock_of_task", "plain", "write_notes"]
@@ -44,23 +47,29 @@ class TaskNoteTable:
 
     async def add_all(self, task_id: str, notes: Sequence[NewNote]) -> tuple[TaskNote, ...]:
         """Note several things in this order, and return what stands under their keys. May be repeated."""
-        async with self._database.write(alone=lock_of_task(task_id)) as connection:
-            await write_notes(connection, task_id, notes)
+        await self.write(task_id, notes)
         query = select(task_notes).where(task_notes.c.task_id == task_id, task_notes.c.key.in_([bounded(note.key) for note in notes]))
         async with self._database.read() as connection:
             found = {row["key"]: _note(row) for row in (await connection.execute(query)).mappings()}
         return tuple(found[bounded(note.key)] for note in notes)
 
-    async def after(
-        self, task_id: str, position: int = 0, *, kind: TaskNoteKind | None = None, limit: int = _AT_ONCE
-    ) -> tuple[TaskNote, ...]:
+    async def write(self, task_id: str, notes: Sequence[NewNote]) -> None:
+        """The same for who has no use for what stands."""
+        async with self._database.write(alone=lock_of_task(task_id)) as connection:
+            await write_notes(connection, task_id, notes)
+
+    async def after(self, task_id: str, position: int = 0, *, limit: int = _AT_ONCE) -> tuple[TaskNote, ...]:
         """What follows a position, in order, at most `limit` of it."""
         query = select(task_notes).where(task_notes.c.task_id == task_id, task_notes.c.position > position)
-        if kind is not None:
-            query = query.where(task_notes.c.kind == kind.value)
         async with self._database.read() as connection:
             rows = (await connection.execute(query.order_by(task_notes.c.position).limit(limit))).mappings().all()
         return tuple(map(_note, rows))
+
+    async def count(self, task_id: str, kind: TaskNoteKind, *, but: str = "") -> int:
+        """How many of a kind there are, `but` the one of this key."""
+        of_kind = (task_notes.c.task_id == task_id, task_notes.c.kind == kind.value, task_notes.c.key != bounded(but))
+        async with self._database.read() as connection:
+            return (await connection.execute(select(func.count()).select_from(task_notes).where(*of_kind))).scalar_one()
 
     async def tail(self, task_id: str, count: int) -> tuple[TaskNote, ...]:
         """The last of them, in order."""
@@ -77,16 +86,19 @@ def lock_of_task(task_id: str) -> str:
 
 async def write_notes(connection: AsyncConnection, task_id: str, notes: Sequence[NewNote]) -> None:
     """Write those that are not there. In a transaction that has the lock of the task, so that positions have no gaps."""
-    new = {bounded(note.key): note for note in notes}
-    if not new:
-        return
-    of_task = task_notes.c.task_id == task_id
-    there = (await connection.execute(select(task_notes.c.key).where(of_task, task_notes.c.key.in_([*new])))).scalars().all()
-    last = (await connection.execute(select(func.coalesce(func.max(task_notes.c.position), 0)).where(of_task))).scalar_one()
-    missing = [note for key, note in new.items() if key not in there]
-    rows = [_row(task_id, last + number, note) for number, note in enumerate(missing, start=1)]
-    if rows:
-        await connection.execute(insert(task_notes), rows)
+    if notes:
+        await connection.execute(_insertion(connection.dialect.name), [_row(task_id, note) for note in notes])
+
+
+# One statement for all of them, each of which sees those before it: a turn of a model waits for every round trip.
+@lru_cache
+def _insertion(dialect: str) -> sqlite.Insert | postgresql.Insert:
+    given = ("task_id", "key", "at", "kind", "text", "payload")
+    values = [bindparam(f"new_{name}", type_=task_notes.c[name].type) for name in given]
+    position = func.coalesce(func.max(task_notes.c.position), 0) + 1
+    row = select(*values, position).where(task_notes.c.task_id == bindparam("new_task_id", type_=task_notes.c.task_id.type))
+    new = dialect_insert(dialect, task_notes).from_select([*given, "position"], row)
+    return new.on_conflict_do_nothing(index_elements=["task_id", "key"])
 
 
 def bounded(key: str) -> str:
@@ -99,15 +111,15 @@ def plain(text: str) -> str:
     return text.replace("\x00", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode("utf-8")
 
 
-def _row(task_id: str, position: int, note: NewNote) -> dict[str, object]:
+def _row(task_id: str, note: NewNote) -> dict[str, object]:
+    """All but the position, for `_insertion`."""
     return {
-        "task_id": task_id,
-        "position": position,
-        "key": bounded(note.key),
-        "at": timestamp(note.at or now()),
-        "kind": note.kind.value,
-        "text": plain(note.text),
-        "payload": json.dumps(note.payload) if note.payload is not None else None,
+        "new_task_id": task_id,
+        "new_key": bounded(note.key),
+        "new_at": timestamp(note.at or now()),
+        "new_kind": note.kind.value,
+        "new_text": plain(note.text),
+        "new_payload": json.dumps(note.payload) if note.payload is not None else None,
     }
 
 

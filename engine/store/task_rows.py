@@ -11,13 +11,11 @@ from engine.store.task_notes import plain
 from toolagent.contracts.calls import Caller
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.making import MakeTask, Stage, StageView
-from toolagent.contracts.task_specs import Example
 from toolagent.contracts.tasks import TaskState
 
 __all__ = ["is_same_request", "json_of", "stages_of", "task_of", "task_row"]
 
 _STAGES = TypeAdapter(tuple[StageView, ...])
-_EXAMPLES = TypeAdapter(tuple[Example, ...])
 
 
 def task_row(task: MakeTask) -> dict[str, object]:
@@ -30,7 +28,6 @@ def task_row(task: MakeTask) -> dict[str, object]:
         # ASCII: neither NUL nor half a surrogate pair gets to the database as itself.
         "spec": json.dumps(task.spec.model_dump(mode="json"), ensure_ascii=True),
         "description": plain(task.description),
-        "examples": json_of(task.examples),
         "caller": task.caller.model_dump_json(),
         "request_key": task.key,
         "tool_ids": json.dumps(task.tool_ids),
@@ -58,7 +55,6 @@ def task_of(row: RowMapping) -> MakeTask:
             "tool_ids": json.loads(row["tool_ids"]),
             "stage": Stage(row["stage"]) if row["stage"] else None,
             "stages": stages_of(row["stages"]),
-            "examples": _EXAMPLES.validate_json(row["examples"]),
             "caller": Caller.model_validate_json(row["caller"]),
             "evidence": evidence,
             "key": row["request_key"],

@@ -50,12 +50,6 @@ class TaskSlots:
             await connection.execute(update(tasks).where(tasks.c.task_id == task_id).values(**begun, host=host))
             return True
 
-    async def release(self, task_id: str) -> None:
-        """Nothing happens when it has none."""
-        async with self._database.write_once() as connection:
-            waits = {"slot_at": None, "status": TaskState.PENDING.value}
-            await connection.execute(update(tasks).where(tasks.c.task_id == task_id, tasks.c.ended_at.is_(None)).values(**waits))
-
 
 async def _before(connection: AsyncConnection, task_id: str, created_at: str) -> int:
     """How many have a slot, or have the better claim to one."""

@@ -39,22 +39,22 @@ class TaskTable:
         self._database = database
         self._slots = TaskSlots(database)
 
-    async def create(self, task: MakeTask, workflow_id: str = "", run_id: str = "") -> MakeTask:
+    async def create(self, task: MakeTask, workflow_id: str = "") -> MakeTask:
         """Write a new task, with the first line of its log, and return what stands under its id.
 
         Raises TaskConflictError when something else was asked for there.
 
-        `workflow_id` and `run_id` are noted also later, by whoever knows them.
+        `workflow_id` is noted also later, by whoever knows it.
         """
-        row = task_row(task) | {"workflow_id": workflow_id, "run_id": run_id}
+        row = task_row(task) | {"workflow_id": workflow_id}
         async with self._database.write(alone=lock_of_task(task.task_id)) as connection:
             await insert_new(connection, tasks, (row,))
             stands = await _get(connection, task.task_id)
             if not is_same_request(stands, task):
                 raise TaskConflictError(task.task_id)
             await write_notes(connection, task.task_id, (requested(stands),))
-            if run_id:
-                await connection.execute(_of(task.task_id).values(workflow_id=workflow_id, run_id=run_id))
+            if workflow_id:
+                await connection.execute(_of(task.task_id).values(workflow_id=workflow_id))
         return stands
 
     async def get(self, task_id: str) -> MakeTask | None:
@@ -165,10 +165,6 @@ class TaskTable:
     async def claim_slot(self, task_id: str, most: int, host: str | None = None) -> bool:
         """Whether the task may run now, and on which host; see `TaskSlots.claim`. Raises TaskEndedError, UnknownTaskError."""
         return await self._slots.claim(task_id, most, host)
-
-    async def release(self, task_id: str) -> None:
-        """Give its slot back before it ends; an end does so by itself."""
-        await self._slots.release(task_id)
 
 
 def _of(task_id: str):

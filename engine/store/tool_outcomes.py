@@ -1,6 +1,6 @@
 """The table `tool_outcomes`: what came of each use of an agent's tool, until and after the model is shown it."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 
 from sqlalchemy import select
 
@@ -9,8 +9,8 @@ from engine.store.file_references import hold_files, holder_of_task
 from engine.store.files import FileStore
 from engine.store.packed_content import packed, unpacked
 from engine.store.tables import tool_outcomes
-from engine.store.task_notes import bounded
-from engine.store.upserts import insert_new
+from engine.store.task_notes import NewNote, bounded, lock_of_task, write_notes
+from engine.store.upserts import insert_for
 from toolagent.contracts.model import ToolOutcome
 
 __all__ = ["ToolOutcomeTable"]
@@ -26,15 +26,19 @@ class ToolOutcomeTable:
         self._database = database
         self._files = files
 
-    async def put(self, task_id: str, key: str, outcome: ToolOutcome) -> ToolOutcome:
-        """Write it down, and return what stands: a use that was repeated has the outcome it had first."""
-        kept = await packed(self._files, outcome.model_dump(mode="json"))
-        row = {"task_id": task_id, "key": bounded(key), "content": kept.content, "file_id": kept.file_id}
-        async with self._database.write() as connection:
-            await insert_new(connection, tool_outcomes, (row,))
-            if kept.file_id is not None:
-                await hold_files(connection, holder_of_task(task_id), (kept.file_id,))
-        return (await self.get(task_id, (key,)))[key]
+    async def put(self, task_id: str, outcomes: Mapping[str, ToolOutcome], notes: Sequence[NewNote] = ()) -> Mapping[str, ToolOutcome]:
+        """Write them down by key, with what the log says of them, in one transaction.
+
+        Returns what stands: a use that was repeated has the outcome it had first.
+        """
+        kept = {bounded(key): await packed(self._files, outcome.model_dump(mode="json")) for key, outcome in outcomes.items()}
+        rows = [{"task_id": task_id, "key": key, "content": one.content, "file_id": one.file_id} for key, one in kept.items()]
+        async with self._database.write(alone=lock_of_task(task_id)) as connection:
+            insertion = insert_for(connection, tool_outcomes).on_conflict_do_nothing().returning(tool_outcomes.c.key)
+            new = [found for row in rows if (found := (await connection.execute(insertion, row)).first())]
+            await hold_files(connection, holder_of_task(task_id), tuple(one.file_id for one in kept.values() if one.file_id is not None))
+            await write_notes(connection, task_id, notes)
+        return outcomes if len(new) == len(rows) else await self.get(task_id, outcomes)
 
     async def get(self, task_id: str, keys: Collection[str]) -> dict[str, ToolOutcome]:
         """By key; those that there is no outcome of are left out. Raises ContentMissingError."""

@@ -11,9 +11,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from engine.store.catalog_files import CATALOG
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
-from engine.store.evidence import forget_evidence, is_in_the_way, write_evidence
+from engine.store.evidence import forget_evidence, forget_overtaken, is_in_the_way, write_evidence
 from engine.store.file_references import holder_of_version, release_files
-from engine.store.groups import write_group
+from engine.store.groups import is_anothers_group, write_group
 from engine.store.tables import events, sources, tool_versions, tools
 from engine.store.upserts import insert_new, upsert
 from engine.store.version_rows import NewVersion, mark_activated, say, tool_event, write_versions
@@ -68,20 +68,23 @@ class ToolTable:
     async def put(self, entry: ToolEntry, origin: str) -> None:
         """Write a version with its sources and make it the active one. Revives a removed tool."""
         async with self._database.write(alone=CATALOG) as connection:
+            await forget_overtaken(connection, (entry,))
             await _put(connection, entry, origin)
 
     async def put_made(
         self, made: Sequence[tuple[ToolEntry, Evidence]], group: ToolGroup | None = None, mends: str | None = None
     ) -> str | None:
-        """`put` what a task made, all of it with the evidence and the group, or nothing: then the id of the tool that is in the way.
+        """`put` what a task made, all of it with the evidence and the group, or nothing: then the id of what is in the way.
 
-        That is one that the task did not make; or, where the version `mends` is to be taken over from, one that has another active
-        version by now, or this version already, of another task.
+        That is a tool that the task did not make, or a group (see `is_anothers_group`); or, where the version `mends` is to be taken
+        over from, one that has another active version by now, or this version already, of another task.
         """
         async with self._database.write(alone=CATALOG) as connection:
             for entry, evidence in made:
                 if await is_in_the_way(connection, entry.manifest, evidence.task_id, mends):
                     return entry.manifest.tool_id
+            if group is not None and await is_anothers_group(connection, group.group_id, made[0][1].task_id):
+                return group.group_id
             for entry, evidence in made:
                 await write_evidence(connection, entry.manifest.tool_id, entry.manifest.version, evidence)
                 await _put(connection, entry, f"task:{evidence.task_id}")
@@ -95,6 +98,7 @@ class ToolTable:
             text = (await connection.execute(_manifest(tool_id, version))).scalar_one_or_none()
             if text is not None:
                 entry = ToolEntry(manifest=ToolManifest.model_validate_json(text), sources=tuple(new))
+                await forget_overtaken(connection, (entry,))
                 await write_versions(connection, (NewVersion(entry),))
 
     async def versions(self, tool_id: str) -> tuple[ToolVersion, ...]:

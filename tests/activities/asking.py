@@ -100,7 +100,8 @@ class Agent:
     async def _use(self, run: ToolRun) -> ToolNote:
         content = self.outcome(len(self.used))
         self.used.append(run.name)
-        await self.outcomes.put(TASK, key_of_use(run.position, run.tool_use_id), ToolOutcome(tool_use_id=run.tool_use_id, content=content))
+        outcome = ToolOutcome(tool_use_id=run.tool_use_id, content=content)
+        await self.outcomes.put(TASK, {key_of_use(run.position, run.tool_use_id): outcome})
         return ToolNote(tool_use_id=run.tool_use_id, name=run.name, digest=content)
 
 

@@ -1,5 +1,6 @@
 """A turn of a model that fails: what is asked again, what is not, and what is paid all the same."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 
@@ -7,13 +8,14 @@ import pytest
 import pytest_asyncio
 from pydantic import JsonValue
 from temporalio.exceptions import ApplicationError
+from temporalio.testing import ActivityEnvironment
 
 from engine.store.database import Database
 from tests.activities.asking import KEY, PRICE, TASK, Agent, agent_of, scenario
 from toolagent.client import names
 from toolagent.contracts.agent import AgentRequest, ModelAsk, ModelTurnNote
 from toolagent.contracts.making import TaskNoteKind
-from toolagent.contracts.model import Usage
+from toolagent.contracts.model import Text, Usage
 from toolagent.core import loop
 from toolagent.core.model_cost import cost_of
 from toolagent.testing.servers.model_server import ModelServer
@@ -48,12 +50,23 @@ def _turn(kind: str, times: JsonValue = 1) -> dict[str, JsonValue]:
     }
 
 
+SIMPLE: dict[str, JsonValue] = {"text": SAID, "usage": USAGE}
 PLAYED: dict[str, list[dict[str, JsonValue]]] = {kind: [_turn(kind)] for kind in (*BUSY, *REFUSED)}
 
 
 @pytest.fixture(scope="module")
 def server() -> Generator[ModelServer]:
-    with ModelServer(scenario({**PLAYED, "without end": [_turn("cut", "forever")], "costs": [_turn("overloaded")]})) as server:
+    with ModelServer(
+        scenario(
+            {
+                **PLAYED,
+                "without end": [_turn("cut", "forever")],
+                "costs": [_turn("overloaded")],
+                "said": [SIMPLE],
+                "at leisure": [{**SIMPLE, "seconds": 30}],
+            }
+        )
+    ) as server:
         yield server
 
 
@@ -117,8 +130,30 @@ async def test_an_attempt_that_broke_off_is_in_the_ledger_the_sums_and_the_log_o
     assert task is not None
     assert (spent.turns, spent.lost, spent.tokens, task.tokens) == (0, 2, 2 * LOST.total, 2 * LOST.total)
     assert task.cost_usd == pytest.approx(2 * cost_of(PRICE, LOST))
-    costs = await agent.notes.after(TASK, kind=TaskNoteKind.COST)
+    costs = [note for note in await agent.notes.after(TASK) if note.kind is TaskNoteKind.COST]
     assert ["broke off" in note.text for note in costs] == [True, True]
+
+
+async def test_what_had_come_of_an_answer_that_is_cancelled_is_paid_for_all_the_same(
+    server: ModelServer, database: Database, tmp_path: Path
+) -> None:
+    environment, heard = ActivityEnvironment(), asyncio.Event()
+
+    def listen(*details: JsonValue) -> None:
+        if str(details[0]).startswith(("the model answers", "writing")):
+            heard.set()
+
+    environment.on_heartbeat = listen
+    async with agent_of(server.url, database, tmp_path) as agent:
+        ask = _first(await agent.request("at leisure"))
+        asking = asyncio.create_task(environment.run(agent.asking.ask_model, ask))
+        hearing = asyncio.create_task(heard.wait())
+        await asyncio.wait((asking, hearing), timeout=20, return_when=asyncio.FIRST_COMPLETED)
+        assert heard.is_set()
+        environment.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert (await agent.turns.spent(TASK)).lost == 1
 
 
 async def test_answers_that_break_off_end_the_task_when_they_have_used_up_what_it_may_take(agent: Agent) -> None:
@@ -136,10 +171,21 @@ async def test_each_turn_says_what_it_cost_and_what_the_task_has_cost_so_far(age
     await _failure(agent, ask)
     note: ModelTurnNote = await agent.attempt(ask, 2)
     assert note.cost_usd == cost_of(PRICE, PAID)
-    (cost,) = await agent.notes.after(TASK, kind=TaskNoteKind.COST)
+    (cost,) = [note for note in await agent.notes.after(TASK) if note.kind is TaskNoteKind.COST]
     assert cost.text.endswith("[COST] $0.0180, 5,200 tokens; so far $0.0180, 5,200 tokens")
     assert isinstance(cost.payload, dict)
     assert (cost.payload["usage"], cost.payload["cost_usd"]) == (PAID.model_dump(), note.cost_usd)
+
+
+async def test_what_a_turn_was_asked_said_and_cost_is_there_with_it_and_once(agent: Agent) -> None:
+    ask = _first(await agent.request("said"))
+    assert await agent.messages.read(TASK) == ()
+    for attempt in (1, 2):
+        await agent.attempt(ask, attempt)
+    question, answer = await agent.messages.read(TASK)
+    assert (question.role, answer.content) == ("user", (Text(text=SAID),))
+    assert [note.kind for note in await agent.notes.after(TASK)][-2:] == [TaskNoteKind.COST, TaskNoteKind.TEXT]
+    assert (await agent.notes.tail(TASK, 1))[0].text.endswith(f"[TEXT] {SAID}")
 
 
 async def test_without_a_model_or_a_key_nothing_is_asked_and_the_settings_are_named(database: Database, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from engine.store.database import Database
 from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
 from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.routes import ControlAction, RunState, ToolControl, ToolRoute
 from toolagent.contracts.sources import BuiltinSource, LocalSource, RemoteSource
@@ -44,6 +45,7 @@ class Host:
     witness: _Witness
     control: ControlTool
     folders: Path
+    calls: Path
     env: ActivityEnvironment = field(default_factory=ActivityEnvironment)
 
     async def obey(self, action: ControlAction, tool_id: str = "t") -> ToolRoute:
@@ -54,20 +56,22 @@ class Host:
 async def host(database: Database, tmp_path: Path) -> AsyncGenerator[Host]:
     routes = RouteTable(database)
     registry = ToolRegistry(ToolTable(database), routes)
-    http, folders = HttpExchange(), tmp_path / "tools"
+    http, folders, calls = HttpExchange(), tmp_path / "tools", tmp_path / "calls"
     witness = _Witness(http, registry)
     supervisor = Supervisor({"remote": witness}, routes, "h1")
     await registry.register(ToolManifest(tool_id="t", name="T"), (RemoteSource(remote_url="http://127.0.0.1:1"),))
-    yield Host(registry, routes, witness, ControlTool(registry, supervisor, routes, folders, "h1"), folders)
+    yield Host(registry, routes, witness, ControlTool(registry, supervisor, routes, (folders, calls), "h1"), folders, calls)
     await supervisor.close()
     await http.aclose()
 
 
 async def test_a_tool_is_out_of_the_registry_before_it_ends_and_leaves_nothing(host: Host) -> None:
-    (host.folders / "t" / "cache").mkdir(parents=True)
+    for folder in (host.folders / "t/cache", host.calls / "t"):
+        folder.mkdir(parents=True)
     assert (await host.obey(ControlAction.START)).state is RunState.RUNNING
     assert (await host.obey(ControlAction.DESTROY)).state is RunState.STOPPED
-    assert (host.witness.seen, await host.routes.list_all(), [*host.folders.iterdir()]) == ([()], (), [])
+    assert (host.witness.seen, await host.routes.list_all()) == ([()], ())
+    assert [*host.folders.iterdir(), *host.calls.iterdir()] == []
 
 
 async def test_a_host_ends_a_tool_that_another_one_has_removed(host: Host) -> None:
@@ -95,9 +99,35 @@ async def test_the_folders_of_a_process_go_with_the_last_tool_that_shares_it(hos
     for tool_id, process in (("t_a", "t"), ("t_b", "t"), ("u_a", "u")):
         source = LocalSource(host_dir="t", process=process)
         await host.registry.register(ToolManifest(tool_id=tool_id, name=tool_id), (source,))
-        (host.folders / f"{process}.shared" / "home").mkdir(parents=True, exist_ok=True)
+        for folder in (host.folders / f"{process}.shared/home", host.calls / f"{process}.shared"):
+            folder.mkdir(parents=True, exist_ok=True)
     await host.obey(ControlAction.DESTROY, "t_a")
     assert {folder.name for folder in host.folders.iterdir()} == {"t.shared", "u.shared"}
     await host.registry.destroy("t_b")  # by the order to another host
     await host.obey(ControlAction.DESTROY, "t_b")
-    assert {folder.name for folder in host.folders.iterdir()} == {"u.shared"}
+    assert [folder.name for where in (host.folders, host.calls) for folder in where.iterdir()] == ["u.shared"] * 2
+
+
+async def test_the_folder_of_a_process_stays_that_any_version_runs_in(host: Host) -> None:
+    for version, source in (("1.0.0", LocalSource(host_dir="t", process="t")), ("1.1.0", LocalSource(host_dir="t"))):
+        await host.registry.register(ToolManifest(tool_id="t_a", name="t_a", version=version), (source,))
+    (host.folders / "t.shared").mkdir(parents=True)
+    await host.obey(ControlAction.DESTROY)
+    assert [folder.name for folder in host.folders.iterdir()] == ["t.shared"]
+
+
+async def test_the_folder_of_a_process_stays_that_comes_while_another_tool_goes(
+    host: Host, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Registering(ToolRegistry):
+        """Somebody registers right after it was read."""
+
+        async def list_versions(self) -> tuple[ToolEntry, ...]:
+            entries = await super().list_versions()
+            await self.register(ToolManifest(tool_id="new", name="N"), (LocalSource(host_dir="n", process="n"),))
+            (host.folders / "n.shared").mkdir(parents=True)
+            return entries
+
+    monkeypatch.setattr(host.control, "_registry", Registering(ToolTable(database), RouteTable(database)))
+    await host.obey(ControlAction.DESTROY)
+    assert [folder.name for folder in host.folders.iterdir()] == ["n.shared"]

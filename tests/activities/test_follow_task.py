@@ -25,7 +25,7 @@ async def followed(database: Database, *hosts: str) -> tuple[FollowTask, TaskTab
     table, tasks = HostTable(database, 10.0), TaskTable(database)
     for host in ("here", *hosts):
         await table.claim(HostClaim(host, f"{host}-1", host, {}))
-    return FollowTask(tasks, table, "here", rounds=2), tasks
+    return FollowTask(tasks, table, "here"), tasks
 
 
 async def dies(database: Database, *hosts: str) -> None:
@@ -37,7 +37,7 @@ async def dies(database: Database, *hosts: str) -> None:
 async def test_a_task_is_on_the_host_that_gave_it_leave_to_begin(database: Database) -> None:
     follow, tasks = await followed(database)
     for _ in range(2):
-        assert await ActivityEnvironment().run(follow.await_slot, REQUEST) == Slot(host="here", rounds=2)
+        assert await ActivityEnvironment().run(follow.await_slot, REQUEST) == Slot(host="here")
     assert (await tasks.on_host("here"), await tasks.on_host("there")) == ({TASK}, frozenset())
     await tasks.settle(TASK, TaskState.FAILED)
     assert await tasks.on_host("here") == frozenset()
@@ -54,7 +54,7 @@ async def test_a_task_moves_only_from_a_host_that_is_dead_to_one_that_is_alive(d
     assert (await ActivityEnvironment().run(follow.find_host, stays)).host == "here"
     assert await tasks.on_host("there") == {TASK}
     for _ in range(2):
-        assert await ActivityEnvironment().run(follow.find_host, asked) == Slot(host="here", rounds=2)
+        assert await ActivityEnvironment().run(follow.find_host, asked) == Slot(host="here")
     assert (await tasks.on_host("here"), await tasks.on_host("there")) == ({TASK}, frozenset())
     said = [note.text for note in await TaskNoteTable(database).after(TASK) if "is away" in note.text]
     assert len(said) == 1

@@ -7,6 +7,7 @@ from typing import cast
 
 import pytest
 import pytest_asyncio
+from pydantic import JsonValue
 from temporalio.testing import ActivityEnvironment
 
 from activities.make_tool import MakeTool
@@ -18,8 +19,8 @@ from engine.store.events import EventTable
 from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
 from tests.store.making import task
-from toolagent.contracts.making import TaskNote, TaskNoteKind
-from toolagent.contracts.making_steps import Diagnosis, TaskStep
+from toolagent.contracts.making import Inspection, TaskNote, TaskNoteKind
+from toolagent.contracts.making_steps import Diagnosis, Inspected, TaskStep
 from toolagent.contracts.records import Event, EventType
 from toolagent.contracts.task_specs import RepairTool
 
@@ -42,8 +43,8 @@ def fast(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def _lines(database: Database) -> list[str]:
-    found = await TaskNoteTable(database).after(REPAIR.task_id, kind=TaskNoteKind.PROGRESS)
-    return [note.text.rpartition("[PROGRESS] ")[2] for note in found]
+    found = await TaskNoteTable(database).after(REPAIR.task_id)
+    return [note.text.rpartition("[PROGRESS] ")[2] for note in found if note.kind is TaskNoteKind.PROGRESS]
 
 
 async def _progress(database: Database) -> str:
@@ -56,6 +57,23 @@ async def _until(holds: Callable[[], Awaitable[bool]]) -> None:
     async with asyncio.timeout(BOUND_S):
         while not await holds():  # noqa: ASYNC110 - what is waited for is in the database
             await asyncio.sleep(0.01)
+
+
+async def test_what_is_secret_in_progress_is_told_to_nobody(database: Database) -> None:
+    said: list[str] = []
+
+    async def step() -> None:
+        async with telling(TaskTable(database), REPAIR.task_id, said.append, line_s=0) as tell:
+            tell(f"cloning https://me:hidden@host/x.git?private_token=hidden {'x' * 500}")
+
+            async def is_noted() -> bool:
+                return bool(await _lines(database))
+
+            await _until(is_noted)
+
+    await ActivityEnvironment().run(step)
+    told = (*said, await _progress(database), *await _lines(database))
+    assert ["hidden" in text or len(text) > 200 for text in told] == [False] * 3
 
 
 async def test_progress_is_told_at_once_and_noted_by_the_clock_without_a_line_for_each(database: Database) -> None:
@@ -93,7 +111,7 @@ async def test_what_takes_long_is_in_the_log_each_thing_once_also_in_the_next_at
 
 
 class _Found:
-    """Stands for the maker: it has found out what is wrong."""
+    """Stands for the maker: it has found out what is wrong, or what there is."""
 
     def __init__(self, last_error: str) -> None:
         self._found = Diagnosis(version="1.0.0", last_error=last_error)
@@ -101,22 +119,35 @@ class _Found:
     async def diagnose(self, _step: TaskStep, _progress: Progress) -> Diagnosis:
         return self._found
 
+    async def inspect(self, _step: TaskStep, _progress: Progress) -> Inspected:
+        return Inspected(inspection=Inspection(dropped=("etc", "up")))
+
 
 async def _alerts(database: Database, last_error: str) -> tuple[TaskNote, ...]:
     notes, tasks = TaskNoteTable(database), TaskTable(database)
     make = MakeTool(cast("Maker", _Found(last_error)), tasks, notes, EventTable(database))
     for _ in range(2):  # as often as Temporal likes
         await ActivityEnvironment().run(make.diagnose, TaskStep(task_id=REPAIR.task_id, spec=REPAIR.spec))
-    return await notes.after(REPAIR.task_id, kind=TaskNoteKind.HEALTH_ALERT)
+    return tuple(note for note in await notes.after(REPAIR.task_id) if note.kind is TaskNoteKind.HEALTH_ALERT)
 
 
 async def test_the_log_of_a_repair_has_the_alert_of_its_tool(database: Database) -> None:
     assert await _alerts(database, "It crashed before anybody looked.") == ()
     details = {"tool_id": "word_counter", "error": "exited with code 3", "last_healthy": "2026-11-21T12:00:00+00:00"}
-    for number, tool_id in enumerate(("word_counter", "other_tool")):
+    for number, tool_id, error in ((2, "word_counter", details["error"]), (1, "word_counter", "earlier"), (3, "other_tool", "other")):
         kind, at = EventType.HEALTH_ALERT, datetime(2026, 11, 21, 12, number, tzinfo=UTC)
-        await EventTable(database).say(Event(event_id=f"alert-{number}", event_type=kind, tool_id=tool_id, at=at, details=dict(details)))
+        told: dict[str, JsonValue] = {**details, "error": error}
+        await EventTable(database).say(Event(event_id=f"alert-{number}", event_type=kind, tool_id=tool_id, at=at, details=told))
     assert await _alerts(database, "") == ()  # it runs again
     (note,) = await _alerts(database, "exited with code 3")
     assert note.payload == details
     assert note.text.endswith("ERROR: [HEALTH_ALERT] word_counter: exited with code 3")
+
+
+async def test_the_log_says_which_links_of_a_repository_were_taken_away(database: Database) -> None:
+    notes = TaskNoteTable(database)
+    make = MakeTool(cast("Maker", _Found("")), TaskTable(database), notes, EventTable(database))
+    for _ in range(2):
+        await ActivityEnvironment().run(make.inspect_task, TaskStep(task_id=REPAIR.task_id, spec=REPAIR.spec))
+    told = [note.payload for note in await notes.after(REPAIR.task_id) if "leads out of the repository: etc, up" in note.text]
+    assert told == [["etc", "up"]]

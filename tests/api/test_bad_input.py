@@ -106,6 +106,12 @@ async def test_a_body_is_bounded(house: House) -> None:
     assert (answer.status_code, answer.json()["type"]) == (413, "body_too_large")
 
 
+@pytest.mark.parametrize("path", ["/create_tool", "/tools/echo/repair"])
+async def test_a_task_that_is_too_large_is_not_told_of_calls(house: House, path: str) -> None:
+    answer = await house.http.post(path, content=b'{"description":"' + b"x" * MAX_BODY + b'"}', headers=JSON)
+    assert (answer.status_code, "examples" in answer.json()["detail"]) == (413, True)
+
+
 async def test_a_chunked_body_is_bounded_while_it_is_read(house: House) -> None:
     read = 0
 

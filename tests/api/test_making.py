@@ -5,8 +5,10 @@ from datetime import UTC, datetime
 import pytest
 from pydantic import JsonValue
 
+from engine.store.database import Database
 from tests.api.conftest import COMPRESS, COMPRESS_SOURCE, House
 from tests.api.requests_for_tools import ASKED, BUILD, made
+from tests.store.making import put_evidence
 from toolagent.contracts.making import Evidence, MakeRequest
 from toolagent.contracts.making_views import MakingTask
 from toolagent.contracts.task_specs import BuildTool, GithubDeploy, RepairTool
@@ -72,7 +74,7 @@ async def test_a_specification_is_an_object_json_text_or_prose(house: House, tas
         ({"task_spec": 7}, "task_spec", "an object, its JSON text, or prose"),
         ({}, "task_spec", "neither a description nor a repository"),
         ({"description": "数一数"}, "task_spec.tool_name", "give task_spec as an object"),
-        ({"description": "a\x00b"}, "description", "pattern"),
+        ({"description": "a\x00b"}, "description", "It must hold no NUL character."),
         ({"descripton": "x"}, "descripton", "There is no such field."),
     ],
 )
@@ -186,9 +188,9 @@ async def test_a_rollback_returns_to_the_version_before_once(stocked: House) -> 
     assert (await stocked.http.post("/tools/no_such/rollback")).status_code == 404
 
 
-async def test_a_version_is_shown_with_its_evidence(stocked: House) -> None:
+async def test_a_version_is_shown_with_its_evidence(database: Database, stocked: House) -> None:
     evidence = Evidence(task_id="create_00000001", at=datetime(2026, 11, 21, tzinfo=UTC), behaviour="verified")
-    await stocked.evidence.put("weather", "1.0.0", evidence)
+    await put_evidence(database, "weather", "1.0.0", evidence)
     [version] = (await stocked.http.get("/tools/weather/versions")).json()["versions"]
     assert Evidence.model_validate(version["evidence"]) == evidence
     [version] = (await stocked.http.get("/tools/echo/versions")).json()["versions"]

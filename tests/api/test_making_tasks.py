@@ -14,6 +14,7 @@ from tests.api.serving import reached
 from toolagent.contracts.making import Stage, TaskNote, TaskNoteKind
 from toolagent.contracts.making_views import ListedTask, MakingTask, TaskListing
 from toolagent.contracts.tasks import TaskState
+from toolagent.core.loop import MOST_HEARD
 
 BOUND_S = 20.0
 
@@ -51,6 +52,18 @@ async def test_tasks_are_listed_by_pages(house: House) -> None:
 async def test_a_filter_that_means_nothing_is_a_problem(house: House, query: str) -> None:
     answer = await house.http.get(f"/tasks?{query}")
     assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, query.partition("=")[0])
+
+
+@pytest.mark.parametrize(("query", "such"), [("before=xx", "create_a1b2c3d4"), ("tool_id=A", "word_counter")])
+async def test_a_filter_of_another_form_is_told_its_form_in_words(house: House, query: str, such: str) -> None:
+    message = (await house.http.get(f"/tasks?{query}")).json()["errors"][0]["message"]
+    assert (such in message, "^" in message) == (True, False)
+
+
+async def test_a_message_that_says_nothing_is_told_so(house: House) -> None:
+    answer = await house.http.post(f"/tasks/{(await made(house)).task_id}/messages", json={"text": "  "})
+    assert answer.status_code == 422
+    assert answer.json()["errors"] == [{"field": "text", "message": "It must say something, and hold no NUL character."}]
 
 
 @pytest.mark.parametrize("task_id", ["create_00000000", "repair_ffffffff", "create_0000000g", "create_00000000%0A", "call-12345678"])
@@ -109,6 +122,17 @@ async def test_guidance_is_noted_and_handed_on_once_for_each_key(house: House) -
     assert {said.text for _, said in house.client.making.said} == {"Faster,\nplease."}
     assert len({said.id for _, said in house.client.making.said}) == 1
     assert len(await house.notes.after(task_id)) == 2
+
+
+async def test_a_task_hears_so_many_messages_and_no_more(house: House) -> None:
+    task_id = (await made(house)).task_id
+    path, last = f"/tasks/{task_id}/messages", {"Idempotency-Key": "last"}
+    notes = [NewNote(f"guidance:{number}", TaskNoteKind.GUIDANCE, "Faster.") for number in range(MOST_HEARD - 1)]
+    await house.notes.write(task_id, notes)
+    answers = [await house.http.post(path, json={"text": "x"}, headers=headers) for headers in (last, {}, last)]
+    assert [answer.status_code for answer in answers] == [202, 409, 202]
+    assert answers[1].json()["type"] == "too_many_messages"
+    assert {said.text for _, said in house.client.making.said} == {"x"}
 
 
 async def test_a_task_that_has_ended_hears_nothing(house: House) -> None:

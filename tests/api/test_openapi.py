@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 from fastapi.routing import APIRoute
+from pydantic import JsonValue
 
 from api.app import create_app
 from api.errors import REASON_STATUS, STATUS
+from api.forms import FORMS
 from api.problems import ProblemKind
 from api.routes import ROUTERS
 from tests.api.conftest import House
@@ -16,6 +18,7 @@ from toolagent.contracts.calls import ErrorType, ToolResult
 from toolagent.contracts.http import Problem
 
 SNAPSHOT = Path(__file__).parent / "openapi.json"
+_REQUEST = ("parameters", "requestBody")
 
 
 def operations(document: dict[str, dict[str, dict[str, dict[str, object]]]]) -> set[tuple[str, str]]:
@@ -28,6 +31,28 @@ async def test_the_document_is_the_one_that_was_agreed_on(house: House, request:
     if request.config.getoption("--update-snapshots", default=False):
         SNAPSHOT.write_text(json.dumps(document, ensure_ascii=False, indent=1, sort_keys=True) + "\n")
     assert document == json.loads(SNAPSHOT.read_text())
+
+
+def patterns_in(part: JsonValue, schemas: dict[str, JsonValue], seen: frozenset[str] = frozenset()) -> set[str]:
+    """All that may be asked of a value in this part of the document."""
+    match part:
+        case {"$ref": str(reference)} if (name := reference.rpartition("/")[2]) not in seen:
+            return patterns_in(schemas[name], schemas, seen | {name})
+        case dict():
+            own = {value for name, value in part.items() if name == "pattern" and isinstance(value, str)}
+            return own.union(*(patterns_in(inner, schemas, seen) for inner in part.values()))
+        case list():
+            return set[str]().union(*(patterns_in(inner, schemas, seen) for inner in part))
+        case _:
+            return set()
+
+
+def test_every_pattern_of_a_request_is_put_in_words() -> None:
+    document = json.loads(SNAPSHOT.read_text())
+    asked = [operation.get(part, {}) for path in document["paths"].values() for operation in path.values() for part in _REQUEST]
+    found = patterns_in(asked, document["components"]["schemas"])
+    # What an address must be is told by its own check.
+    assert {pattern for pattern in found if "https?" not in pattern} == FORMS.keys()
 
 
 async def test_the_document_is_served(house: House) -> None:

@@ -4,14 +4,18 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Generator
+from http import HTTPStatus
 from pathlib import Path
 
+import httpx
 import pytest
 
+from api.problems import problem_response
 from bench.processes import bare_environment
 from bench.results import Results
-from bench.service import ROOT, python_path
+from bench.service import ROOT, python_path, why_refused
 from tests.system.leftovers import processes_of
+from toolagent.contracts.calls import ErrorType
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -21,6 +25,15 @@ def temporary() -> Generator[Path]:
     """Not below pytest's own, whose path is too long for sockets."""
     with tempfile.TemporaryDirectory(prefix="tool-agent-test-") as name:
         yield Path(name)
+
+
+def test_what_the_service_does_not_do_is_told_in_its_words() -> None:
+    answer = problem_response(ErrorType.UNAVAILABLE, HTTPStatus.SERVICE_UNAVAILABLE, "There is no Docker engine.")
+    request = httpx.Request("POST", "http://127.0.0.1/tools/a/start")
+    refused = httpx.Response(answer.status_code, content=bytes(answer.body), headers=answer.headers, request=request)
+    with pytest.raises(httpx.HTTPStatusError) as error:
+        refused.raise_for_status()
+    assert why_refused(error.value) == "There is no Docker engine."
 
 
 def test_a_few_calls_are_measured_and_judged_and_nothing_is_left(temporary: Path, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from engine.store.routes import RouteTable
 from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
 from engine.store.tools import ToolTable
-from toolagent.contracts.making import TaskNote, TaskNoteKind
+from toolagent.contracts.making import TaskNote
 from toolagent.testing.fake_client import FakeToolAgentClient
 
 BOUND_S = 20.0
@@ -35,9 +35,9 @@ class _WatchedLog(TaskNoteTable):
         super().__init__(database)
         self._is_read = is_read
 
-    async def after(self, task_id: str, position: int = 0, *, kind: TaskNoteKind | None = None, limit: int = 500) -> tuple[TaskNote, ...]:
+    async def after(self, task_id: str, position: int = 0, *, limit: int = 500) -> tuple[TaskNote, ...]:
         self._is_read.set()
-        return await super().after(task_id, position, kind=kind, limit=limit)
+        return await super().after(task_id, position, limit=limit)
 
 
 @dataclass

@@ -16,7 +16,9 @@ CHECKS = (
     CheckResult(check="health", passed=True, applies=False, details="It has no HTTP."),
     CheckResult(check="bad input", passed=False, details=f"{'x' * 200}\nmore"),
 )
-WITHOUT = Evidence(task_id="create_00000001", at=AT, checks=CHECKS, source="file_1", lock="abc", seconds=2, total_seconds=9.5)
+WITHOUT = Evidence(
+    task_id="create_00000001", at=AT, checks=CHECKS, commit="c0ffee", source="file_1", lock="abc", seconds=2, total_seconds=9.5
+)
 BY_A_MODEL = Evidence(
     task_id="create_00000002",
     at=AT,
@@ -50,6 +52,7 @@ def test_what_is_not_there_has_no_line() -> None:
     assert [*origins(WITHOUT)] == [
         "behaviour: unverified, in round 1",
         "made by: no model, in 9.5 s, of which the gate took 2.0 s",
+        "commit: c0ffee",
         "files: file_1",
         "lock: sha256:abc",
     ]

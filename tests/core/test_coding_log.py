@@ -30,6 +30,11 @@ def test_the_lines_are_those_of_the_seed() -> None:
     )
 
 
+def test_an_error_is_called_one_once() -> None:
+    line = coding_log.tool_result_line(AT, "run_in_uv", "error: there is no project 'x'", is_error=True)
+    assert line.endswith("[TOOL_RESULT] run_in_uv | error: there is no project 'x'")
+
+
 def test_the_time_is_utc_wherever_it_comes_from() -> None:
     assert coding_log.log_line(AT.astimezone(timezone(timedelta(hours=8))), "x") == f"{HEAD}x"
 

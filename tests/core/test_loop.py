@@ -229,7 +229,7 @@ def test_what_was_paid_is_counted_and_what_has_no_price_too() -> None:
     state = noted(request(), START, turn(use(), usage=Usage(input_tokens=1, output_tokens=2, cache_read_tokens=3, cache_write_tokens=4)))
     state = loop.after_tools(state, (outcome(use()),))
     state = noted(request(), state, turn(use(digest="b"), cost_usd=None))
-    assert (state.turns, state.tokens, state.cost_usd, state.unpriced_turns, state.model) == (2, 130, 0.01, 1, "claude")
+    assert (state.turns, state.tokens, state.cost_usd, state.model) == (2, 130, 0.01, "claude")
 
 
 def test_answers_that_broke_off_are_paid_for_too() -> None:

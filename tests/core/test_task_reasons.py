@@ -1,6 +1,6 @@
 """What the end of a task says besides how it ended."""
 
-from toolagent.core.task_reasons import ready_reason, shortened, why_a_model
+from toolagent.core.task_reasons import abridged, ready_reason, why_a_model
 
 
 def test_what_was_left_out_is_said_with_what_can_be_called() -> None:
@@ -15,12 +15,12 @@ def test_of_much_that_was_left_out_the_first_is_said_and_how_much_there_is() -> 
 
 def test_of_what_was_told_the_reason_and_the_end_are_kept() -> None:
     told = "\n".join(f"line {number}" for number in range(1_000))
-    assert shortened(f"It does not start.\n{told}").splitlines() == [
+    assert abridged(f"It does not start.\n{told}").splitlines() == [
         "It does not start.",
         *(f"line {number}" for number in range(980, 1_000)),
     ]
-    assert len(shortened(f"No.\n{'x' * 100_000}")) < 2_000
-    assert shortened("It does not start.\n") == "It does not start."
+    assert len(abridged(f"No.\n{'x' * 100_000}")) < 2_000
+    assert abridged("It does not start.\n") == "It does not start."
 
 
 def test_why_a_model_is_needed_hides_keys() -> None:

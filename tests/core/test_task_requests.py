@@ -18,6 +18,8 @@ from toolagent.core.task_requests import (
 
 DEPLOY: dict[str, JsonValue] = {"type": "github_deploy", "repo_url": "https://github.com/user/project", "tool_name": "project_api"}
 BUILD: dict[str, JsonValue] = {"type": "build_tool", "tool_name": "word_counter", "description": "Count."}
+TOO_MANY: JsonValue = [{"input": {}, "expected_output": 1} for _ in range(101)]
+TOO_LARGE: JsonValue = [{"input": {"text": "x" * 3_000}, "expected_output": 1} for _ in range(100)]
 
 
 def test_the_specifications_of_the_first_interface_are_read() -> None:
@@ -57,6 +59,10 @@ REFUSED: list[tuple[dict[str, JsonValue], list[str], str]] = [
     ({**BUILD, "examples": ["x"]}, ["task_spec.examples.0"], "must be an object"),
     ({**BUILD, "limits": [1]}, ["task_spec.limits"], "must be an object"),
     ({**BUILD, "limits": {"turns": 0}}, ["task_spec.limits.turns"], "greater than or equal to 1"),
+    ({**BUILD, "description": "x" * 16_001}, ["task_spec.description"], "at most 16,000 characters"),
+    ({"type": "repair_tool", "tool_id": "x", "error": "x" * 16_001}, ["task_spec.error"], "at most 16,000 characters"),
+    ({**BUILD, "examples": TOO_MANY}, ["task_spec.examples"], "more than 100"),
+    ({**BUILD, "examples": TOO_LARGE}, ["task_spec.examples"], "at most 262,144 are taken"),
     ({**DEPLOY, "repo_url": "https://user:secret@host/x"}, ["task_spec.repo_url"], "would be kept in logs"),
     ({**DEPLOY, "repo_url": "https://ghp_abc@host/x"}, ["task_spec.repo_url"], "would be kept in logs"),
     ({**DEPLOY, "repo_url": "https://[x"}, ["task_spec.repo_url"], "no address"),
@@ -104,7 +110,9 @@ def test_prose_is_a_tool_to_be_built() -> None:
     assert prose_spec("Count words", "数一数").tool_name == "count_words"
 
 
-@pytest.mark.parametrize(("words", "field"), [("", "task_spec"), (" \n", "task_spec"), ("数一数", "task_spec.tool_name")])
+@pytest.mark.parametrize(
+    ("words", "field"), [("", "task_spec"), (" \n", "task_spec"), ("数一数", "task_spec.tool_name"), ("x" * 16_001, "task_spec")]
+)
 def test_prose_that_says_nothing_or_gives_no_name_is_refused(words: str, field: str) -> None:
     with pytest.raises(SpecError) as refused:
         prose_spec(words, words)

@@ -23,7 +23,7 @@ from toolagent.contracts.model import ModelTurn, Text, Usage
 from toolagent.contracts.sources import DockerSource, LocalSource, ScriptLanguage, ScriptSource, ToolSource
 
 TASK = "create_00000001"
-STEP = VerifyStep(task_id=TASK, spec=BUILD, candidate="file", round=2)
+STEP = VerifyStep(task_id=TASK, spec=BUILD, candidate="file", round=2, commit="c0ffee")
 LOCK = "idna==3.10 --hash=sha256:0\n"
 FILES = f"file_{'0' * 32}"
 PASSED = (CheckResult(check="starts", passed=True),)
@@ -55,7 +55,7 @@ async def test_what_was_built_without_a_model_names_none_and_costs_nothing(accou
     found = await accounts.evidence(STEP, candidate, PASSED, "verified", 1.5)
     assert (found.provider, found.model, found.answered_by, found.prompts) == (None, None, (), ())
     assert (found.turns, found.tokens, found.cost_usd, found.unpriced_turns) == (0, 0, 0.0, 0)
-    assert (found.source, found.lock, found.left_out) == (FILES, "abc", candidate.left_out)
+    assert (found.source, found.lock, found.left_out, found.commit) == (FILES, "abc", candidate.left_out, "c0ffee")
     assert (found.checks, found.behaviour, found.rounds, found.seconds) == (PASSED, "verified", 2, 1.5)
     assert 0 < found.total_seconds < 60
 

@@ -16,6 +16,7 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate, Evidence
 from toolagent.contracts.manifest import ToolGroup, ToolManifest
 from toolagent.contracts.sources import LocalSource
+from toolagent.contracts.task_specs import BuildTool, GithubDeploy
 
 TASK, OTHER = "create_00000001", "create_00000002"
 ENTRIES = tuple(
@@ -35,7 +36,7 @@ async def registry(database: Database) -> AsyncGenerator[ToolRegistry]:
 
 
 async def test_several_tools_and_their_group_are_registered_however_often(database: Database, registry: ToolRegistry) -> None:
-    registration = Registration(registry, EvidenceTable(database))
+    registration = Registration(registry, GroupTable(database), EvidenceTable(database))
     for _ in range(2):
         assert (await registration.register(CANDIDATE, evidence(TASK))).tool_ids == ("notes_add", "notes_list")
     assert await registry.list_ids() == ("notes_add", "notes_list")
@@ -46,7 +47,7 @@ async def test_several_tools_and_their_group_are_registered_however_often(databa
 
 async def test_where_one_id_is_taken_nothing_of_the_others_is_left(database: Database, registry: ToolRegistry) -> None:
     """Also when the task was let through before: what it asked for last is what counts."""
-    registration = Registration(registry, EvidenceTable(database))
+    registration = Registration(registry, GroupTable(database), EvidenceTable(database))
     await registry.register(ENTRIES[1].manifest, ENTRIES[1].sources)
     refused = (await registration.register(CANDIDATE, evidence(TASK))).refused
     assert "notes_list" in refused
@@ -56,10 +57,50 @@ async def test_where_one_id_is_taken_nothing_of_the_others_is_left(database: Dat
 
 
 async def test_what_another_task_has_made_is_not_written_over(database: Database, registry: ToolRegistry) -> None:
-    registration = Registration(registry, EvidenceTable(database))
+    registration = Registration(registry, GroupTable(database), EvidenceTable(database))
     assert (await registration.register(CANDIDATE, evidence(OTHER))).tool_ids
     assert "notes_add" in (await registration.register(CANDIDATE, evidence(TASK))).refused
     assert [one.task_id for one in (await EvidenceTable(database).of_tool("notes_add")).values()] == [OTHER]
     await registry.unregister("notes_add")
     await registry.unregister("notes_list")
     assert (await registration.register(CANDIDATE, evidence(TASK))).tool_ids, "an id that is free again"
+
+
+def others(*tool_ids: str) -> tuple[Candidate, ToolEntry]:
+    """A group of the same name with other tools in it, and the first of these."""
+    entry = ToolEntry(manifest=ToolManifest(tool_id=tool_ids[0], name="x"), sources=(LocalSource(host_dir="x"),))
+    return Candidate(entries=(entry,), group=ToolGroup(group_id="notes", name="Mine", tool_ids=tool_ids)), entry
+
+
+async def test_a_group_with_tools_of_somebody_else_is_not_written_over(database: Database, registry: ToolRegistry) -> None:
+    registration = Registration(registry, GroupTable(database), EvidenceTable(database))
+    theirs, entry = others("notes_find", "notes_gone")
+    assert (await registration.register(theirs, evidence(OTHER))).tool_ids
+    refused = (await registration.register(CANDIDATE, evidence(TASK))).refused
+    assert ("group 'notes'" in refused, await registry.list_ids()) == (True, ("notes_find",))
+    assert await GroupTable(database).list_all() == (theirs.group,)
+    assert await EvidenceTable(database).of_tool("notes_add") == {}
+    # Its tools are gone, so it is nobody's.
+    await registry.unregister(entry.manifest.tool_id)
+    assert (await registration.register(CANDIDATE, evidence(TASK))).tool_ids
+
+
+async def test_a_group_of_a_file_is_not_written_over(database: Database, registry: ToolRegistry) -> None:
+    theirs = ToolGroup(group_id="notes", name="Mine")
+    await GroupTable(database).bring_in([(theirs, "{}")], ())
+    registration = Registration(registry, GroupTable(database), EvidenceTable(database))
+    assert "group 'notes'" in (await registration.register(CANDIDATE, evidence(TASK))).refused
+    assert await GroupTable(database).list_all() == (theirs,)
+
+
+async def test_a_repository_whose_tools_can_all_be_called_is_made_already(database: Database, registry: ToolRegistry) -> None:
+    registration = Registration(registry, GroupTable(database), EvidenceTable(database))
+    again = GithubDeploy(repo_url="https://host/notes", tool_name="notes")
+    assert await registration.made_already(again) == ()
+    await registration.register(CANDIDATE, evidence(TASK))
+    assert await registration.made_already(again) == ("notes_add", "notes_list")
+    # Who wants one tool is not served by a group that has its name.
+    assert await registration.made_already(BuildTool(tool_name="notes", description="d")) == ()
+    assert await registration.made_already(again.model_copy(update={"tool_name": "notes_add"})) == ("notes_add",)
+    await registry.deactivate("notes_list", "1.0.0")
+    assert await registration.made_already(again) == ()

@@ -25,6 +25,7 @@ from toolagent.contracts.sources import DockerSource, LocalSource, RemoteSource
 from toolagent.validation.versions import next_patch
 
 OLD, NEW, BY_HAND = (f"file_{digit * 32}" for digit in "012")
+SECRET: JsonValue = {"type": "string", "writeOnly": True}
 TASK, OTHER = "repair_00000001", "repair_00000002"
 MANIFEST = ToolManifest(
     tool_id="reckoner",
@@ -94,6 +95,25 @@ def test_files_and_schemas_are_the_candidates_and_all_else_stays() -> None:
 def test_what_asks_for_more_or_is_something_else_is_refused(made: Candidate, why: str) -> None:
     with pytest.raises(NotASuccessor, match=why):
         successor(PRESENT, made, "1.0.1")
+
+
+@pytest.mark.parametrize(
+    ("now", "why"),
+    [
+        ({"input_schema": {"properties": {"pin": {"type": "string"}}}}, "pin of input_schema"),
+        ({"input_schema": {"properties": {"pin": SECRET, "f": {"format": "file-path"}}}}, "f of input_schema"),
+        ({"output_schema": {"properties": {"key": {"type": "string"}}}}, "key of output_schema"),
+    ],
+)
+@pytest.mark.promise("no-more-rights")
+def test_schemas_that_show_or_take_more_than_before_are_refused(now: dict[str, JsonValue], why: str) -> None:
+    before = MANIFEST.model_copy(update={"input_schema": {"properties": {"pin": SECRET}}, "output_schema": {"properties": {"key": SECRET}}})
+    made = candidate()
+    same = made.entries[0].manifest
+    assert successor(PRESENT.model_copy(update={"manifest": before}), made, "1.0.1").manifest.input_schema == before.input_schema
+    entry = made.entries[0].model_copy(update={"manifest": same.model_copy(update=now)})
+    with pytest.raises(NotASuccessor, match=why):
+        successor(PRESENT.model_copy(update={"manifest": before}), made.model_copy(update={"entries": (entry,)}), "1.0.1")
 
 
 async def test_however_often_it_is_registered_it_is_one_version_and_the_old_one_stays(repairs: Repairs) -> None:

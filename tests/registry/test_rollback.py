@@ -12,6 +12,7 @@ from engine.store.evidence import EvidenceTable
 from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
 from tests.registry.importing import importer_of, write_catalog
+from tests.store.making import put_evidence
 from toolagent.contracts.making import Evidence
 from toolagent.contracts.manifest import ToolManifest, ToolStatus
 from toolagent.contracts.sources import BuiltinSource
@@ -75,7 +76,7 @@ async def test_evidence_goes_with_its_version(database: Database, registry: Tool
     evidence = EvidenceTable(database)
     await register(registry, "1.0.0")
     for behaviour in ("unverified", "verified"):
-        await evidence.put("echo", "1.0.0", EVIDENCE.model_copy(update={"behaviour": behaviour}))
+        await put_evidence(database, "echo", "1.0.0", EVIDENCE.model_copy(update={"behaviour": behaviour}))
     assert await evidence.of_tool("echo") == {"1.0.0": EVIDENCE}
     assert await evidence.get("echo", "1.1.0") is None
     await registry.unregister("echo")

@@ -144,7 +144,8 @@ def test_any_catalog_comes_back_equal_and_once_more(empty_database: Path, docume
 
 
 async def test_the_shipped_catalog_comes_back_equal(empty_database: Path) -> None:
-    documents: Documents = {path.name: json.loads(await asyncio.to_thread(path.read_text, "utf-8")) for path in DATA.glob("*.json")}
+    files = [DATA / name for name in ("registry.json", "sources.json", "groups.json")]
+    documents: Documents = {path.name: json.loads(await asyncio.to_thread(path.read_text, "utf-8")) for path in files}
     assert (await _round_trip(empty_database, documents))[0] == documents
 
 

@@ -46,9 +46,9 @@ async def _ask(url: str, request: ModelRequest = REQUEST, key: str | None = KEY)
         await provider.aclose()
 
 
-async def _failure(answer: Response) -> ModelFailure:
+async def _failure(answer: Response, key: str = KEY) -> ModelFailure:
     with _endpoint(answer) as url, pytest.raises(ModelFailure) as failure:
-        await _ask(url)
+        await _ask(url, key=key)
     return failure.value
 
 
@@ -190,6 +190,11 @@ async def test_a_server_that_repeats_the_key_does_not_spread_it() -> None:
     assert KEY not in failure.message
     assert "TOOL_AGENT_MODEL_API_KEY" in failure.message
     assert len(failure.message) < 1_000
+
+
+async def test_a_key_that_is_hardly_one_does_not_spoil_the_words() -> None:
+    failure = await _failure(_error(401, "authentication_error", "no such key, ask the desk"), key="k")
+    assert "no such key, ask the desk" in failure.message
 
 
 async def test_nothing_is_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 import pytest
 
 from engine.roles.conformance import CHECKS, Situation, Subject
-from engine.roles.provider import ModelRefused, RefusedKind
+from engine.roles.provider import ModelFailure, ModelRefused, RefusedKind
 from engine.roles.provider_options import ProviderOptions
 from engine.roles.providers import PROVIDERS
 from tests.roles.scripted import KEY, scenario
+from toolagent.contracts.model import Message, ModelRequest, Text
 from toolagent.testing.servers.model_server import ModelServer
 
 
@@ -51,6 +52,30 @@ def test_no_option_shows_the_key(name: str) -> None:
     assert KEY not in repr(options)
     assert KEY not in repr(PROVIDERS[name](options))
     assert ModelRefused(RefusedKind.NO_KEY, "x").kind is RefusedKind.NO_KEY
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("https://me:pass@host:8/v?key=abc#f", "https://host:8/v"),
+        ("https://me:pa@ss/w@host", "https://host"),
+        ("me:pass@host", "host"),
+        ("http://127.0.0.1:1", "http://127.0.0.1:1"),
+        (None, ""),
+    ],
+)
+def test_of_an_endpoint_nothing_is_told_that_may_be_secret(given: str | None, told: str) -> None:
+    options = ProviderOptions(model="m", base_url=given)
+    assert options.endpoint == told
+    assert f"base_url={told!r}" in repr(options)
+
+
+async def test_who_cannot_be_reached_is_told_without_its_password(absent: str) -> None:
+    provider = PROVIDERS["anthropic"](ProviderOptions("m", "k", f"{absent.replace('//', '//me:hidden@')}/v?key=hidden"))
+    request = ModelRequest(system="", messages=(Message(role="user", content=(Text(text="x"),)),), max_tokens=9)
+    with pytest.raises(ModelFailure) as failure:
+        await provider.ask(request, lambda _: None)
+    assert (absent in str(failure.value), "hidden" in str(failure.value)) == (True, False)
 
 
 def test_a_service_that_asks_no_model_loads_no_client() -> None:

@@ -2,7 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
-from toolagent.contracts.making import MakeTask
+from engine.store.database import Database
+from engine.store.evidence import write_evidence
+from toolagent.contracts.making import Evidence, MakeTask
 from toolagent.contracts.task_specs import BuildTool, Example, GithubDeploy, RepairTool
 from toolagent.contracts.tasks import TaskState
 
@@ -21,5 +23,10 @@ def task(number: int = 1, spec: BuildTool | GithubDeploy | RepairTool = BUILD, *
         description="words\N{CHECK MARK}",
         tool_id=tool_id,
         created_at=AT + timedelta(seconds=later_s or number),
-        examples=spec.examples,
     )
+
+
+async def put_evidence(database: Database, tool_id: str, version: str, evidence: Evidence) -> None:
+    """Without the version that it is of."""
+    async with database.write() as connection:
+        await write_evidence(connection, tool_id, version, evidence)

@@ -16,7 +16,7 @@ from engine.store.task_notes import TaskNoteTable
 from engine.store.task_retention import forget_tasks
 from engine.store.tasks import TaskTable
 from engine.store.tool_outcomes import ToolOutcomeTable
-from tests.store.making import task
+from tests.store.making import put_evidence, task
 from toolagent.contracts.making import Evidence, TaskNoteKind
 from toolagent.contracts.model import Message, Text, ToolOutcome
 from toolagent.contracts.tasks import TaskState
@@ -30,8 +30,8 @@ async def made(database: Database, files: FileStore, number: int) -> str:
     task_id = (await TaskTable(database).create(task(number))).task_id
     await TaskNoteTable(database).add(task_id, "said", TaskNoteKind.TEXT, "Something.")
     await MessageTable(database, files).put(task_id, 1, Message(role="user", content=(Text(text="x" * 20_000),)))
-    await ToolOutcomeTable(database, files).put(task_id, "use", ToolOutcome(tool_use_id="use", content="y"))
-    await EvidenceTable(database).put("word_counter", f"{number}.0.0", Evidence(task_id=task_id, at=datetime(2026, 11, 21, tzinfo=UTC)))
+    await ToolOutcomeTable(database, files).put(task_id, {"use": ToolOutcome(tool_use_id="use", content="y")})
+    await put_evidence(database, "word_counter", f"{number}.0.0", Evidence(task_id=task_id, at=datetime(2026, 11, 21, tzinfo=UTC)))
     return task_id
 
 

@@ -10,7 +10,7 @@ from PIL import Image
 from tests.system.leftovers import processes_of
 from tests.system.service_process import ROOT, child_environment
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(480)
 
 
 def test_the_demo_leaves_a_stitched_picture_and_says_where(tmp_path: Path) -> None:
@@ -23,7 +23,7 @@ def test_the_demo_leaves_a_stitched_picture_and_says_where(tmp_path: Path) -> No
         capture_output=True,
         text=True,
         check=False,
-        timeout=240,
+        timeout=420,
     )
     assert done.returncode == 0, done.stderr
     picture = tmp_path / "demo-output" / "stitched.png"

@@ -6,7 +6,7 @@ from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import DockerSource
-from workers.containers import docker_sources
+from workers.containers import ImageSources
 
 ALONE, SHARED = DockerSource(dockerfile="Dockerfile"), DockerSource(dockerfile="Other", process="group")
 
@@ -21,13 +21,20 @@ async def test_an_image_is_of_a_tool_or_of_all_that_share_a_process_in_any_versi
         ("group", "1.0.0", ALONE),
     ):
         await registry.register(ToolManifest(tool_id=tool_id, name=tool_id, version=version), (source,))
+
+    async def sources_of(name: str) -> tuple[DockerSource, ...]:
+        return await ImageSources(registry).named(name)
+
     # The first version of `one` is not the active one, and can be called.
-    assert {source.endpoint_path for source in await docker_sources("group", registry) if source.process} == {SHARED.endpoint_path, "/two"}
-    assert await docker_sources("one", registry) == (ALONE,)
-    assert await docker_sources("two", registry) == ()
+    assert {source.endpoint_path for source in await sources_of("group") if source.process} == {SHARED.endpoint_path, "/two"}
+    assert await sources_of("one") == (ALONE,)
+    assert await sources_of("two") == ()
     await registry.unregister("two")
     await registry.unregister("group")
-    assert await docker_sources("group", registry) == (SHARED,)
+    assert await sources_of("group") == (SHARED,)
+    asked = ImageSources(registry)
+    assert await asked.named("one") == (ALONE,)
     await registry.unregister("one")
-    assert await docker_sources("group", registry) == ()
+    assert await sources_of("group") == ()
+    assert await asked.named("group") == (SHARED,), "of all images of a round the versions are read once"
     await database.close()

@@ -14,11 +14,15 @@ from temporalio.worker import Worker
 from engine.making.workbench.bench import Workbenches
 from engine.store.clock import now
 from engine.store.database import Database
+from engine.store.evidence import EvidenceTable
 from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
+from engine.store.tools import ToolTable
 from tests.making.workbench.conftest import bench_parts
 from toolagent.client import names
-from toolagent.contracts.making import MakeRequest, MakeTask, TaskNoteKind
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.making import Evidence, MakeRequest, MakeTask, TaskNoteKind
+from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.task_specs import BuildTool
 from toolagent.contracts.tasks import TaskState
 from workers.task_sweep import TaskSweep
@@ -34,12 +38,14 @@ class Place:
     client: Client
     tasks: TaskTable
     notes: TaskNoteTable
+    tools: ToolTable
+    evidence: EvidenceTable
     benches: Workbenches
     folder: Path
 
     @property
     def sweep(self) -> TaskSweep:
-        return TaskSweep(self.client, self.tasks, self.benches, "here")
+        return TaskSweep(self.client, self.tasks, self.evidence, self.benches, "here")
 
     async def begun(self, *, given: JsonValue = "a task", with_workflow: bool = True) -> str:
         """A task that is at work, and nobody is there to go on with it. What is `given` to its workflow is what it needs, or nothing."""
@@ -48,7 +54,7 @@ class Place:
             given = MakeRequest(task_id=task_id, spec=SPEC).model_dump(mode="json") if given else None
             await self.client.start_workflow(names.CREATE_TOOL, given, id=task_id, task_queue=f"nobody-{task_id}")
         await self.tasks.create(
-            MakeTask(task_id=task_id, status=TaskState.PENDING, spec=SPEC, tool_id="word_counter", created_at=now()), task_id, "run"
+            MakeTask(task_id=task_id, status=TaskState.PENDING, spec=SPEC, tool_id="word_counter", created_at=now()), task_id
         )
         assert await self.tasks.claim_slot(task_id, 9, "here")
         await self.benches.of(task_id)
@@ -67,7 +73,8 @@ async def place(temporal: Client, sqlite_url: str, tmp_path: Path) -> AsyncGener
     async with bench_parts(tmp_path / "state") as parts:
         folder = tmp_path / "state/making"
         benches = Workbenches(folder, parts, "The tests have no engine.")
-        yield Place(temporal, TaskTable(database), TaskNoteTable(database), benches, folder)
+        tables = (TaskTable(database), TaskNoteTable(database), ToolTable(database), EvidenceTable(database))
+        yield Place(temporal, *tables, benches, folder)
         await benches.close()
     await database.close()
 
@@ -85,10 +92,26 @@ async def test_a_task_whose_workflow_was_terminated_ends_and_gives_its_slot_back
     assert await place.state(other) == (TaskState.RUNNING, True)
     ended = await place.tasks.get(task_id)
     assert ended is not None
-    assert "terminated" in ended.reason
+    assert ended.reason == "Its workflow was terminated on Temporal. Nothing it made can be called. Ask for it again."
     assert TaskNoteKind.TOOL_ERROR in [note.kind for note in await place.notes.after(task_id)]
     assert await place.tasks.claim_slot(waiting, 2) is True
     await place.client.get_workflow_handle(other).terminate()
+
+
+async def test_what_it_had_registered_when_it_was_terminated_is_named(place: Place) -> None:
+    """Only what is still the active version: somebody may have taken the rest out of use, or gone on from it."""
+    task_id = await place.begun()
+    made = [ToolEntry(manifest=ToolManifest(tool_id=tool_id, name=tool_id)) for tool_id in ("counter", "off", "newer", "gone")]
+    assert await place.tools.put_made([(entry, Evidence(task_id=task_id, at=now())) for entry in made]) is None
+    assert await place.tools.deactivate("off", "1.0.0")
+    await place.tools.put(ToolEntry(manifest=ToolManifest(tool_id="newer", name="newer", version="1.1.0")), "test")
+    await place.tools.remove("gone")
+    await place.client.get_workflow_handle(task_id).terminate()
+    await place.sweep.run()
+    task = await place.tasks.get(task_id)
+    assert task is not None
+    assert (task.status, task.tool_ids) == (TaskState.FAILED, ("counter",))
+    assert task.reason == "Its workflow was terminated on Temporal. What it had registered by then can be called: counter 1.0.0."
 
 
 async def test_a_workflow_that_failed_is_told_of_with_its_cause(place: Place) -> None:

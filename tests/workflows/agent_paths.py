@@ -11,6 +11,7 @@ from tests.workflows.making_steps import PATIENCE_S, MakingSteps, turn
 from tests.workflows.stage import AnyHandle, Stage
 from toolagent.client import names
 from toolagent.contracts.agent import AgentLimits, AgentRequest, LoopState, ToolUseNote
+from toolagent.contracts.making_steps import AgentStart, Slot
 
 __all__ = ["PATHS"]
 
@@ -37,7 +38,8 @@ async def play_agent(
     request = AgentRequest(task_id=task_id, prompt="coding", limits=AgentLimits(turns=turns), resume_from=state)
     own = Stage(stage.client, names.making_queue(host))
     async with own.workers(steps.all):
-        handle = await own.start(names.CODING_AGENT, request, host, LONG_S, workflow_id=names.coding_id(task_id))
+        slot = Slot(host=host, patience_s=LONG_S)
+        handle = await own.start(names.CODING_AGENT, AgentStart(request=request, slot=slot), workflow_id=names.coding_id(task_id))
         if during is not None:
             await during(handle, steps)
         await asyncio.gather(handle.result(), return_exceptions=not ends_well)
@@ -78,7 +80,8 @@ async def host_lost(stage: Stage) -> AnyHandle:
     task_id = f"task-{stage.queue}"
     async with stage.workers(MakingSteps().all):
         request = AgentRequest(task_id=task_id, prompt="coding")
-        handle = await stage.start(names.CODING_AGENT, request, f"host-{stage.queue}", PATIENCE_S, workflow_id=names.coding_id(task_id))
+        start = AgentStart(request=request, slot=Slot(host=f"host-{stage.queue}", patience_s=PATIENCE_S))
+        handle = await stage.start(names.CODING_AGENT, start, workflow_id=names.coding_id(task_id))
         await asyncio.gather(handle.result(), return_exceptions=True)
     return handle
 

@@ -3,7 +3,7 @@
 from engine.making.gate import bad_input, comes_back, derived_cases, given_examples, health, starts, stays_within, withheld_examples
 from engine.making.gate.subject import Check
 
-__all__ = ["CHECKS"]
+__all__ = ["CHECKS", "with_check"]
 
 CHECKS: tuple[Check, ...] = (
     starts.check,
@@ -16,3 +16,9 @@ CHECKS: tuple[Check, ...] = (
     stays_within.check,
 )
 """Without the first nothing else is asked. The last looks back on all the others, and what is withheld is told after all that is not."""
+
+
+def with_check(check: Check) -> tuple[Check, ...]:
+    """One more, that may quote what the tool says: asked before the tool is told anything that its maker must not learn."""
+    place = CHECKS.index(withheld_examples.check)
+    return (*CHECKS[:place], check, *CHECKS[place:])

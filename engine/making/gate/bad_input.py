@@ -54,8 +54,9 @@ async def _replies(
         reply = await subject.trial.send(manifest.tool_id, params)
         if reply.came is not Came.NOT_SENT:  # a part of the path cannot be left out
             yield f"{what} ({quoted(params)})", reply
-    # Where a part of the path is missing, or the body may be a list, these are no bad bodies.
-    for what, body in _BODIES if takes_more and "{" not in source.endpoint_path else ():
+    # Where a part of the path is missing, or the body may be a list, these are no bad bodies. To others' servers only calls are sent.
+    has_bad_bodies = takes_more and "{" not in source.endpoint_path and not isinstance(source, RemoteSource)
+    for what, body in _BODIES if has_bad_bodies else ():
         yield f"with {what}", await subject.trial.send(manifest.tool_id, body)
 
 

@@ -1,12 +1,14 @@
 """It comes back after it was killed, and does what it did before."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from engine.making.gate.subject import Came, Params, Reply, Subject
+from engine.making.gate.subject import Came, Subject
 from engine.making.gate.wording import listed
 from engine.runtimes.failures import NotSent
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import CheckResult
+from toolagent.core.expectations import unexpected
 from toolagent.core.shared_processes import process_key
 
 __all__ = ["NAME", "check"]
@@ -38,7 +40,7 @@ def _by_process(entries: Sequence[ToolEntry]) -> Iterable[Sequence[ToolEntry]]:
     return found.values()
 
 
-async def _faults(subject: Subject, entries: Sequence[ToolEntry], before: Sequence[Came | None]) -> list[str]:
+async def _faults(subject: Subject, entries: Sequence[ToolEntry], before: Sequence["_Seen | None"]) -> list[str]:
     try:
         await subject.trial.start()
     except NotSent as failure:
@@ -49,31 +51,35 @@ async def _faults(subject: Subject, entries: Sequence[ToolEntry], before: Sequen
     return [fault for entry, came in zip(entries, before, strict=True) if (fault := await _fault(subject, entry, came)) is not None]
 
 
-async def _fault(subject: Subject, entry: ToolEntry, before: Came | None) -> str | None:
+async def _fault(subject: Subject, entry: ToolEntry, before: "_Seen | None") -> str | None:
     after = await _asked(subject, entry)
-    if before is None or after is before:
+    if before is None or after is None:
         return None
     name = entry.manifest.tool_id
-    return f"{name!r} was killed and started again. The same call that before {_ended(before)} now {_ended(after)}."
+    if after.came is not before.came:
+        return f"{name!r} was killed and started again. The same call that before it {before.came} now it {after.came}."
+    # Other answers may differ from one time to the next.
+    if before.as_expected and not after.as_expected:
+        return f"{name!r} was killed and started again. The example that held before does not hold now: its answer is another."
+    return None
 
 
-def _ended(came: Came | None) -> str:
-    return f"it {came}" if came is not None else "was not made"
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """`as_expected`: it answered what an example says."""
+
+    came: Came
+    as_expected: bool
 
 
-async def _asked(subject: Subject, entry: ToolEntry) -> Came | None:
+async def _asked(subject: Subject, entry: ToolEntry) -> _Seen | None:
     """What comes of one call, always the same; None where there is none that could be made without harm."""
-    params = await _params(subject, entry)
-    if params is None:
-        return None
-    reply: Reply = await subject.trial.call(entry.manifest.tool_id, params)
-    return reply.came
-
-
-async def _params(subject: Subject, entry: ToolEntry) -> Params | None:
     if not subject.may_be_probed(entry):
         return None  # the examples were asked for, but once
-    for example in subject.given:
-        if entry in subject.takers(example):
-            return example.input
-    return next(iter(await subject.cases.of(entry.manifest)), None)
+    example = next((one for one in subject.given if entry in subject.takers(one)), None)
+    params = example.input if example else next(iter(await subject.cases.of(entry.manifest)), None)
+    if params is None:
+        return None
+    reply = await subject.trial.call(entry.manifest.tool_id, params)
+    held = example is not None and reply.came is Came.ANSWER and not any(True for _ in unexpected(example.expected_output, reply.output))
+    return _Seen(reply.came, held)

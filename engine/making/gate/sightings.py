@@ -1,8 +1,7 @@
 """What is noticed of a candidate while it is on trial: whom it asks for, and that its processes end."""
 
 import asyncio
-import contextlib
-from collections.abc import Generator
+import re
 from datetime import datetime
 
 from engine.making.gate.subject import Account
@@ -12,6 +11,8 @@ from toolagent.contracts.routes import RunState, ToolRoute
 from toolagent.contracts.sandbox import SandboxAccount
 
 __all__ = ["Sightings"]
+
+_HOST = re.compile(r"(\S+:[0-9]{1,5}): ")
 
 
 class Sightings:
@@ -31,7 +32,8 @@ class Sightings:
 
     def note(self, entry: AuditEntry) -> None:
         """An Audit."""
-        asked = dict.fromkeys(refusal.partition(": ")[0] for refusal in entry.refusals)
+        # Of more than a thousand connections in one run the rest is counted only, and no host.
+        asked = dict.fromkeys(found[1] for refusal in entry.refusals if (found := _HOST.match(refusal)))
         # One that was seen before may be named.
         (self._unnamed if self._is_withheld else self._hosts).update(asked)
         self._sandbox = entry.sandbox or self._sandbox
@@ -48,14 +50,9 @@ class Sightings:
             self._states[route.tool_id] = route.state
             self._changed.notify_all()
 
-    @contextlib.contextmanager
-    def withheld(self) -> Generator[None]:
-        """What is asked for meanwhile is counted, not named: a name could hold what the candidate was shown."""
+    def withhold(self) -> None:
+        """What is asked for from now on is noticed, not named: a name could hold what the candidate is shown, and be asked for later."""
         self._is_withheld = True
-        try:
-            yield
-        finally:
-            self._is_withheld = False
 
     def will_be_killed(self, tool_id: str) -> None:
         if process := self._up.get(tool_id):
@@ -68,4 +65,4 @@ class Sightings:
 
     def account(self) -> Account:
         unnamed = [host for host in self._unnamed if host not in self._hosts]
-        return Account(tuple(self._hosts), len(unnamed), len(self._died), self._sandbox)
+        return Account(tuple(self._hosts), bool(unnamed), len(self._died), self._sandbox)

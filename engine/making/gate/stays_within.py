@@ -19,7 +19,7 @@ async def check(subject: Subject) -> CheckResult:
         return CheckResult(check=NAME, passed=True, applies=False, details="It does not run in a sandbox of this host.")
     undeclared = [host for host in account.hosts if not _is_declared(subject, host)]
     if undeclared or account.unnamed:
-        return CheckResult(check=NAME, passed=False, details=_told(undeclared, account.unnamed))
+        return CheckResult(check=NAME, passed=False, details=_told(undeclared, unnamed=account.unnamed))
     return CheckResult(check=NAME, passed=True, details=" ".join(["It asked for nothing that it does not declare.", *_limits(account)]))
 
 
@@ -30,9 +30,9 @@ def _is_declared(subject: Subject, host: str) -> bool:
     return any(host_matches(pattern, name, int(port)) for pattern in patterns)
 
 
-def _told(hosts: list[str], unnamed: int) -> str:
+def _told(hosts: list[str], *, unnamed: bool) -> str:
     named = f"It asked for {', '.join(hosts[:_NAMED])}, and does not declare that. " if hosts else ""
-    more = f"With examples that were kept back it asked for {unnamed} hosts that it does not declare. " if unnamed else ""
+    more = "With examples that were kept back it asked for hosts that it does not declare. " if unnamed else ""
     return f"{named}{more}Name the hosts in {_FIELD} of its manifest, or do without them."
 
 

@@ -46,12 +46,12 @@ class Reply:
 class Account:
     """What was seen of a candidate so far.
 
-    `hosts` are those it asked for and was refused, as `host:port`; `unnamed` counts those asked for while it was shown what its maker
-    must not learn. `deaths` counts the processes that ended without being told to.
+    `hosts` are those it asked for and was refused, as `host:port`; `unnamed`: it asked for others after it was shown what its maker must
+    not learn, and their number could tell of that as well as their names. `deaths` counts the processes that ended without being told to.
     """
 
     hosts: tuple[str, ...] = ()
-    unnamed: int = 0
+    unnamed: bool = False
     deaths: int = 0
     sandbox: SandboxAccount | None = None
 

@@ -18,6 +18,7 @@ from engine.runtimes import RUNTIMES
 from engine.runtimes.audit import Audit
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.failures import RuntimeFailure
+from engine.runtimes.http_reply import read
 from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.runtime import Progress, ToolRequest
 from engine.runtimes.sandbox.removal import remove
@@ -34,11 +35,13 @@ from toolagent.core.schemas import with_defaults
 from toolagent.core.shared_processes import place_of_calls
 from toolagent.validation.schemas import issues_of
 
-__all__ = ["Trial", "TrialLimits", "on_trial", "sweep_trials"]
+__all__ = ["Trial", "TrialLimits", "apart", "on_trial", "sweep_trials"]
 
 _FOLDER = "trials"
+_TOOLS, _CALLS, _VOLUMES = "tools", "calls", "volumes"
 _HEALTH_S = 5.0
 _GONE_S = 20.0
+_MAX_BODY_BYTES = 64 * 1024
 _UNIX = "unix:"
 
 
@@ -86,7 +89,9 @@ class Trial:
         route = self._supervisor.route(tool_id)
         if route is None or route.endpoint is None:
             return None
-        health = await self._http.health(route.endpoint, path, _HEALTH_S)
+        source = self._entries[tool_id].sources[route.active_source]
+        only_public = isinstance(source, RemoteSource) and source.only_public
+        health = await self._http.health(route.endpoint, path, _HEALTH_S, only_public=only_public)
         return health.status if health else None
 
     async def call(self, tool_id: str, params: Params, *, withheld: bool = False) -> Reply:
@@ -96,9 +101,9 @@ class Trial:
             return Reply(Came.NOT_SENT, message=f"The input does not fit its input schema: {misfitting(issues)}")
         if not withheld:
             return await self._exchange(entry, filled, self._progress)
-        with self._sightings.withheld():
-            # What the tool says of its progress could quote what it was given.
-            return await self._exchange(entry, filled, _unheard)
+        self._sightings.withhold()
+        # What the tool says of its progress could quote what it was given.
+        return await self._exchange(entry, filled, _unheard)
 
     async def send(self, tool_id: str, content: Params | bytes) -> Reply:
         entry = self._entries[tool_id]
@@ -119,13 +124,14 @@ class Trial:
 
     async def renew(self) -> None:
         await asyncio.gather(*map(self._supervisor.stop, self._entries))
-        await asyncio.to_thread(remove, self._state / "tools")
+        for left in (_TOOLS, _VOLUMES):
+            await asyncio.to_thread(remove, self._state / left)
 
     def account(self) -> Account:
         return self._sightings.account()
 
     async def _exchange(self, entry: ToolEntry, params: Params, progress: Progress) -> Reply:
-        # Its id is like any call's: a tool must not know that it is on trial.
+        # Its id is like any call's: that must not tell a tool that it is on trial.
         call_id = f"call-{secrets.token_hex(16)}"
         try:
             async with CallFolder(self._calls, call_id, entry.manifest, place_of_calls(entry)) as folder:
@@ -149,15 +155,15 @@ class Trial:
             target = _target(entry, route)
             if target is None:
                 return Reply(Came.NOT_SENT, message="It takes no requests over HTTP.")
-            async with httpx.AsyncClient(transport=_transport(route), trust_env=False, timeout=self._limits.call_s) as client:
-                response = await client.request(*target, content=body, headers={"Content-Type": "application/json"})
+            # A limit of the client's is one for each read, and who answers a byte a second would hold us for ever.
+            async with asyncio.timeout(self._limits.call_s):
+                return await _posted(target, route, body, self._limits.call_s)
         except RuntimeFailure as failure:
             return failed(failure)
-        except httpx.TimeoutException:
+        except (TimeoutError, httpx.TimeoutException):
             return Reply(Came.SILENCE, message=f"It did not answer within {self._limits.call_s:g} s.")
         except httpx.HTTPError as error:
             return Reply(Came.LOST, message=f"The connection broke ({type(error).__name__}).")
-        return of_status(response.status_code, response.text)
 
 
 @asynccontextmanager
@@ -181,13 +187,7 @@ async def on_trial(
     sightings = Sightings(parts.sandboxing.audit)
     supervisor: Supervisor | None = None
     try:
-        own = replace(
-            parts,
-            local=replace(parts.local, state=folder, calls=folder / "calls", observed=True),
-            sandboxing=replace(parts.sandboxing, audit=sightings),
-            docker=_observed(parts.docker, sightings) if parts.docker else None,
-            scripts=_scripts(parts.scripts, parts, sightings) if parts.scripts else None,
-        )
+        own = apart(parts, folder, sightings)
         tags = {source.type for entry in entries for source in entry.sources}
         supervisor = Supervisor({tag: RUNTIMES[tag](own) for tag in tags & RUNTIMES.keys()}, sightings, parts.local.host)
         await asyncio.to_thread(own.local.calls.mkdir)
@@ -198,21 +198,32 @@ async def on_trial(
         await asyncio.shield(asyncio.ensure_future(_end(supervisor, folder)))
 
 
+def apart(parts: RuntimeParts, folder: Path, audit: Audit) -> RuntimeParts:
+    """The same, for what keeps nothing but in this folder, and finds nothing of the version in use; the audit hears of all it does."""
+    return replace(
+        parts,
+        local=replace(parts.local, state=folder, calls=folder / _CALLS, observed=True),
+        sandboxing=replace(parts.sandboxing, audit=audit),
+        docker=_observed(parts.docker, folder, audit) if parts.docker else None,
+        scripts=_scripts(parts.scripts, parts, folder, audit) if parts.scripts else None,
+    )
+
+
 async def sweep_trials(state: Path) -> None:
     """To be called at start-up, once the state directory is locked and its processes are swept: what dead workers left of trials."""
     await asyncio.to_thread(remove, state / _FOLDER)
 
 
-def _observed(docker: DockerParts, audit: Audit) -> DockerParts:
-    return replace(docker, audit=audit, settings=replace(docker.settings, observed=True))
+def _observed(docker: DockerParts, folder: Path, audit: Audit) -> DockerParts:
+    return replace(docker, audit=audit, settings=replace(docker.settings, observed=True, beside=folder, calls=folder / _CALLS))
 
 
-def _scripts(scripts: ScriptService, parts: RuntimeParts, audit: Audit) -> ScriptService:
+def _scripts(scripts: ScriptService, parts: RuntimeParts, folder: Path, audit: Audit) -> ScriptService:
     sandbox = parts.sandboxing.sandbox
     if isinstance(sandbox, str):
         return scripts  # they are not run
     network = through(parts.sandboxing.egress, is_apart=sandbox.level.has_own_network, observed=True)
-    return scripts.observed(network, ScriptAccounts(audit, parts.local.host).ran)
+    return scripts.observed(folder / _TOOLS, network, ScriptAccounts(audit, parts.local.host).ran)
 
 
 async def _end(supervisor: Supervisor | None, folder: Path) -> None:
@@ -223,10 +234,20 @@ async def _end(supervisor: Supervisor | None, folder: Path) -> None:
         await asyncio.to_thread(remove, folder)
 
 
+async def _posted(target: tuple[str, str], route: ToolRoute, body: bytes, timeout_s: float) -> Reply:
+    headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+    async with (
+        httpx.AsyncClient(transport=_transport(route), trust_env=False, timeout=timeout_s) as client,
+        client.stream(*target, content=body, headers=headers) as response,
+    ):
+        received = await read(response, _MAX_BODY_BYTES)
+    return of_status(received.status, received.body.decode(errors="replace"))
+
+
 def _target(entry: ToolEntry, route: ToolRoute) -> tuple[str, str] | None:
     """Method and URL."""
     match entry.sources[route.active_source], route.endpoint:
-        case (LocalSource() | DockerSource() | RemoteSource()) as source, str() as endpoint:
+        case (LocalSource() | DockerSource()) as source, str() as endpoint:
             base = "http://tool" if endpoint.startswith(_UNIX) else endpoint.rstrip("/")
             return source.http_method, f"{base}{source.endpoint_path}"
         case _:
@@ -235,6 +256,5 @@ def _target(entry: ToolEntry, route: ToolRoute) -> tuple[str, str] | None:
 
 def _transport(route: ToolRoute) -> httpx.AsyncHTTPTransport:
     endpoint = route.endpoint or ""
-    # Reading all certificates takes longer than the request.
-    verify = endpoint.startswith("https:")
-    return httpx.AsyncHTTPTransport(verify=verify, uds=endpoint.removeprefix(_UNIX) if endpoint.startswith(_UNIX) else None)
+    # It is of this host and speaks no TLS; reading all certificates takes longer than the request.
+    return httpx.AsyncHTTPTransport(verify=False, uds=endpoint.removeprefix(_UNIX) if endpoint.startswith(_UNIX) else None)

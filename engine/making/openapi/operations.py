@@ -115,6 +115,9 @@ def _described(document: OpenApiDocument) -> Iterator[tuple[HttpMethod, str, Par
 def _operation(document: OpenApiDocument, method: HttpMethod, path: str, item: Part, described: Part) -> Operation:
     if not path.startswith("/"):
         raise _NoTool("Its path does not begin with a slash.")
+    if "?" in path or "#" in path:
+        # In the query of a source the names of our secrets mean what they are: a document must not write one.
+        raise _NoTool("Its path holds a `?` or `#`. Describe what stands behind that as parameters in the query.")
     parameters = tuple(_parameters(document, path, _listed(item), _listed(described)))
     body, body_required = _body(document, method, described)
     return Operation(

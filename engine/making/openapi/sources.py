@@ -32,7 +32,7 @@ def remote_sources(document: OpenApiDocument, tool_name: str) -> SourceOf:
     def source(operation: Operation, shape: RequestShape, _health: str | None) -> RemoteSource:
         key = operation.credential
         called = _called(shape, operation, "")
-        plain = RemoteSource(remote_url=document.server_url, **called)
+        plain = RemoteSource(remote_url=document.server_url, only_public=True, **called)
         if key is None:
             return plain
         if not key.is_known:

@@ -6,12 +6,11 @@ import json
 import re
 import secrets
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from packaging.requirements import InvalidRequirement, Requirement
-
-from engine.making.packaging import pack_repository
+from engine.making.locking import pinned
+from engine.making.packaging import Room, pack_repository
 from engine.making.trees import Tree
 from engine.making.workbench.commands import BenchCommands, Ran
 from engine.making.workbench.containers import BenchContainers
@@ -44,6 +43,7 @@ dev = []
 [tool.uv]
 package = false
 """
+_MOST_PROJECTS = 8
 _EDIT_S = 30.0
 _LOCK = "requirements.lock"
 _MOST_LOCK = 16 * 1024 * 1024
@@ -60,6 +60,7 @@ class Workbench:
         self.environments = ProjectEnvironments(parts, folder / "environments", folder / "accounts" / "install")
         self.commands = BenchCommands(parts, folder, folder / "accounts")
         self.containers = BenchContainers(task_id, folder, builds)
+        self._creating = asyncio.Lock()
 
     @property
     def python_version(self) -> str:
@@ -75,17 +76,29 @@ class Workbench:
         if not _PROJECT.fullmatch(name):
             raise BenchRefused(f"{name!r} is no name for a project: small letters, digits, '-' and '_', the first a letter, 64 at most.")
         place = Place(Area.WORK, (name, "pyproject.toml"))
+        async with self._creating:
+            await asyncio.to_thread(self._insist_on_few, name)
+            await self._create(name, place, dependencies)
+        return str(WORK / name)
+
+    async def _create(self, name: str, place: Place, dependencies: Sequence[str]) -> None:
         if not await asyncio.to_thread(self._has, place):
             text = _PYPROJECT.format(name=name, python=self.python_version, dependencies=json.dumps([*dependencies], indent=4))
             await asyncio.to_thread(self.files.write, place, text, "overwrite", f"project:{name}:{secrets.token_hex(8)}")
         await self.environments.ensure(name)
-        return str(WORK / name)
 
-    async def bring(self, name: str, folder: Path) -> str:
-        """A copy of that folder's files below `/work`, unless there is something of the name; as the model sees it. Raises OSError."""
+    async def bring(self, name: str, folder: Path, room: Room | None = None) -> str:
+        """A copy of that folder's files below `/work`, unless there is something of the name; as the model sees it.
+
+        Raises BenchRefused for more than there is room for, OSError.
+        """
         target, part = self.folder / Area.WORK.value / name, self.folder / "brought"
         if not await asyncio.to_thread(target.is_dir):
-            await asyncio.to_thread(pack_repository, folder, part)
+            try:
+                await asyncio.to_thread(pack_repository, folder, part, room)
+            except ValueError as error:
+                await asyncio.to_thread(remove, part)
+                raise BenchRefused(str(error)) from error
             await asyncio.to_thread(_hand_over, part, self._parts.identity)
             await asyncio.to_thread(part.rename, target)
         return str(WORK / name)
@@ -98,7 +111,7 @@ class Workbench:
         await self.bring(name, folder)
         lock = await asyncio.to_thread(lambda: self.tree_of(name).text(_LOCK, _MOST_LOCK)) or ""
         # What is said nowhere else: an app that was packed with our launcher has its own lists below.
-        pins = _pinned(lock)
+        pins = pinned(lock)
         made = await self.create_project(name, pins)
         if pins and not await asyncio.to_thread(self.environments.installed, name):
             await self.environments.install_lock(name, lock)
@@ -109,7 +122,7 @@ class Workbench:
         place = place_of(project_dir)
         if place.area is Area.WORK and len(place.parts) == 1 and self.environments.newest(place.parts[0]) is not None:
             return place.parts[0]
-        known = sorted(path.name for path in (self.folder / "environments").iterdir() if self.environments.newest(path.name))
+        known = self._projects()
         told = f"There are: {', '.join(str(WORK / name) for name in known)}." if known else "There is none yet."
         raise BenchRefused(f"{project_dir!r} is no project. {told} Make one with create_uv_project, and name the folder that it returns.")
 
@@ -159,6 +172,14 @@ class Workbench:
         await asyncio.to_thread(self._folder_of, project)
         return project, await self.environments.ensure(project)
 
+    def _insist_on_few(self, name: str) -> None:
+        known = self._projects()
+        if name not in known and len(known) >= _MOST_PROJECTS:
+            raise BenchRefused(f"There are {len(known)} projects, which is the most. Use one of them: {', '.join(known)}.")
+
+    def _projects(self) -> list[str]:
+        return sorted(path.name for path in (self.folder / "environments").iterdir() if self.environments.newest(path.name))
+
     def _folder_of(self, name: str) -> Path:
         folder = self.folder / Area.WORK.value / name
         if folder.is_symlink() or not folder.is_dir():
@@ -195,13 +216,6 @@ class Workbenches:
         await self._bench(task_id).remove()
         self._known.pop(task_id, None)
 
-    async def sweep(self, running: Collection[str]) -> tuple[str, ...]:
-        """Remove what all other tasks than these have here, for the start of a host; their ids."""
-        gone = tuple(sorted(await self.present() - {*running}))
-        for task_id in gone:
-            await self.clear(task_id)
-        return gone
-
     async def present(self) -> frozenset[str]:
         """Ids of the tasks that have something here."""
         names = await asyncio.to_thread(lambda: [path.name for path in self._folder.iterdir()] if self._folder.is_dir() else [])
@@ -233,20 +247,6 @@ def _hand_over(folder: Path, identity: Identity | None) -> None:
         for entry in entries(folder):
             identity.own(Path(entry.path))
         identity.own(folder)
-
-
-def _pinned(lock: str) -> tuple[str, ...]:
-    """What a lock with hashes installs, as requirements."""
-    lines = (line.partition(" --hash=")[0].rstrip(" \\") for line in lock.splitlines() if line[:1].isalnum())
-    return tuple(line for line in lines if _is_requirement(line))
-
-
-def _is_requirement(line: str) -> bool:
-    try:
-        Requirement(line)
-    except InvalidRequirement:
-        return False
-    return True
 
 
 def log_name(use: str) -> str:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.making.workbench.places import LOGS, WORK, Area, Place, environment_of
-from engine.making.workbench.runs import BenchParts, Run
+from engine.making.workbench.refusal import BenchRefused
+from engine.making.workbench.runs import BenchParts, Run, too_much
 from engine.runtimes.processes import Process, exit_text
 from engine.runtimes.sandbox.box import Mount
 from engine.runtimes.scripts.execution import Execution
@@ -17,6 +18,8 @@ _SHELL = "/bin/sh"
 _LONGEST_STREAM = 8_000
 _TIMED_OUT = 124
 _BACKGROUND = "background"
+_MOST_AT_ONCE = 4
+"""In the background: the limits of a sandbox hold for each command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,7 @@ class BenchCommands:
     def __init__(self, parts: BenchParts, root: Path, accounts: Path) -> None:
         self._parts, self._root, self._accounts = parts, root, accounts
         self._running: dict[str, Process] = {}
+        self._starting = asyncio.Lock()
 
     async def run(self, project: str, environment: Path, command: str, wall_s: float, log: str) -> Ran:
         """The text is read by a shell in the sandbox, and by none of ours. Raises ScriptFailure."""
@@ -43,11 +47,13 @@ class BenchCommands:
         return Ran(_TIMED_OUT if done.cut == "time" else done.code, stdout, stderr, _note(done, wall_s))
 
     async def start(self, project: str, environment: Path, command: str, wall_s: float, log: str) -> str:
-        """In the background, until it ends or the task does; the log that `read_file` shows. Raises ScriptFailure."""
+        """In the background, until it ends or the task does; the log that `read_file` shows. Raises BenchRefused, ScriptFailure."""
         name = f"{_BACKGROUND}-{log}.log"
-        if name not in self._running:
-            run = self._run_of(project, environment, f"exec 2>&1\n{command}", wall_s)
-            self._running[name] = await self._parts.start(project, run, self._root / Area.LOGS.value / name)
+        async with self._starting:
+            if name not in self._running:
+                self._insist_on_few()
+                run = self._run_of(project, environment, f"exec 2>&1\n{command}", wall_s)
+                self._running[name] = await self._parts.start(project, run, self._root / Area.LOGS.value / name)
         return str(LOGS / name)
 
     def state_of(self, place: Place) -> str:
@@ -66,6 +72,13 @@ class BenchCommands:
         for process in [*self._running.values()]:
             await process.kill()
         self._running.clear()
+
+    def _insist_on_few(self) -> None:
+        if sum(not process.has_ended for process in self._running.values()) >= _MOST_AT_ONCE:
+            raise BenchRefused(
+                f"{_MOST_AT_ONCE} commands of this task run in the background already, which is the most. They end with their time; "
+                "give each a short timeout, or run several things in one command."
+            )
 
     def _run_of(self, project: str, environment: Path, command: str, wall_s: float) -> Run:
         seen, folder = environment_of(project), Path(WORK / project)
@@ -107,8 +120,6 @@ def _note(done: Execution, wall_s: float) -> str:
             return f"Ended, as it wrote too much on {done.cut}."
         case None:
             pass
-    ending = done.ending
-    for is_so, what in ((ending.out_of_memory, "memory"), (ending.disk_full, "disk"), (ending.processes_refused, "processes")):
-        if is_so:
-            return f"It took more {what} than it may."
+    if told := too_much(done.ending):
+        return told
     return f"It was {exit_text(-(done.code - 128))}." if done.code > 128 else ""

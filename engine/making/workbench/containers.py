@@ -1,12 +1,13 @@
 """The containers of a task, each found again by the use that made it; no others can be named."""
 
+import asyncio
 import hashlib
 import json
-import secrets
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
+from engine.making.workbench.notes import write_whole
 from engine.making.workbench.places import WORK, Area
 from engine.making.workbench.refusal import BenchRefused
 from engine.runtimes.docker.building import BuildContainers
@@ -19,6 +20,7 @@ from toolagent.contracts.containers import ContainerInfo
 __all__ = ["BenchContainers"]
 
 _SHELL = "/bin/sh"
+_MOST_AT_ONCE = 4
 _OWN_NAME = r"letters, digits, '.', '_' and '-'"
 
 
@@ -27,15 +29,19 @@ class BenchContainers:
 
     def __init__(self, task_id: str, folder: Path, builds: BuildContainers | str) -> None:
         self._task_id, self._folder, self._builds = task_id, folder, builds
+        self._creating = asyncio.Lock()
 
     async def create(self, wishes: Wishes, use: str, progress: Progress) -> ContainerInfo:
         """`wishes.tool_id` is put in here. It sees the files of the task at `/work`, read-only. Raises BenchRefused, StartFailed."""
         builds, mark = self._engine, self._mark(use)
-        if (made := self._marked(mark)) is not None:
-            return made
-        _insist_on_volumes(wishes.volumes)
-        shown = {str(self._folder / Area.WORK.value): str(WORK)}
-        return await builds.create(replace(wishes, tool_id=mark, shown=shown), progress)
+        async with self._creating:
+            if (made := self._marked(mark)) is not None:
+                return made
+            _insist_on_volumes(wishes.volumes)
+            if len(self.own) >= _MOST_AT_ONCE:
+                raise BenchRefused(f"This task has {len(self.own)} containers, which is the most. End one with destroy_docker_env first.")
+            shown = {str(self._folder / Area.WORK.value): str(WORK)}
+            return await builds.create(replace(wishes, tool_id=mark, shown=shown), progress)
 
     async def run(self, container_id: str, command: str, wall_s: float) -> Executed:
         """The text is read by a shell of the container. Raises BenchRefused, StartFailed."""
@@ -144,6 +150,4 @@ def _noted(note: Path) -> dict[str, str] | None:
 
 
 def _keep(note: Path, value: dict[str, str]) -> None:
-    part = note.with_name(f"{note.name}.{secrets.token_hex(4)}")
-    part.write_text(json.dumps(value), encoding="utf-8")
-    part.rename(note)
+    write_whole(note, json.dumps(value).encode())

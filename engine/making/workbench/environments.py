@@ -8,7 +8,7 @@ from pathlib import Path
 
 from engine.making.workbench.places import environment_of
 from engine.making.workbench.refusal import BenchRefused
-from engine.making.workbench.runs import BenchParts, Run
+from engine.making.workbench.runs import BenchParts, Run, too_much
 from engine.runtimes.file_lock import locked
 from engine.runtimes.folders import seal
 from engine.runtimes.sandbox.box import Mount
@@ -151,11 +151,7 @@ class ProjectEnvironments:
 def _why(done: Execution) -> str:
     if done.cut is not None:
         return "It took too long." if done.cut == "time" else "It wrote too much."
-    ending = done.ending
-    for is_so, what in ((ending.out_of_memory, "memory"), (ending.disk_full, "disk"), (ending.processes_refused, "processes")):
-        if is_so:
-            return f"It took more {what} than it may."
-    return f"It failed with exit code {done.code}."
+    return too_much(done.ending) or f"It failed with exit code {done.code}."
 
 
 def _told(done: Execution) -> str:

@@ -11,6 +11,7 @@ from typing import Literal
 from pydantic import TypeAdapter, ValidationError
 
 from engine.making.workbench.descent import folder_at, opened_file
+from engine.making.workbench.notes import write_whole
 from engine.making.workbench.places import Area, Place
 from engine.making.workbench.refusal import BenchRefused
 from engine.runtimes.sandbox.identity import Identity
@@ -55,7 +56,7 @@ class BenchFiles:
         if written is None:
             before = self._before(place) if mode == "append" else b""
             written = Written(str(place), self._staged(stage, before + _bytes(content)))
-            _write(note, json.dumps({"path": written.path, "size": written.size}).encode())
+            write_whole(note, json.dumps({"path": written.path, "size": written.size}).encode())
         if stage.exists():
             self._take_place(stage, place)
         return written
@@ -156,9 +157,3 @@ def _noted(note: Path) -> Written | None:
         return _WRITTEN.validate_json(note.read_bytes())
     except (FileNotFoundError, ValidationError):
         return None
-
-
-def _write(path: Path, content: bytes) -> None:
-    part = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
-    part.write_bytes(content)
-    part.rename(path)

@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 from pydantic import ValidationError
 
 from engine.making.candidates import Candidates
-from engine.making.locking import LockFailed, ProjectLocks
+from engine.making.locking import LockFailed, ProjectLocks, pinned
 from engine.making.packaging import pack_repository
 from engine.making.projects import PYPROJECT, pyproject_of
 from engine.making.trees import Tree
@@ -22,30 +22,30 @@ from engine.making.workbench.places import Area, place_of
 from engine.making.workbench.refusal import BenchRefused
 from engine.registry.archives import NotPackedError
 from engine.runtimes.sandbox.removal import remove
+from engine.runtimes.scripts.dependencies import Kind, dependencies_of
+from engine.runtimes.scripts.failures import ScriptFailure
+from engine.runtimes.scripts.paths import Script
 from engine.validation.references import SchemaNotFollowedError, written_out
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.dependency_policy import DependencyVerdict
 from toolagent.contracts.identifiers import TOOL_ID_PATTERN
 from toolagent.contracts.making import Candidate
 from toolagent.contracts.manifest import JsonSchema, ToolManifest
-from toolagent.contracts.sources import BackendRuntime, DockerSource, HttpMethod, LocalSource
+from toolagent.contracts.sources import BackendRuntime, DockerSource, HttpMethod, LocalSource, ScriptLanguage
 from toolagent.validation.schemas import schema_faults
 
-__all__ = ["Gate", "Proposal", "Proposals", "PutDown"]
+__all__ = ["Judge", "Proposal", "Proposals", "PutDown"]
 
 _MAIN = "main.py"
 _DOCKERFILE = "Dockerfile"
 _LOCK = "requirements.lock"
-_OTHER_LISTS = frozenset({"uv.lock", "poetry.lock", "requirements.txt", _LOCK})
+_OTHER_LISTS = frozenset({"uv.lock", "poetry.lock", "requirements.txt", _LOCK, f"{_MAIN}.lock"})
 """Lists of dependencies that the gate has not seen; what is installed is said by the lock alone."""
-
-_INLINE = "# /// script"
-"""Goes before all lists."""
 
 _FAULTS_TOLD = 5
 
 
-class Gate(Protocol):
+class Judge(Protocol):
     """`DependencyGate` is one."""
 
     async def judge(self, requirements: Sequence[str]) -> tuple[DependencyVerdict, ...]: ...
@@ -76,7 +76,9 @@ class PutDown:
 class Proposals:
     """`is_anothers` tells of a task and a tool's id whether that tool is there and was not made by this task."""
 
-    def __init__(self, gate: Gate, locks: ProjectLocks, candidates: Candidates, is_anothers: Callable[[str, str], Awaitable[bool]]) -> None:
+    def __init__(
+        self, gate: Judge, locks: ProjectLocks, candidates: Candidates, is_anothers: Callable[[str, str], Awaitable[bool]]
+    ) -> None:
         self._gate, self._locks, self._candidates, self._is_anothers = gate, locks, candidates, is_anothers
 
     async def put_down(self, bench: Workbench, own: str, told: Proposal, *, is_there: bool = False) -> PutDown:
@@ -91,9 +93,9 @@ class Proposals:
         # Nothing is to change while it is read; what runs in the background was there to try the tool.
         await bench.commands.end()
         folder = bench.folder / "packed"
-        await (self._pack_docker(bench, project, told, folder) if told.is_docker else self._pack_local(bench, project, folder))
         candidate = Candidate(entries=(ToolEntry(manifest=manifest, sources=(source,)),), written_by_us=True)
         try:
+            await (self._pack_docker(bench, project, told, folder) if told.is_docker else self._pack_local(bench, project, folder))
             file_id = await self._candidates.keep(bench.task_id, candidate, {manifest.tool_id: folder})
         except NotPackedError as error:
             raise BenchRefused(f"The files cannot be packed: {error}") from error
@@ -119,13 +121,9 @@ class Proposals:
         tree = await asyncio.to_thread(bench.tree_of, project)
         if not tree.has(_MAIN):
             raise BenchRefused(f"The project {project!r} has no {_MAIN}, which is what is started, as `python {_MAIN} --port N`.")
-        if _INLINE in (tree.text(_MAIN) or ""):
-            raise BenchRefused(
-                f"{_MAIN} says in a comment ('{_INLINE}') what it depends on. That is for {PYPROJECT}: take it out of the file."
-            )
-        lock = await self._locked(bench, project, tree)
-        await asyncio.to_thread(pack_repository, tree.folder, into)
-        await asyncio.to_thread(_put_lock, into, lock)
+        await asyncio.to_thread(_packed, tree.folder, into)
+        await asyncio.to_thread(_put_lock, into, await self._locked(bench, project, tree))
+        await asyncio.to_thread(_insist_on_lock, into)
 
     async def _pack_docker(self, bench: Workbench, project: str, told: Proposal, into: Path) -> None:
         tree = await asyncio.to_thread(bench.tree_of, project)
@@ -136,7 +134,7 @@ class Proposals:
             )
         if not told.internal_port:
             raise BenchRefused("internal_port is 0. Name the port that the tool listens on in its container.")
-        await asyncio.to_thread(pack_repository, tree.folder, into)
+        await asyncio.to_thread(_packed, tree.folder, into)
 
     async def _locked(self, bench: Workbench, project: str, tree: Tree) -> str:
         """Of what the project declares, in the versions that it was tried with."""
@@ -150,10 +148,13 @@ class Proposals:
         wanted = Wanted(
             tuple(verdict.requirement for verdict in verdicts), tuple(f"{name}=={version}" for name, version in installed.items())
         )
+        not_after = min((verdict.not_after for verdict in verdicts if verdict.not_after is not None), default=None)
         try:
-            return await self._locks.lock(wanted, (), bench.folder / "locking")
+            lock = await self._locks.lock(wanted, (), bench.folder / "locking", not_after)
         except LockFailed as error:
             raise BenchRefused(f"{error.message}\n{error.told}".strip()) from error
+        _insist_on_tried(lock, {canonicalize_name(name) for name in installed})
+        return lock
 
 
 def _folder_of(bench: Workbench, told: Proposal) -> str:
@@ -235,6 +236,35 @@ def _insist_on_installed(declared: Sequence[str], installed: set[str]) -> None:
             raise BenchRefused(
                 f"{PYPROJECT} depends on {asked.name!r}, which is not installed. Add it with uv_add_dependency, and try it out."
             )
+
+
+def _insist_on_tried(lock: str, installed: set[str]) -> None:
+    """An extra brings packages that nobody asked the gate for."""
+    for asked in map(Requirement, pinned(lock)):
+        if canonicalize_name(asked.name) not in installed and (asked.marker is None or asked.marker.evaluate()):
+            raise BenchRefused(
+                f"{PYPROJECT} brings {asked.name!r} along, which is not installed, so nothing was tried with it. Is it of an extra "
+                "written by hand? Add that with uv_add_dependency (such as 'httpx[http2]'), and try it out."
+            )
+
+
+def _packed(folder: Path, into: Path) -> None:
+    try:
+        pack_repository(folder, into)
+    except ValueError as error:
+        raise BenchRefused(f"The files cannot be packed: {error}") from error
+
+
+def _insist_on_lock(packed: Path) -> None:
+    """What is installed is asked of the same code that installs it. Raises BenchRefused."""
+    try:
+        found = dependencies_of(Script(packed / _MAIN, _MAIN), ScriptLanguage.PYTHON)
+    except ScriptFailure as failure:
+        raise BenchRefused(failure.message) from failure
+    if found.kind is not Kind.REQUIREMENTS_LOCK:
+        raise BenchRefused(
+            f"{_MAIN} says in a comment ('# /// script') what it depends on. That is for {PYPROJECT}: take it out of the file."
+        )
 
 
 def _put_lock(packed: Path, lock: str) -> None:

@@ -9,7 +9,7 @@ from engine.making.interpreters import Interpreters
 from engine.runtimes.launching import launched
 from engine.runtimes.output import Output
 from engine.runtimes.processes import Launcher, Process
-from engine.runtimes.sandbox.box import Box, LevelUnavailable, Mount
+from engine.runtimes.sandbox.box import Box, Ending, LevelUnavailable, Mount
 from engine.runtimes.sandbox.identity import Identity
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
 from engine.runtimes.sandbox.sandbox import run_name
@@ -22,7 +22,7 @@ from toolagent.contracts.manifest import SecurityContext
 from toolagent.contracts.sandbox import SandboxLimits
 from toolagent.contracts.sources import ScriptLanguage
 
-__all__ = ["BenchParts", "Run"]
+__all__ = ["BenchParts", "Run", "too_much"]
 
 _MIB = 1024 * 1024
 _LIMITS = SandboxLimits(
@@ -73,7 +73,7 @@ class BenchParts:
         network = self.installer.network if run.reaches_index else no_network
         async with network(box, run.argv, index.hosts) as opened:
             done = await self.executor.run(Order(opened.argv, opened.box, run.wall_s, logs))
-        return _without(index.passwords, done)
+        return done.without(index.passwords)
 
     async def start(self, name: str, run: Run, log: Path) -> Process:
         """One that goes on by itself, with what it says in a file that is cut into two when it grows. Raises ScriptFailure."""
@@ -100,8 +100,9 @@ class BenchParts:
         return Box(run_name(name), run.folder, limits, mounts, {**index.variables, **_VARIABLES, **run.variables})
 
 
-def _without(passwords: Sequence[str], done: Execution) -> Execution:
-    stdout, stderr = done.stdout, done.stderr
-    for password in passwords:
-        stdout, stderr = (text.replace(password.encode(), b"***") for text in (stdout, stderr))
-    return Execution(done.code, stdout, stderr, done.ending, done.duration_s, done.cut)
+def too_much(ending: Ending) -> str:
+    """What a program took more of than it may, in a sentence; nothing where it did not."""
+    for is_so, what in ((ending.out_of_memory, "memory"), (ending.disk_full, "disk"), (ending.processes_refused, "processes")):
+        if is_so:
+            return f"It took more {what} than it may."
+    return ""

@@ -10,7 +10,7 @@ import httpx2
 from anthropic import AnthropicError, AsyncAnthropic, Timeout, omit, types
 from anthropic.lib.streaming import AsyncMessageStream, ParsedMessageStreamEvent
 
-from engine.roles.provider import BusyKind, ModelBusy
+from engine.roles.provider import BusyKind, ModelBusy, TurnCancelled
 from engine.roles.provider_options import ProviderOptions
 from engine.roles.providers.anthropic_failures import failure_of
 from engine.roles.providers.anthropic_wire import messages_of, system_of, tools_of, turn_of, usage_of
@@ -48,6 +48,10 @@ class AnthropicClient:
                 async for event in stream:
                     progress.take(event)
             return progress.turn()
+        except asyncio.CancelledError as cancelled:
+            if progress.usage is None:
+                raise
+            raise TurnCancelled(progress.usage) from cancelled
         except httpx2.TimeoutException as error:
             raise ModelBusy(BusyKind.TIMEOUT, f"The model sent nothing for {self._options.silence_s:g} s.", usage=progress.usage) from error
         except httpx2.HTTPError as error:

@@ -11,6 +11,7 @@ from anthropic import APIConnectionError, APIResponseValidationError, APIStatusE
 from engine.roles.provider import BusyKind, ModelBusy, ModelFailure, ModelRefused, RefusedKind
 from engine.roles.provider_options import ProviderOptions
 from toolagent.contracts.model import Usage
+from toolagent.core.masking import without_secret
 
 __all__ = ["failure_of", "retry_after_s"]
 
@@ -120,15 +121,14 @@ def _remedy(kind: RefusedKind, options: ProviderOptions) -> str:
 
 
 def _told(error: Exception, options: ProviderOptions) -> str:
-    """The server's words, short, and without the key whatever they are."""
+    """The server's words, short, and without the key."""
     words = (error.api_message or error.message) if isinstance(error, APIStatusError) else str(error.__cause__ or error)
-    plain = words.replace(options.api_key, "***") if options.api_key else words
-    line = " ".join(plain.split()) or type(error).__name__
+    line = " ".join(without_secret(words, options.api_key).split()) or type(error).__name__
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
 
 
 def _endpoint(options: ProviderOptions) -> str:
-    return f"The endpoint {options.base_url}" if options.base_url else "The Anthropic API"
+    return f"The endpoint {options.endpoint}" if options.base_url else "The Anthropic API"
 
 
 def _number(text: str | None) -> float | None:

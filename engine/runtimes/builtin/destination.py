@@ -6,6 +6,7 @@ a name server that changes its mind in between (DNS rebinding) gains nothing.
 
 from collections.abc import Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from typing import Protocol
 
 import httpx
 
@@ -68,13 +69,19 @@ class Destinations:
         return any(judged in network or address in network for network in self._networks)
 
 
+class Judge(Protocol):
+    """Says which addresses a URL may be fetched from, or raises a RuntimeFailure."""
+
+    async def of(self, url: httpx.URL) -> list[Address]: ...
+
+
 class PinnedTransport(httpx.AsyncBaseTransport):
-    """Connects to the addresses that Destinations gives, in their order; host header and TLS name stay those of the URL.
+    """Connects to the addresses that its judge gives, in their order; host header and TLS name stay those of the URL.
 
     `inner` must keep no connection alive: its pool would share one between names that live at the same address.
     """
 
-    def __init__(self, destinations: Destinations, inner: httpx.AsyncBaseTransport) -> None:
+    def __init__(self, destinations: Judge, inner: httpx.AsyncBaseTransport) -> None:
         self._destinations = destinations
         self._inner = inner
 

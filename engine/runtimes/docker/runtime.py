@@ -294,7 +294,8 @@ class DockerRuntime:
         port = source.internal_port or (image.ports[0] if len(image.ports) == 1 else _PORT)
         settings, calls = self._settings, calls_of(tool, source, self._settings)
         said = process_key(tool, source) or source.model_dump_json(exclude={"process"})
-        told = digest(said, image.image_id, repr(limits), str(calls), *hosts, *(["observed"] if settings.observed else []))
+        apart = ["observed", str(settings.kept)] if settings.observed else []
+        told = digest(said, image.image_id, repr(limits), str(calls), *hosts, *apart)
         name = f"tool-agent-{tool.tool_id.replace(':', '-')[:40]}-{secrets.token_hex(4)}"
         marks = Marks(Kind.SERVING, name, tool.tool_id, tool.version, settings.host, settings.owner.mark, told)
         labels, names = {**settings.origin.labels, **marks.labels}, (name_inside(tool.tool_id, source), place_of(tool.tool_id, source))
@@ -352,7 +353,7 @@ class DockerRuntime:
             if serving.is_buried:
                 return
             said = await self._log_of(serving.container)
-            await asyncio.to_thread(_write, self._settings.state / "tools" / serving.place / "last_run.log", said)
+            await asyncio.to_thread(_write, self._settings.kept / "tools" / serving.place / "last_run.log", said)
             await serving.way.aclose()
             await self._http.forget(serving.running.endpoint)
             if serving.info is not None:

@@ -38,6 +38,13 @@ class DockerSettings:
     """The folder of the files of calls that are going on."""
 
     observed: bool = False
+    beside: Path | None = None
+    """Of tools that run beside the versions in use: what they would leave in the state directory, and find there, is here instead."""
+
+    @property
+    def kept(self) -> Path:
+        """Where volumes and last words of tools are."""
+        return self.beside or self.state
 
     @property
     def origin(self) -> Origin:

@@ -34,7 +34,8 @@ def calls_of(tool: ToolManifest, source: DockerSource, settings: DockerSettings)
 def volume_mounts(volumes: dict[str, str], tool_id: str, settings: DockerSettings, *, as_root: bool = False) -> list[Document]:
     """A plain name is a folder of the tool's own in the state directory, made here; others must lie where the policy allows.
 
-    Who is root in the container only reads those: files that it left there could be programs that make others root.
+    Who is root in the container only reads those: files that it left there could be programs that make others root. So does a tool that
+    runs beside the version in use, whose files they are.
 
     Raises StartFailed.
     """
@@ -46,7 +47,7 @@ def _mount(source: str, target: str, tool_id: str, settings: DockerSettings, *, 
     if not inside.is_absolute() or ".." in inside.parts or inside == PurePosixPath("/") or any(inside.is_relative_to(own) for own in _OURS):
         raise _refused(source, f"{target!r} is no folder of the container that can be mounted")
     if _OWN_NAME.match(source):
-        folder = settings.state / "volumes" / tool_id.replace(":", "_") / source
+        folder = settings.kept / "volumes" / tool_id.replace(":", "_") / source
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(_EVERYBODYS)  # whoever the container's user is; the state directory around it is ours alone
         return bind(folder, target, writable=True)
@@ -61,7 +62,7 @@ def _mount(source: str, target: str, tool_id: str, settings: DockerSettings, *, 
             source, "it lies in a folder that tools write to, who could put a link in its place; the policy has to name one outside"
         )
     if folder in writable:
-        return bind(folder, target, writable=not as_root)
+        return bind(folder, target, writable=not as_root and settings.beside is None)
     if any(folder.is_relative_to(one) for one in readable):
         return bind(folder, target)
     raise _refused(source, "the policy of this host names it neither in `read` nor in `write`")

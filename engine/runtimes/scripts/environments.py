@@ -278,7 +278,7 @@ class ScriptEnvironments:
             finally:
                 watched.refusals += opened.refusals()
         if done.code != 0 or done.cut or done.ending.disk_full:
-            done = _without(index.passwords, done)
+            done = done.without(index.passwords)
             why = f"{_why(done)} {_WITHOUT_BUILDS}" if index.passwords else _why(done)
             raise self._failed(tool_id, dependencies, why, step, done)
 
@@ -303,14 +303,6 @@ class ScriptEnvironments:
         by_language = {ScriptLanguage.PYTHON: self.programs.python, ScriptLanguage.NODEJS: self.programs.node}
         program = by_language.get(dependencies.language, self.programs.bun)
         return program.stamp if program else ""
-
-
-def _without(passwords: Sequence[str], done: Execution) -> Execution:
-    """Nothing of them in what is told."""
-    stdout, stderr = done.stdout, done.stderr
-    for password in passwords:
-        stdout, stderr = (text.replace(password.encode(), b"***") for text in (stdout, stderr))
-    return replace(done, stdout=stdout, stderr=stderr)
 
 
 def _why(done: Execution) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -45,6 +45,13 @@ class Execution:
     ending: Ending
     duration_s: float
     cut: Cause | None = None
+
+    def without(self, passwords: Sequence[str]) -> "Execution":
+        """The same with nothing of them in what was written."""
+        stdout, stderr = self.stdout, self.stderr
+        for password in passwords:
+            stdout, stderr = (text.replace(password.encode(), b"***") for text in (stdout, stderr))
+        return replace(self, stdout=stdout, stderr=stderr)
 
 
 class Executor:

@@ -74,11 +74,11 @@ class ScriptService:
         """Those of all Python, Node.js and Bun programs of this host, also of tools that stay."""
         return self._environments
 
-    def observed(self, network: Network, note: Callable[[ScriptRun], None]) -> "ScriptService":
-        """The same with another network, which tells someone else of what was run."""
+    def observed(self, state: Path, network: Network, note: Callable[[ScriptRun], None]) -> "ScriptService":
+        """The same with another network and other folders of tools, which tells someone else of what was run."""
         return ScriptService(
             self.root,
-            self._state,
+            state,
             self._executor,
             self._environments,
             variables=self._variables,

@@ -174,6 +174,14 @@ async def test_what_comes_back_but_does_otherwise_is_told(subject: Make) -> None
     assert "before it answered now it failed" in result.details
 
 
+async def test_an_example_that_holds_no_more_after_a_kill_is_told(subject: Make) -> None:
+    right, wrong = Reply(Came.ANSWER, {"result": 6, "count": 3}), Reply(Came.ANSWER, {"result": 0, "count": 3})
+    for replies, passes in (((right, wrong), False), ((right, right), True), ((wrong, right), True), ((wrong, wrong), True)):
+        coming = iter(replies)
+        result = await comes_back.check(subject(Candidate(lambda _tool, _content, coming=coming: next(coming))))
+        assert result.passed is passes
+
+
 async def test_what_shares_a_process_is_killed_once_and_all_of_it_has_to_come_back(subject: Make) -> None:
     def reply(tool_id: str, _content: Params | bytes) -> Reply:
         return Reply(Came.ERROR if candidate.killed and tool_id == "second" else Came.ANSWER)
@@ -201,6 +209,13 @@ async def test_hosts_that_are_declared_may_be_refused(subject: Make, hosts: tupl
     candidate = Candidate(seen=Account(hosts=hosts, sandbox=account))
     result = await stays_within.check(subject(candidate, entry(hosts=("*.example.test",))))
     assert result.passed is passed
+
+
+async def test_how_many_hosts_it_asked_for_with_what_was_kept_back_is_not_told(subject: Make) -> None:
+    account = SandboxAccount(level=SandboxLevel.BUBBLEWRAP, requested=SandboxGrant(), enforced=SandboxGrant())
+    result = await stays_within.check(subject(Candidate(seen=Account(unnamed=True, sandbox=account))))
+    assert not result.passed
+    assert not [character for character in result.details if character.isdigit()]
 
 
 async def test_what_is_declared_but_not_had_is_said(subject: Make) -> None:

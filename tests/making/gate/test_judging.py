@@ -92,7 +92,7 @@ async def test_nothing_that_was_withheld_is_told(court: Court, spoilt: Spoilt) -
     )
     judgement = await court.judge(spoilt(leaking))
     assert failed_checks(judgement) == ["withheld examples", "stays within"]
-    assert "it asked for 2 hosts" in judgement.for_the_maker
+    assert "it asked for hosts" in judgement.for_the_maker
     everything = " ".join(check.details for check in judgement.checks)
     assert not [secret for secret in ("70707", "70_707", "90909", "70708") if secret in everything]
 

@@ -21,7 +21,7 @@ from tests.making.gate.conftest import Court, entry_of, failed_checks
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate, CheckResult
-from toolagent.contracts.manifest import SideEffectScope, ToolManifest
+from toolagent.contracts.manifest import JsonSchema, SideEffectScope, ToolManifest
 from toolagent.contracts.records import CallRecord
 from toolagent.contracts.task_specs import Example, RepairTool
 
@@ -164,3 +164,21 @@ def test_answers_of_versions_out_of_use_and_to_examples_count_for_nothing() -> N
 def test_what_the_mended_version_answered_counts_more_than_what_others_did() -> None:
     records = [record(1, SUM, {"result": 60}, "0.9.0"), record(2, SUM, SIX)]
     assert [call.results for call in recorded_calls(PRESENT, records, ["1.0.0", "0.9.0"]).calls] == [(SIX,)]
+
+
+def test_a_call_whose_result_holds_a_secret_is_left_out() -> None:
+    """By its name, its form or its schema: what was answered is quoted to who mends the tool."""
+    schema: JsonSchema = {"properties": {"pin": {"type": "string", "format": "password"}}}
+    results: list[JsonValue] = [{"token": "abcd-old"}, [{"note": "use sk-abcdefghijklmnopqrst"}], {"pin": "1234"}, {"max_token": 3}]
+    records = [record(number, {"numbers": [number], "operation": "sum"}, result) for number, result in enumerate(results)]
+    replay = recorded_calls(PRESENT.model_copy(update={"output_schema": schema}), records, ["1.0.0"])
+    assert [call.results for call in replay.calls] == [({"max_token": 3},)]
+    assert replay.left_out == {"held a secret, which is not kept": 3}
+
+
+async def test_a_secret_in_what_comes_now_is_not_told(court: Court, repairs: Repairs, spoilt: Spoilt) -> None:
+    made = spoilt(('"count": len(numbers)', '"count": len(numbers), "token": "abcd-new-s3cret"'))
+    replay = of_replay(await judged(court, repairs, made, record(1, SUM, SIX)))
+    assert not replay.passed
+    assert "$.token" in replay.details
+    assert "s3cret" not in replay.details

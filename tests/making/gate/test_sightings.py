@@ -1,9 +1,10 @@
-"""What became of processes is counted by process, whoever shares it."""
+"""What became of processes is counted by process, whoever shares it; whom they ask for is named until something is withheld."""
 
 from datetime import UTC, datetime
 
 from engine.making.gate.sightings import Sightings
 from tests.making.gate.conftest import Notes
+from toolagent.contracts.audit import AuditEntry
 from toolagent.contracts.routes import RunState, ToolRoute
 
 STARTED = datetime(2026, 1, 1, tzinfo=UTC)
@@ -35,3 +36,25 @@ async def test_that_we_kill_it_is_none_whichever_tool_it_was_killed_for() -> Non
     await told(sightings, RunState.ERROR)
     assert sightings.account().deaths == 0
     await sightings.gone("group_two")
+
+
+def asking(*refusals: str) -> AuditEntry:
+    return AuditEntry(at=STARTED, action="call", tool_id="tool", host="here", refusals=refusals)
+
+
+def test_that_more_was_asked_for_than_is_listed_is_no_host() -> None:
+    sightings = Sightings(Notes())
+    sightings.note(asking("a.test:443: not allowed", "::1:80: not allowed", "5 more connections were asked for, and are not listed"))
+    assert sightings.account().hosts == ("a.test:443", "::1:80")
+
+
+def test_what_is_asked_for_after_something_was_withheld_is_not_named_however_late() -> None:
+    sightings = Sightings(Notes())
+    sightings.note(asking("a.test:443: not allowed"))
+    sightings.withhold()
+    assert not sightings.account().unnamed
+    sightings.note(asking("a.test:443: not allowed"))
+    assert not sightings.account().unnamed
+    for secret in ("one", "two"):
+        sightings.note(asking(f"{secret}.test:443: not allowed"))
+    assert (sightings.account().hosts, sightings.account().unnamed) == (("a.test:443",), True)

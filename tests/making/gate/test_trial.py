@@ -11,8 +11,11 @@ import pytest
 from engine.making.gate import stays_within
 from engine.making.gate.judging import judge
 from engine.making.gate.subject import Came
-from engine.making.gate.trial import sweep_trials
+from engine.making.gate.trial import apart, sweep_trials
 from engine.runtimes import RUNTIMES
+from engine.runtimes.audit import NoAudit
+from engine.runtimes.docker.parts import DockerParts
+from engine.runtimes.docker.volumes import calls_of, volume_mounts
 from engine.runtimes.scripts.execution import Executor
 from engine.runtimes.scripts.service import ScriptService
 from engine.runtimes.supervisor import Supervisor
@@ -20,7 +23,8 @@ from tests.making.gate.conftest import GIVEN, Court, failed_checks, leftovers
 from tests.runtimes.conftest import Routes, eventually, silent
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
-from toolagent.contracts.sources import ScriptLanguage, ScriptSource
+from toolagent.contracts.sandbox import SandboxPolicy
+from toolagent.contracts.sources import DockerSource, ScriptLanguage, ScriptSource
 
 Spoilt = Callable[..., ToolEntry]
 SUM = GIVEN[0].input
@@ -144,3 +148,27 @@ async def test_a_script_on_trial_is_seen_to_ask_for_a_host_that_it_does_not_decl
         result = await stays_within.check(subject)
     assert (result.applies, result.passed) == (True, False)
     assert "example.com:80" in result.details
+    assert not (court.state / "tools").exists()
+
+
+async def test_a_container_on_trial_sees_and_leaves_nothing_of_the_version_in_use(court: Court, tmp_path: Path) -> None:
+    folder, shared = tmp_path / "trial", tmp_path / "shared"
+    folder.mkdir(parents=True)
+    shared.mkdir()
+    there = DockerParts.by_default(tmp_path, court.state)
+    settings = replace(there.settings, calls=court.state / "calls", policy=SandboxPolicy(write=(str(shared),)))
+    docker = apart(replace(court.parts, docker=replace(there, settings=settings)), folder, NoAudit()).docker
+    assert docker is not None
+    volumes = {"data": "/data", str(shared): "/shared"}
+    source = DockerSource(image="anything", volumes=volumes)
+    mounts = volume_mounts(source.volumes, "ledger", docker.settings)
+    assert [(mount["Source"], mount["ReadOnly"]) for mount in mounts] == [
+        (str(folder / "volumes" / "ledger" / "data"), False),
+        (str(shared), True),
+    ]
+    takes_files = ToolManifest(tool_id="ledger", name="L", input_schema={"properties": {"f": {"format": "file-path"}}})
+    assert calls_of(takes_files, source, docker.settings) == folder / "calls" / "ledger"
+    assert docker.settings.kept == folder
+    # An image stays when the trial is over, and is this worker's.
+    assert docker.settings.origin == settings.origin
+    assert volume_mounts(volumes, "ledger", settings)[1]["ReadOnly"] is False

@@ -1,18 +1,20 @@
 """Cloning: what comes of it, what is refused, and that nothing is left."""
 
 import asyncio
+import os
 import socket
 from pathlib import Path
 
 import pytest
 
-from engine.making.cloning import CloneLimits, Cloner
+from engine.making.cloning import CloneLimits, Cloner, _tidied  # pyright: ignore[reportPrivateUsage]
 from engine.making.repository_addresses import CloneFailed, CloneFailure
 from engine.runtimes.local import Sandboxing
 from engine.runtimes.processes import Launcher
 from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.scripts.execution import Executor
 from engine.runtimes.scripts.network import through
+from tests.making.inspection.deep import deep_folder
 from tests.making.inspection.git import commit, git, repository
 from tests.making.inspection.http_git import http_repositories
 from tests.sandboxing import sandboxing
@@ -113,6 +115,23 @@ async def test_a_repository_that_is_too_large_is_given_up_while_it_is_cloned(
     url = repository(tmp_path / "origin", {f"{number}.txt": "x" * 100_000 for number in range(20)})
     assert await failing(cloner(launcher, sandbox, CloneLimits(max_bytes=1_000_000)), url, tmp_path / "clone") is CloneFailure.TOO_LARGE
     assert await failing(cloner(launcher, sandbox, CloneLimits(max_files=15)), url, tmp_path / "clone") is CloneFailure.TOO_LARGE
+
+
+async def test_links_count_as_what_they_lead_to(tmp_path: Path, launcher: Launcher, sandbox: Sandboxing) -> None:
+    (tmp_path / "origin").mkdir()
+    for number in range(20):
+        (tmp_path / "origin" / f"{number}.txt").symlink_to("large.txt")
+    git(tmp_path / "origin", "init", "--quiet")
+    commit(tmp_path / "origin", {"large.txt": "x" * 100_000})
+    url = f"file://{tmp_path / 'origin'}"
+    assert await failing(cloner(launcher, sandbox, CloneLimits(max_bytes=2_000_000)), url, tmp_path / "clone") is CloneFailure.TOO_LARGE
+    assert (await cloner(launcher, sandbox, CloneLimits(max_bytes=3_000_000)).clone(url, tmp_path / "clone")).folder.is_dir()
+
+
+def test_folders_may_be_deeper_and_links_named_otherwise_than_python_likes(tmp_path: Path) -> None:
+    with deep_folder(tmp_path / "clone"):
+        Path(os.fsdecode(os.fsencode(tmp_path / "clone") + b"/\xff")).symlink_to("/etc/passwd")
+        assert _tidied(tmp_path / "clone") == ("\N{REPLACEMENT CHARACTER}",)
 
 
 async def test_a_repository_that_is_not_there_or_empty_is_not_found(tmp_path: Path, launcher: Launcher, sandbox: Sandboxing) -> None:

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Generator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
 import pytest
 
-from engine.making.locking import LockFailed, ProjectLocks
+from engine.making.locking import LockFailed, ProjectLocks, insist_on_index
 from engine.making.trees import Tree
 from engine.making.wanted import NotWanted, Wanted, wanted_of
 from engine.runtimes.local import Sandboxing
@@ -136,6 +137,42 @@ async def test_what_is_not_on_the_index_cannot_be_locked(locks: ProjectLocks, tm
     with pytest.raises(LockFailed):
         await locks.lock(wanted(tmp_path / "project", {"requirements.txt": text}), ("server",), tmp_path / "work")
     assert not (tmp_path / "work").is_dir()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "leaf @ https://example.com/leaf.whl --hash=sha256:00",
+        "leaf@https://example.com/leaf.whl --hash=sha256:00",
+        "--index-url https://example.com/simple",
+        "--find-links https://example.com",
+        "-f https://example.com",
+        "-ihttps://example.com",
+        "-e ../leaf",
+        "-r https://example.com/requirements.txt",
+        "leaf --config-settings=x=y",
+        "# a comment goes on \\\n--index-url https://example.com/simple",
+        "git+https://example.com/leaf",
+    ],
+)
+def test_what_names_another_place_is_refused_however_it_is_written(line: str) -> None:
+    with pytest.raises(LockFailed):
+        insist_on_index(f"leaf==1.0 \\\n    --hash=sha256:00\n{line}\n", with_files=True)
+
+
+def test_requirements_with_hashes_markers_and_comments_are_of_the_index() -> None:
+    insist_on_index("# what for\n\nleaf[a]>=1 ; python_version > '3' \\\n    --hash=sha256:00 \\\n    --hash=sha256:11\nother  # why\n")
+    insist_on_index("-r base.txt\n-c pins.txt\n", with_files=True)
+    with pytest.raises(LockFailed):
+        insist_on_index("-r base.txt\n")
+
+
+async def test_what_is_not_pinned_has_to_be_old_enough(locks: ProjectLocks, tmp_path: Path) -> None:
+    """The index tells no dates: nothing of it is known to be old."""
+    then = datetime(2026, 1, 1, tzinfo=UTC)
+    assert "leaf==1.0" in await locks.lock(Wanted(("leaf",), pins=("leaf==1.0",)), (), tmp_path / "work", then)
+    with pytest.raises(LockFailed):
+        await locks.lock(Wanted(("leaf", "server"), pins=("leaf==1.0",)), (), tmp_path / "work", then)
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,13 @@ def test_a_reference_elsewhere_leaves_its_operation_out() -> None:
     assert only(one).name == "GET /y"
 
 
+@pytest.mark.parametrize("path", ["/x?key=secret:OTHER_API_KEY", "/x#a", "/x?"])
+def test_a_path_writes_no_query_in_which_it_could_name_our_secrets(path: str) -> None:
+    one = drafted({path: {"get": {"responses": OK}}, "/y": {"get": {"responses": OK}}})
+    assert [left.operation for left in one.left_out] == [f"GET {path}"]
+    assert only(one).name == "GET /y"
+
+
 @pytest.mark.parametrize(
     "operation",
     [

@@ -20,6 +20,7 @@ from engine.making.openapi.sources import remote_sources
 from engine.making.openapi.tools import Described, Drafted, draft
 from engine.runtimes.failures import RuntimeFailure
 from engine.runtimes.http_exchange import HttpExchange
+from engine.runtimes.public_servers import PublicServers
 from engine.runtimes.remote import RemoteRuntime
 from engine.runtimes.runtime import ToolRequest
 from tests.runtimes.conftest import silent
@@ -110,8 +111,11 @@ def drafted() -> Generator[Drafted]:
 
 
 @pytest_asyncio.fixture
-async def runtime() -> AsyncGenerator[RemoteRuntime]:
-    http = HttpExchange(tls=ssl.create_default_context())
+async def runtime(drafted: Drafted) -> AsyncGenerator[RemoteRuntime]:
+    source = drafted.candidate.entries[0].sources[0]
+    assert isinstance(source, RemoteSource)
+    assert source.only_public
+    http = HttpExchange(tls=ssl.create_default_context(), public=PublicServers((source.remote_url.removeprefix("http://"),)))
     yield RemoteRuntime(http, {"SHOP_API_KEY": "the-key-of-the-shop"}.get)
     await http.aclose()
 

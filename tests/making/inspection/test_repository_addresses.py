@@ -59,6 +59,9 @@ def test_a_scheme_that_is_not_named_is_not_allowed(text: str) -> None:
         "C:\\projects\\name",
         "file://host/share",
         "https://[::1/o",
+        "https://example.com/o/n%0Aother",
+        "ssh://git@example.com/o%00n",
+        "file:///o%1Bn",
     ],
 )
 def test_what_is_no_plain_address_is_refused(text: str) -> None:

@@ -101,7 +101,6 @@ def _make_tasks() -> None:
         sa.Column("status", sa.String(length=16), nullable=False),
         sa.Column("spec", sa.Text(), nullable=False),
         sa.Column("description", sa.Text(), nullable=False),
-        sa.Column("examples", sa.Text(), nullable=False),
         sa.Column("caller", sa.Text(), nullable=False),
         sa.Column("request_key", sa.String(length=64), nullable=False),
         sa.Column("tool_ids", sa.Text(), nullable=False),
@@ -118,7 +117,6 @@ def _make_tasks() -> None:
         sa.Column("started_at", sa.String(length=32), nullable=True),
         sa.Column("ended_at", sa.String(length=32), nullable=True),
         sa.Column("workflow_id", sa.Text(), nullable=False),
-        sa.Column("run_id", sa.String(length=64), nullable=False),
         sa.Column("host", sa.String(length=64), nullable=True),
         sa.PrimaryKeyConstraint("task_id", name=op.f("pk_tasks")),
     )

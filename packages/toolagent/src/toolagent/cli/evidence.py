@@ -33,6 +33,8 @@ def origins(evidence: Evidence) -> Iterator[str]:
         yield f"prompts: {', '.join(evidence.prompts)}"
     if evidence.answered_by and evidence.answered_by != (evidence.model,):
         yield f"the model calls itself: {', '.join(evidence.answered_by)}"
+    if evidence.commit:
+        yield f"commit: {evidence.commit}"
     if evidence.source:
         yield f"files: {evidence.source}"
     if evidence.lock:

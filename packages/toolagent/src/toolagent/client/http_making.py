@@ -66,15 +66,19 @@ class MakingRequests(ABC):
         away_since: float | None = None
         pause, heard = _PAUSE_S, False
         while True:
+            is_silent = True
             try:
                 for event in self._events(task_id, after):
-                    away_since, pause, heard = None, _PAUSE_S, True
+                    away_since, pause, heard, is_silent = None, _PAUSE_S, True, False
                     after = event.position if isinstance(event, TaskNote) else after
                     yield event
                     if isinstance(event, ListedTask) and event.has_ended:
                         return
-                if self.making_task(task_id).ended_at is not None and not heard:
-                    return  # all of it had been sent before
+                if is_silent and (task := self.making_task(task_id)).has_ended:
+                    # All of it had been sent before, but for this, if a connection broke after the last note.
+                    if heard:
+                        yield task
+                    return
             except Unreachable:
                 away_since = away_since or time.monotonic()
                 if not heard or time.monotonic() - away_since > patience_s:

@@ -151,7 +151,6 @@ class LoopState(Contract):
     position: Annotated[int, Field(description="Of the last message; 0 before the first.")] = 0
     tokens: int = 0
     cost_usd: float = 0.0
-    unpriced_turns: int = 0
     tool_calls: int = 0
     last_usage: Annotated[Usage, Field(description="Of the last turn: the next one reads about as much.")] = Usage()
     model: str = ""

@@ -10,7 +10,7 @@ from toolagent.contracts.calls import Caller
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.manifest import ToolGroup
-from toolagent.contracts.task_specs import Example, TaskSpec
+from toolagent.contracts.task_specs import TaskSpec
 from toolagent.contracts.tasks import TaskState
 
 __all__ = [
@@ -118,6 +118,7 @@ class Evidence(Contract):
     task_id: str
     at: datetime
     source: Annotated[str | None, Field(description="The hash of its files.")] = None
+    commit: Annotated[str, Field(description="Of the repository that it was made of; empty where there is none.")] = ""
     lock: Annotated[str | None, Field(description="The SHA-256 of the file with the lock that its environment is built from.")] = None
     provider: Annotated[str | None, Field(description="Of the model; null: none had a part in it.")] = None
     model: Annotated[str | None, Field(description="As it was asked for.")] = None
@@ -191,6 +192,5 @@ class MakeTask(Contract):
     started_at: datetime | None = None
     ended_at: datetime | None = None
     evidence: Evidence | None = None
-    examples: tuple[Example, ...] = ()
     caller: Caller = Caller()
     key: Annotated[str, Field(description="The hash of caller and idempotency key; empty without one.")] = ""

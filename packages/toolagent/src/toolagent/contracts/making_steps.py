@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from toolagent.contracts.agent import AgentRequest
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.making import Evidence, Inspection, MakeRequest, Stage
 from toolagent.contracts.plans import BuildPlan
@@ -12,6 +13,7 @@ from toolagent.contracts.task_specs import TaskSpec
 from toolagent.contracts.tasks import TaskState
 
 __all__ = [
+    "AgentStart",
     "Assessed",
     "BriefStep",
     "BuildOutcome",
@@ -40,13 +42,19 @@ class TaskStep(Contract):
 
 
 class Slot(Contract):
-    """Leave to work on a task, and the host it is done on: its folders and containers are there. `rounds`: how often a build is judged."""
+    """Leave to work on a task, and the host it is done on: its folders and containers are there."""
 
     host: str
-    rounds: int = 3
     patience_s: Annotated[float, Field(description="How long a step waits for the host before somebody asks whether that is alive.")] = (
         150.0
     )
+
+
+class AgentStart(Contract):
+    """What an agent is started with, and where its files are."""
+
+    request: AgentRequest
+    slot: Slot
 
 
 class HostStep(Contract):
@@ -73,10 +81,11 @@ class Taker(Contract):
 
 
 class Inspected(Contract):
-    """`answered_by` is a tool that does already what is asked for; `refused` says why the repository cannot be had."""
+    """`answered_by` is a tool or a group that does already what is asked for; `refused` says why the repository cannot be had."""
 
     inspection: Inspection = Inspection()
     answered_by: str | None = None
+    tool_ids: Annotated[tuple[str, ...], Field(description="The tools of that group.")] = ()
     takers: Annotated[tuple[Taker, ...], Field(description="Tools to be tried with the examples, the likeliest first.")] = ()
     refused: str = ""
 
@@ -133,13 +142,14 @@ class BriefStep(Contract):
 
 
 class VerifyStep(Contract):
-    """`mends` is the version that the candidate is to take over from; empty for a new tool."""
+    """`mends` is the version that the candidate is to take over from; empty for a new tool. `commit` is that of a repository."""
 
     task_id: str
     spec: TaskSpec
     candidate: str
     round: int = 1
     mends: str = ""
+    commit: str = ""
 
 
 class Assessed(Contract):

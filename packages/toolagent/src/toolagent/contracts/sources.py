@@ -118,6 +118,9 @@ class RemoteSource(HttpSource):
     remote_api_key: Annotated[SecretName | None, Field(description="The name of a secret, `secret:NAME`; never the key itself.")] = None
     auth_header: str = "Authorization"
     auth_scheme: Annotated[str, Field(description="Written before the key; empty sends the key alone.")] = "Bearer"
+    only_public: Annotated[bool, Field(description="Call it only at public addresses, as servers are called that a repository names.")] = (
+        False
+    )
 
     @field_validator("remote_url")
     @classmethod

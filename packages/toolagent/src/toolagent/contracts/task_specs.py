@@ -1,13 +1,18 @@
 """What a task is asked to do: the task specifications of seed 001 §5."""
 
+import json
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue, StringConstraints, TypeAdapter
+from pydantic import AfterValidator, Field, JsonValue, StringConstraints, TypeAdapter
+from pydantic_core import PydanticCustomError
 
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import ToolId
 
 __all__ = [
+    "LONGEST_WORDS",
+    "MOST_EXAMPLES",
+    "MOST_EXAMPLE_BYTES",
     "TASK_ID_PATTERN",
     "BuildTool",
     "Example",
@@ -23,6 +28,13 @@ __all__ = [
 TASK_ID_PATTERN = r"^(create|repair)_[0-9a-f]{8}$"
 
 TaskId = Annotated[str, StringConstraints(pattern=TASK_ID_PATTERN)]
+LONGEST_WORDS = 16_000
+"""Characters of a description: every step of a task carries it."""
+
+MOST_EXAMPLES = 100
+MOST_EXAMPLE_BYTES = 262_144
+"""Of all of them as JSON, for the same reason."""
+
 MakeRuntime = Literal["local", "uv", "docker"]
 """`uv` is the seeds' word for `local`."""
 
@@ -43,8 +55,16 @@ class MakeLimits(Contract):
     cost_usd: Annotated[float | None, Field(ge=0)] = None
 
 
+def _of_bounded_size(examples: tuple[Example, ...]) -> tuple[Example, ...]:
+    size = len(json.dumps([example.model_dump(mode="json") for example in examples], ensure_ascii=False).encode("utf-8", "replace"))
+    if size > MOST_EXAMPLE_BYTES:
+        told = {"size": f"{size:,}", "most": f"{MOST_EXAMPLE_BYTES:,}"}
+        raise PydanticCustomError("examples", "They are {size} bytes of JSON; at most {most} are taken, all together", told)
+    return examples
+
+
 class _Spec(Contract):
-    examples: tuple[Example, ...] = ()
+    examples: Annotated[tuple[Example, ...], Field(max_length=MOST_EXAMPLES), AfterValidator(_of_bounded_size)] = ()
     limits: MakeLimits = MakeLimits()
 
 
@@ -55,7 +75,7 @@ class GithubDeploy(_Spec):
     repo_url: Annotated[str, Field(min_length=1, max_length=2_000)]
     tool_name: ToolId
     runtime: MakeRuntime | None = None
-    description: str = ""
+    description: Annotated[str, Field(max_length=LONGEST_WORDS)] = ""
 
 
 class BuildTool(_Spec):
@@ -63,7 +83,7 @@ class BuildTool(_Spec):
 
     type: Literal["build_tool"] = "build_tool"
     tool_name: ToolId
-    description: Annotated[str, Field(min_length=1)]
+    description: Annotated[str, Field(min_length=1, max_length=LONGEST_WORDS)]
     runtime: MakeRuntime | None = None
 
 
@@ -72,8 +92,8 @@ class RepairTool(_Spec):
 
     type: Literal["repair_tool"] = "repair_tool"
     tool_id: ToolId
-    error: str = ""
-    description: str = ""
+    error: Annotated[str, Field(max_length=LONGEST_WORDS)] = ""
+    description: Annotated[str, Field(max_length=LONGEST_WORDS)] = ""
 
 
 TaskSpec = Annotated[GithubDeploy | BuildTool | RepairTool, Field(discriminator="type")]

@@ -25,6 +25,7 @@ __all__ = [
 LOGGER = "tool_agent.tool.agent"
 
 LONGEST_LINE = 2_000
+_ERROR = "error: "
 _LONGEST_VALUE = 200
 _BREAKS = re.compile(r"\s+")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -44,7 +45,9 @@ def tool_use_line(at: datetime, name: str, arguments: dict[str, JsonValue]) -> s
 
 
 def tool_result_line(at: datetime, name: str, summary: str, *, is_error: bool = False) -> str:
-    return log_line(at, f"[TOOL_RESULT] {shown_text(name)} | {'error: ' if is_error else ''}{shown_text(summary)}", is_error=is_error)
+    told = shown_text(summary)
+    is_plain = is_error and not told.startswith(_ERROR)
+    return log_line(at, f"[TOOL_RESULT] {shown_text(name)} | {_ERROR if is_plain else ''}{told}", is_error=is_error)
 
 
 def done_line(at: datetime, seconds: float) -> str:

@@ -24,6 +24,7 @@ from toolagent.core.model_cost import Exhausted, answer_budget
 
 __all__ = [
     "FINAL_TOOL",
+    "MOST_HEARD",
     "AskModel",
     "Finish",
     "RunTools",
@@ -33,7 +34,9 @@ __all__ = [
     "begin",
     "ended",
     "next_step",
+    "out_of_time",
     "refusal_of",
+    "unanswered",
     "with_guidance",
 ]
 
@@ -54,6 +57,9 @@ MOST_REMARKS = 20
 
 LONGEST_EVIDENCE = 12_000
 MOST_HEARD = 50
+"""Pieces of guidance that a task hears."""
+
+_BUDGETS = {end.value for end in (AgentEnd.TOKENS, AgentEnd.MONEY, AgentEnd.UNPRICED)}
 
 _GO_ON = (
     "You used no tool. The task is done only when register_tool has been called and what it puts down passes the checks. "
@@ -105,7 +111,7 @@ def next_step(request: AgentRequest, state: LoopState, now_s: float) -> AskModel
         return _finish(state, state.end, state.reason)
     remaining_s = request.limits.wall_s - (now_s - state.started_s)
     if remaining_s <= 0:
-        return _finish(state, AgentEnd.WALL_TIME, f"The time of {request.limits.wall_s:g} s is over. Give more with limits.wall_s.")
+        return _finish(state, AgentEnd.WALL_TIME, _time_is_over(request))
     if state.pending:
         return _tools(request, state, remaining_s)
     if state.turns >= request.limits.turns:
@@ -138,7 +144,6 @@ def after_model(state: LoopState, ask: ModelAsk, note: ModelTurnNote) -> LoopSta
             "position": ask.position + 1,
             "tokens": state.tokens + note.usage.total + note.lost.total,
             "cost_usd": state.cost_usd + (note.cost_usd or 0.0) + note.lost_usd,
-            "unpriced_turns": state.unpriced_turns + (note.cost_usd is None),
             "last_usage": note.usage,
             "model": note.model,
             "outcomes": (),
@@ -190,8 +195,19 @@ def refusal_of(state: LoopState) -> str | None:
 
 
 def ended(state: LoopState, end: AgentEnd, reason: str) -> LoopState:
-    """The agent stops, for instance because the model cannot be asked."""
+    """The agent stops."""
     return state.model_copy(update={"end": end, "reason": reason})
+
+
+def unanswered(state: LoopState, reason: str, kind: str = "") -> LoopState:
+    """The model could not be asked. `kind` of obstacle; where answers that broke off used a budget up, it is that end's value."""
+    return ended(state, AgentEnd(kind) if kind in _BUDGETS else AgentEnd.MODEL, reason)
+
+
+def out_of_time(request: AgentRequest, state: LoopState, last: str = "") -> LoopState:
+    """The time was over before the model answered; `last` says why it did not the last time."""
+    told = f" The model had not answered until then: {last}" if last else ""
+    return ended(state, AgentEnd.WALL_TIME, f"{_time_is_over(request)}{told}")
 
 
 def another_round(request: AgentRequest, state: LoopState, evidence: str) -> LoopState | None:
@@ -211,6 +227,10 @@ def another_round(request: AgentRequest, state: LoopState, evidence: str) -> Loo
             "remarks": (*state.remarks, f"What you put down did not pass the checks. Mend it and call {FINAL_TOOL} again.\n\n{shown}"),
         }
     )
+
+
+def _time_is_over(request: AgentRequest) -> str:
+    return f"The time of {request.limits.wall_s:g} s is over. Give more with limits.wall_s."
 
 
 def _finish(state: LoopState, end: AgentEnd, reason: str) -> Finish:

@@ -9,7 +9,7 @@ from toolagent.contracts.calls import Caller
 from toolagent.contracts.manifest import JsonSchema
 from toolagent.core.schemas import MASK, mask_secrets
 
-__all__ = ["DEEPEST", "LONGEST", "masked_caller", "masked_command", "masked_params", "masked_text", "shortened"]
+__all__ = ["DEEPEST", "LONGEST", "masked_caller", "masked_command", "masked_params", "masked_text", "shortened", "without_secret"]
 
 LONGEST = 500
 """Characters of one text."""
@@ -19,6 +19,9 @@ MOST = 50
 
 DEEPEST = 8
 """Levels of objects and lists in one another."""
+
+_SHORTEST_SECRET = 8
+"""Characters: a shorter one is found in innocent words, which would show what it is as well as spoil them."""
 
 _SECRET_WORDS = frozenset(
     {"password", "passwd", "passphrase", "pwd", "secret", "token", "apikey", "authorization", "credential", "credentials", "cookie"}
@@ -35,7 +38,7 @@ _KNOWN = re.compile(
 )
 """Keys that show by their form what they are."""
 _SCHEME = re.compile(r"\b(Bearer|Basic)(\s+)[\w.~+/=-]{8,}", re.IGNORECASE)
-_NAMED = re.compile(r"""(\b[A-Za-z_][\w-]{0,60})(\\?["']?\s{0,4}[=:]\s{0,4}\\?["']?)([^\s"'`,;&<>(){}\[\]\\]+)""")
+_NAMED = re.compile(r"""(\b[A-Za-z_][\w-]{0,60})(\\?["']?\s{0,4}(?:=|:(?!//))\s{0,4}\\?["']?)([^\s"'`,;&<>(){}\[\]\\]+)""")
 _OPTION = re.compile(r"""(--?[A-Za-z][\w-]{0,60})(\s{1,4}["']?)([^\s"'-][^\s"']*)""")
 
 
@@ -72,6 +75,11 @@ def masked_text(text: str) -> str:
 
     plain = _SCHEME.sub(rf"\1\2{MASK}", _KNOWN.sub(MASK, _LOGIN.sub(f"{MASK}@", text)))
     return _OPTION.sub(named, _NAMED.sub(named, plain))
+
+
+def without_secret(text: str, secret: str | None) -> str:
+    """A text of free words with this value masked, if that has 8 characters or more."""
+    return text.replace(secret, MASK) if secret and len(secret) >= _SHORTEST_SECRET else text
 
 
 def shortened(text: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from toolagent.core.masking import masked_text
 
-__all__ = ["listed_shortly", "ready_reason", "shortened", "why_a_model"]
+__all__ = ["abridged", "listed_shortly", "ready_reason", "why_a_model"]
 
 _MOST_LISTED = 5
 _LINES = 20
@@ -19,7 +19,7 @@ def ready_reason(tool_ids: Sequence[str], left_out: Sequence[str] = ()) -> str:
 
 def why_a_model(notes: Sequence[str]) -> str:
     """Of a task that a model should do: why nothing else did. `notes` are reasons, each with what was written on the way below it."""
-    told = masked_text("\n\n".join(map(shortened, filter(None, notes))))
+    told = masked_text("\n\n".join(map(abridged, filter(None, notes))))
     return f"Why it was not built without a model: {told}" if told else ""
 
 
@@ -30,7 +30,7 @@ def listed_shortly(items: Sequence[str]) -> str:
     return "\n".join([*lines, *([f"… and {more} more: see the evidence and the log of the task"] if more > 0 else [])])
 
 
-def shortened(note: str) -> str:
+def abridged(note: str) -> str:
     """Its first line, and the end of what follows: programs say last what stopped them."""
     reason, _, told = note.strip().partition("\n")
     end = "\n".join(told.splitlines()[-_LINES:])

@@ -11,7 +11,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 
 from toolagent.contracts.identifiers import TOOL_ID_PATTERN
 from toolagent.contracts.making import MakeRequest
-from toolagent.contracts.task_specs import BuildTool, Example, GithubDeploy, MakeLimits, RepairTool
+from toolagent.contracts.task_specs import LONGEST_WORDS, MOST_EXAMPLES, BuildTool, Example, GithubDeploy, MakeLimits, RepairTool
 from toolagent.core.suggestions import nearest
 
 __all__ = [
@@ -41,6 +41,8 @@ _LEFT_OUT = frozenset(
 )
 _FORMS = {
     "tuple_type": 'It must be a list, such as [{"input": {…}, "expected_output": …}]',
+    "too_long": f"There are more than {MOST_EXAMPLES}",
+    "string_too_long": f"It may have at most {LONGEST_WORDS:,} characters",
     "dict_type": "It must be an object",
     "model_type": "It must be an object",
 }
@@ -97,11 +99,13 @@ def prose_spec(prose: str, description: str = "") -> BuildTool:
     """A tool that somebody describes in their own words.
 
     Its name is made of the first four words in Latin letters, small words left out, of the description or else of the prose. Raises
-    SpecError where there are none.
+    SpecError where there are none, or too many.
     """
     whole = "\n\n".join(dict.fromkeys(part for part in (description.strip(), prose.strip()) if part))
     if not whole:
         raise SpecError(SpecFault("task_spec", "There is neither a description nor a repository: say what the tool is to do."))
+    if len(whole) > LONGEST_WORDS:
+        raise SpecError(SpecFault("task_spec", f"It may have at most {LONGEST_WORDS:,} characters together with the description."))
     name = tool_name_from(description) or tool_name_from(prose)
     if name is None:
         remedy = 'give task_spec as an object with one: {"type": "build_tool", "tool_name": "word_counter", "description": "…"}'

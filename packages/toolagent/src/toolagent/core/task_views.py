@@ -1,10 +1,27 @@
-"""A task that makes or repairs a tool, as it is shown."""
+"""A task that makes or repairs a tool, as it is written down at first, and as it is shown."""
 
-from toolagent.contracts.making import MakeTask
+from datetime import datetime
+
+from toolagent.contracts.making import MakeRequest, MakeTask
 from toolagent.contracts.making_views import ListedTask, MakingTask
 from toolagent.contracts.tasks import TaskState
+from toolagent.core.task_requests import subject_of
 
-__all__ = ["listed", "shown"]
+__all__ = ["begun", "listed", "shown"]
+
+
+def begun(request: MakeRequest, at: datetime) -> MakeTask:
+    """The task of the request, which nobody works at yet."""
+    return MakeTask(
+        task_id=request.task_id,
+        status=TaskState.PENDING,
+        spec=request.spec,
+        description=request.description,
+        tool_id=subject_of(request.spec),
+        created_at=at,
+        caller=request.caller,
+        key=request.key,
+    )
 
 
 def listed(task: MakeTask) -> ListedTask:

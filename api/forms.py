@@ -1,0 +1,43 @@
+"""What is wrong with the form of a request, in the words of JSON and of people, not of Python and regular expressions."""
+
+from collections.abc import Mapping
+
+from pydantic_core import ErrorDetails
+
+from toolagent.contracts.identifiers import CALL_ID_PATTERN, TOOL_ID_PATTERN
+from toolagent.contracts.task_specs import TASK_ID_PATTERN
+
+__all__ = ["FORMS", "NO_CONTROLS", "NO_NUL", "SOMETHING", "message_of"]
+
+NO_CONTROLS = r"^[^\x00-\x1f\x7f]*$"
+NO_NUL = r"^[^\x00]*$"
+SOMETHING = r"^[^\x00]*\S[^\x00]*$"
+
+FORMS: Mapping[str, str] = {
+    NO_CONTROLS: "It must hold no control characters, such as line breaks.",
+    NO_NUL: "It must hold no NUL character.",
+    SOMETHING: "It must say something, and hold no NUL character.",
+    TOOL_ID_PATTERN: "It must be the id of a tool, such as word_counter or acme:word_counter: small letters, digits, _ and -, beginning "
+    "with a letter.",
+    CALL_ID_PATTERN: "It must be the id of a call: call- and 8 to 80 letters, digits, _ and -.",
+    TASK_ID_PATTERN: "It must be the id of a task, such as create_a1b2c3d4: create_ or repair_, and eight hex digits.",
+}
+"""What each pattern of a request asks for."""
+
+_MESSAGES: Mapping[str, str] = {
+    "extra_forbidden": "There is no such field.",
+    "tuple_type": "It must be a list.",
+    "dict_type": "It must be an object.",
+    "model_type": "It must be an object.",
+    "model_attributes_type": "It must be an object.",
+    "too_short": "There must be at least {min_length} of them, not {actual_length}.",
+    "too_long": "There must be at most {max_length} of them, not {actual_length}.",
+}
+
+
+def message_of(error: ErrorDetails) -> str:
+    context = error.get("ctx", {})
+    if error["type"] == "string_pattern_mismatch":
+        return FORMS.get(str(context.get("pattern")), "It is not of the right form.")
+    text = _MESSAGES.get(error["type"])
+    return error["msg"].removeprefix("Value error, ") if text is None else text.format(**context)

@@ -1,6 +1,5 @@
 """Tasks that make or repair tools: shown, cancelled and spoken to."""
 
-import re
 import uuid
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -15,22 +14,17 @@ from toolagent.contracts.agent import Guidance
 from toolagent.contracts.http import ProblemField
 from toolagent.contracts.making import MakeTask, TaskNote, TaskNoteKind
 from toolagent.contracts.making_views import MakingTask, TaskListing
-from toolagent.contracts.task_specs import TASK_ID_PATTERN
+from toolagent.contracts.task_specs import is_making
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.coding_log import log_line
 from toolagent.core.loop import MOST_HEARD
 from toolagent.core.task_requests import request_key
 from toolagent.core.task_views import listed, shown
 
-__all__ = ["cancelled_making", "found_task", "is_making", "listing", "making_task", "spoken_to"]
+__all__ = ["cancelled_making", "found_task", "listing", "making_task", "spoken_to"]
 
 _LOG_LINES = 40
 _UNKNOWN_TO_TEMPORAL = "It was cancelled. Temporal did not know it, so nobody was working at it."
-
-
-def is_making(task_id: str) -> bool:
-    """Whether it is the id of a task that makes or repairs a tool; others are of calls and batches."""
-    return re.fullmatch(TASK_ID_PATTERN, task_id) is not None
 
 
 async def listing(

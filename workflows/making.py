@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import re
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -26,7 +25,7 @@ from toolagent.contracts.making_steps import (
     TaskStep,
     VerifyStep,
 )
-from toolagent.contracts.task_specs import TASK_ID_PATTERN
+from toolagent.contracts.task_specs import TASK_ID_PATTERN, is_making
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.loop import MOST_HEARD, another_round
 from toolagent.core.stage_account import Entered, stage_account
@@ -54,7 +53,7 @@ def request_of(given: JsonValue) -> MakeRequest:
     except ValidationError as error:
         raise ApplicationError(f"The input is not a MakeRequest: {error}", non_retryable=True) from error
     # Folders, rows and the agent are named by it: it is to be nobody else's.
-    if request.task_id != workflow.info().workflow_id or re.fullmatch(TASK_ID_PATTERN, request.task_id) is None:
+    if request.task_id != workflow.info().workflow_id or not is_making(request.task_id):
         own = f"the workflow's own id ({workflow.info().workflow_id!r}), and of the form {TASK_ID_PATTERN}"
         raise ApplicationError(f"task_id: {request.task_id[:128]!r} must be {own}.", non_retryable=True)
     return request

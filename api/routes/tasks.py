@@ -10,7 +10,7 @@ from api.documentation import problem_responses
 from api.doors import Behind
 from api.making import Key
 from api.making_bodies import MessageBody
-from api.making_views import cancelled_making, is_making, listing, making_task, spoken_to
+from api.making_views import cancelled_making, listing, making_task, spoken_to
 from api.problems import ProblemKind
 from api.strict_json import StrictRoute
 from api.task_events import LastEventId, followed
@@ -20,7 +20,7 @@ from toolagent.contracts.http import Task
 from toolagent.contracts.identifiers import ToolId
 from toolagent.contracts.making import TaskNote
 from toolagent.contracts.making_views import MakingTask, TaskListing
-from toolagent.contracts.task_specs import TaskId
+from toolagent.contracts.task_specs import TaskId, is_making
 from toolagent.contracts.tasks import TaskState
 
 __all__ = ["router"]

@@ -25,7 +25,7 @@ from engine.runtimes.sandbox.box import Mount
 from engine.runtimes.sandbox.identity import Identity
 from engine.runtimes.sandbox.removal import remove
 from toolagent.contracts.dependency_policy import DependencyVerdict
-from toolagent.contracts.task_specs import TASK_ID_PATTERN
+from toolagent.contracts.task_specs import is_making
 
 __all__ = ["Workbench", "Workbenches"]
 
@@ -219,7 +219,7 @@ class Workbenches:
     async def present(self) -> frozenset[str]:
         """Ids of the tasks that have something here."""
         names = await asyncio.to_thread(lambda: [path.name for path in self._folder.iterdir()] if self._folder.is_dir() else [])
-        return frozenset(name for name in {*names, *self._containers_of()} if re.fullmatch(TASK_ID_PATTERN, name))
+        return frozenset(name for name in {*names, *self._containers_of()} if is_making(name))
 
     async def clear(self, task_id: str) -> None:
         """Remove all that the task has here, also what its other steps made. Raises StartFailed when a container does not go."""
@@ -235,7 +235,7 @@ class Workbenches:
         return frozenset() if isinstance(self._builds, str) else frozenset(one.tool_id.partition(":")[0] for one in self._builds.known)
 
     def _bench(self, task_id: str) -> Workbench:
-        if not re.fullmatch(TASK_ID_PATTERN, task_id):
+        if not is_making(task_id):
             raise ValueError(f"{task_id!r} is no task's id")
         if task_id not in self._known:
             self._known[task_id] = Workbench(task_id, self._folder / task_id / _BENCH, self._parts, self._builds)

@@ -209,7 +209,9 @@ async def test_a_document_alone_becomes_remote_tools(tmp_path: Path, locks: Proj
     builder = ModellessBuilder(locks, local, resolve=resolve)
     built = await builder.remote(OpenApiRemote(path="openapi.json", server_url="https://public.test/v1"), tmp_path, ABOUT)
     (entry,) = built.candidate.entries
-    assert entry.sources == (RemoteSource(remote_url="https://public.test/v1", endpoint_path="/where", http_method="GET"),)
+    assert entry.sources == (
+        RemoteSource(remote_url="https://public.test/v1", endpoint_path="/where", http_method="GET", only_public=True),
+    )
 
 
 def tool_file(name: str) -> str:

@@ -163,7 +163,7 @@ def test_where_a_tool_runs_is_said_by_its_source() -> None:
     (remote,) = draft(read, Described("tool"), remote_sources(read, "tool")).candidate.entries
     (local,) = draft(read, Described("tool"), local_sources(read, "tools/local/tool")).candidate.entries
     (docker,) = draft(read, Described("tool"), docker_sources(read, "tools/docker/tool", "Dockerfile", 80)).candidate.entries
-    assert remote.sources == (RemoteSource(remote_url=SERVER, endpoint_path="/x/{id}"),)
+    assert remote.sources == (RemoteSource(remote_url=SERVER, endpoint_path="/x/{id}", only_public=True),)
     assert local.sources == (LocalSource(host_dir="tools/local/tool", endpoint_path="/v1/x/{id}", health_path="/v1/health"),)
     built = DockerSource(host_dir="tools/docker/tool", dockerfile="Dockerfile", internal_port=80)
     assert docker.sources == (built.model_copy(update={"endpoint_path": "/v1/x/{id}", "health_path": "/v1/health"}),)

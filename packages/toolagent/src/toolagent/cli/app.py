@@ -1,6 +1,5 @@
 """The commands of `toolagent`."""
 
-import re
 import sys
 from io import TextIOWrapper
 from pathlib import Path
@@ -36,7 +35,7 @@ from toolagent.client.http import DEFAULT_URL, ToolAgentHttp
 from toolagent.contracts.calls import CallMode, ToolCall, ToolResult
 from toolagent.contracts.http import Matches, TaskAccepted, ToolListing
 from toolagent.contracts.routes import RunState
-from toolagent.contracts.task_specs import TASK_ID_PATTERN
+from toolagent.contracts.task_specs import is_making
 from toolagent.contracts.tasks import TaskState
 
 __all__ = ["app", "main"]
@@ -220,7 +219,7 @@ def task(
     `toolagent task create_a1b2c3d4 --say "Count hyphenated words as one." --follow`
     """
     with reported(), connected(url, api_key) as service:
-        if re.fullmatch(TASK_ID_PATTERN, task_id):
+        if is_making(task_id):
             making.show_making(service, task_id, follow=wait, log=log, cancel=cancel, say=say, json_output=json_output)
             return
         if log or say:

@@ -1,6 +1,7 @@
 """What a task is asked to do: the task specifications of seed 001 §5."""
 
 import json
+import re
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, JsonValue, StringConstraints, TypeAdapter
@@ -22,12 +23,20 @@ __all__ = [
     "RepairTool",
     "TaskId",
     "TaskSpec",
+    "is_making",
     "task_spec",
 ]
 
 TASK_ID_PATTERN = r"^(create|repair)_[0-9a-f]{8}$"
 
 TaskId = Annotated[str, StringConstraints(pattern=TASK_ID_PATTERN)]
+
+
+def is_making(task_id: str) -> bool:
+    """Whether it is the id of a task that makes or repairs a tool; others are of calls and batches."""
+    return re.fullmatch(TASK_ID_PATTERN, task_id) is not None
+
+
 LONGEST_WORDS = 16_000
 """Characters of a description: every step of a task carries it."""
 

@@ -76,7 +76,7 @@ async def running_making(
     async with AsyncExitStack() as stack:
         benches = Workbenches(folder, BenchParts(parts.launcher, executor, programs, installer, identity()), builds or _NO_ENGINE)
         stack.push_async_callback(benches.close)
-        sweep = TaskSweep(client, store.tasks, store.evidence, benches, state.host)
+        sweep = TaskSweep(client, store.tasks, store.evidence, benches, parts.sandboxing.environments, state.host)
         # What ended, or went to another host, while this one was away.
         await sweep.clear()
         await stack.enter_async_context(sweeping_tasks(sweep))

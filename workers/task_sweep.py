@@ -10,6 +10,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from engine.making.workbench.bench import Workbenches
 from engine.runtimes.failures import StartFailed
+from engine.runtimes.scripts.environments import ScriptEnvironments
 from engine.store.evidence import EvidenceTable
 from engine.store.tasks import Ending, TaskTable
 from toolagent.contracts.tasks import TaskState
@@ -33,10 +34,19 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class TaskSweep:
-    """Of all hosts each looks after all workflows, and after what is on itself. `benches` are those of `host`."""
+    """Of all hosts each looks after all workflows, and after what is on itself. `benches` and `environments` are those of `host`."""
 
-    def __init__(self, client: Client, tasks: TaskTable, evidence: EvidenceTable, benches: Workbenches, host: str) -> None:
-        self._client, self._tasks, self._evidence, self._benches, self._host = client, tasks, evidence, benches, host
+    def __init__(
+        self,
+        client: Client,
+        tasks: TaskTable,
+        evidence: EvidenceTable,
+        benches: Workbenches,
+        environments: ScriptEnvironments,
+        host: str,
+    ) -> None:
+        self._client, self._tasks, self._evidence = client, tasks, evidence
+        self._benches, self._environments, self._host = benches, environments, host
 
     async def run(self) -> None:
         """Once. Raises RPCError when Temporal does not answer, StoreUnavailableError."""
@@ -56,6 +66,7 @@ class TaskSweep:
         present = await self._benches.present()
         for task_id in sorted(present - await self._tasks.on_host(self._host)):
             try:
+                await self._environments.drop(task_id)
                 await self._benches.clear(task_id)
             except (StartFailed, OSError) as error:
                 _log.warning("task_not_cleared", task=task_id, reason=str(error))

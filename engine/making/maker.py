@@ -161,13 +161,18 @@ class Maker:
         candidate = await self._parts.candidates.load(step.candidate)
         if isinstance(step.spec, RepairTool):
             mended = Mended(step.spec.tool_id, step.mends, step.mends_content)
-            return await self._parts.repairs.register(step.task_id, mended, candidate, step.evidence)
-        return await self._parts.registration.register(candidate, step.evidence)
+            registered = await self._parts.repairs.register(step.task_id, mended, candidate, step.evidence)
+        else:
+            registered = await self._parts.registration.register(candidate, step.evidence)
+        if not registered.refused:
+            await self._parts.runtimes.sandboxing.environments.keep(step.task_id)
+        return registered
 
     async def clear(self, step: TaskStep) -> None:
         """End and remove what the task has here. What was registered holds its files itself."""
         await self._parts.benches.remove(step.task_id)
         await self._parts.candidates.forget(step.task_id)
+        await self._parts.runtimes.sandboxing.environments.drop(step.task_id)
         await asyncio.to_thread(remove, self.folder_of(step.task_id))
 
     async def _for_trial(self, step: VerifyStep, candidate: Candidate) -> tuple[Candidate, tuple[Check, ...]]:
@@ -212,7 +217,12 @@ class Maker:
         if parts.docker:
             settings = replace(parts.docker.settings, data=data, calls=folder / "calls", beside=folder / "state")
             docker = replace(parts.docker, settings=settings)
-        own = replace(parts, local=replace(parts.local, data=data, state=folder / "state", calls=folder / "calls"), docker=docker)
+        own = replace(
+            parts,
+            local=replace(parts.local, data=data, state=folder / "state", calls=folder / "calls"),
+            sandboxing=replace(parts.sandboxing, environments=parts.sandboxing.environments.for_task(folder.name)),
+            docker=docker,
+        )
         return ModellessBuilder(
             self._parts.locks,
             cast("Runtime[LocalSource]", RUNTIMES["local"](own)),

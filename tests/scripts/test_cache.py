@@ -13,11 +13,13 @@ import pytest_asyncio
 
 from engine.runtimes.folders import entries, seal
 from engine.runtimes.sandbox.egress import Egress
-from engine.runtimes.scripts.cache import CacheLimits, held, is_marked, mark, tidy
+from engine.runtimes.scripts.cache import CacheLimits, drop, held, is_marked, keep, mark, reserve, tidy, touch
 from engine.runtimes.scripts.commands import ScriptCall
+from engine.runtimes.scripts.dependencies import dependencies_of
 from engine.runtimes.scripts.environments import Index, Installer
 from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
 from engine.runtimes.scripts.network import through
+from engine.runtimes.scripts.paths import Script
 from tests.scripts.harness import IDENTITY, Scripts, script_service
 from tests.scripts.index import PackageIndex, package_index, resolve
 from toolagent.contracts.manifest import SecurityContext
@@ -202,3 +204,37 @@ async def test_half_an_environment_that_nobody_asks_for_again_goes(scripts: Scri
     half.with_suffix(".lock").touch()
     assert await scripts.environments.tidy() == (half.name,)
     assert names_in(half.parent) == set()
+
+
+def test_what_was_made_for_a_task_goes_with_it_unless_somebody_else_used_it(tmp_path: Path) -> None:
+    roots = {letter: made(tmp_path, letter) for letter in "abcdef"}
+    for letter in "abcde":
+        reserve(roots[letter], "create_00000001")
+    reserve(roots["f"], "create_00000002")
+    touch(roots["a"], "create_00000001")  # by itself
+    touch(roots["b"], "")
+    touch(roots["c"], "create_00000002")
+    reserve(roots["d"], "")
+    with held(roots["e"]):
+        assert drop(tmp_path, "create_00000001") == (roots["a"].name,)
+    assert {root.name for root in roots.values() if root.exists()} == {roots[letter].name for letter in "bcdef"}
+    keep(tmp_path, "create_00000002")
+    assert drop(tmp_path, "create_00000002") == ()
+    assert drop(tmp_path, "create_00000001") == (roots["e"].name,)
+    assert [path.name for path in tmp_path.glob("*.task")] == []
+
+
+async def test_who_waits_for_an_environment_that_a_task_makes_has_it_too(index: PackageIndex, scripts: Scripts) -> None:
+    index.add_source("slow", "1.0", "import time; time.sleep(0.5)")
+    scripts.write("a/requirements.txt", "slow\n")
+    scripts.write("a/main.py", "import slow\nprint(slow.value)")
+    dependencies = dependencies_of(Script(scripts.root / "a/main.py", "a/main.py"), ScriptLanguage.PYTHON)
+    of_task = scripts.environments.for_task("create_00000001")
+    environment, _ = await asyncio.gather(
+        of_task.ensure(dependencies, "one", scripts.told.append), scripts.environments.ensure(dependencies, "two", scripts.told.append)
+    )
+    await of_task.drop("create_00000001")
+    assert scripts.environments.is_whole(environment)
+    await asyncio.to_thread(reserve, environment.folder.root, "create_00000001")
+    await of_task.drop("create_00000001")
+    assert not scripts.environments.is_whole(environment)

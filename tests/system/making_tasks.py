@@ -119,6 +119,7 @@ def left_of(service: ServiceProcess, task_id: str, tool_id: str) -> dict[str, ob
     found: dict[str, object] = {
         name: sorted(path.name for path in (state / name).glob("*") if not path.name.startswith(".")) for name in ("making", "trials")
     }
+    found["environments"] = [path.stem for path in service.environments.glob("*.task") if path.read_text() == task_id]
     for name in ("tools", "calls"):
         found[f"{name}/"] = sorted(path.name for path in (state / name).glob(f"{tool_id}*"))
     for table in ("tools", "tool_versions", "sources", "routes", "evidence"):

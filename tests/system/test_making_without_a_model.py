@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from tests.making.inspection.git import repository
+from tests.making.inspection.git import git, repository
 from tests.system.catalog import make_catalog
 from tests.system.making_tasks import asked, ended, evidence, left_of, rows
 from tests.system.service_process import ServiceProcess, run_tool
@@ -66,10 +66,15 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Generator[ServiceProces
 
 
 @pytest.fixture(scope="module")
-def deployed(service: ServiceProcess, tmp_path_factory: pytest.TempPathFactory) -> MakingTask:
-    url = repository(
-        tmp_path_factory.mktemp("repositories") / "numbers", {"app.py": _APP, "requirements.txt": "fastapi\npython-multipart\n"}
-    )
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("repositories") / "numbers"
+    repository(folder, {"app.py": _APP, "requirements.txt": "fastapi\npython-multipart\n"})
+    return folder
+
+
+@pytest.fixture(scope="module")
+def deployed(service: ServiceProcess, source: Path) -> MakingTask:
+    url = f"file://{source}"
     return ended(service, asked(service, {"type": "github_deploy", "repo_url": url, "tool_name": "numbers"}))
 
 
@@ -87,11 +92,12 @@ def test_a_repository_with_an_app_becomes_tools(service: ServiceProcess, deploye
     assert run_tool(service.http, "numbers_double", {"number": 21})[1].result == {"total": 42}
 
 
-def test_its_evidence_has_the_lock_and_no_model(service: ServiceProcess, deployed: MakingTask) -> None:
+def test_its_evidence_has_the_commit_the_lock_and_no_model(service: ServiceProcess, deployed: MakingTask, source: Path) -> None:
     found = [version.evidence for tool_id in deployed.tool_ids for version in evidence(service, tool_id).versions]
     assert len({(one.source, one.lock) for one in found if one is not None}) == 1
     assert found[0] is not None
     assert found[0].lock is not None
+    assert found[0].commit == git(source, "rev-parse", "HEAD")
     assert (found[0].provider, found[0].model, found[0].prompts, found[0].turns, found[0].cost_usd) == (None, None, (), 0, 0.0)
     assert 0 < found[0].seconds < found[0].total_seconds
 
@@ -130,9 +136,12 @@ def test_tools_that_fail_or_hang_answer_nothing(service: ServiceProcess, deploye
 def test_an_app_that_does_not_start_says_so_when_there_is_no_model(service: ServiceProcess, tmp_path: Path) -> None:
     app = "import no_such_package\nfrom fastapi import FastAPI\n\napp = FastAPI()\n"
     url = repository(tmp_path / "broken", {"app.py": app, "requirements.txt": "fastapi\n"})
+    environments = {path.name for path in service.environments.iterdir()}
     task = ended(service, asked(service, {"type": "github_deploy", "repo_url": url, "tool_name": "without_package"}))
     assert task.status is TaskState.FAILED
     for said in ("TOOL_AGENT_MODEL", "The app does not start", "No module named 'no_such_package'"):
         assert said in task.reason
     assert [line for line in task.log if "[BUILD]" in line and "no_such_package" in line] != []
     assert left_of(service, task.task_id, "without_package") == {}
+    # It had one of its own, which was made, since the app was started.
+    assert {path.name for path in service.environments.iterdir() if path.suffix != ".lock"} <= environments

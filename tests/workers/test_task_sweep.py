@@ -12,6 +12,8 @@ from temporalio.client import Client, WorkflowFailureError
 from temporalio.worker import Worker
 
 from engine.making.workbench.bench import Workbenches
+from engine.runtimes.scripts.cache import mark, reserve
+from engine.runtimes.scripts.environments import ScriptEnvironments
 from engine.store.clock import now
 from engine.store.database import Database
 from engine.store.evidence import EvidenceTable
@@ -41,11 +43,12 @@ class Place:
     tools: ToolTable
     evidence: EvidenceTable
     benches: Workbenches
+    environments: ScriptEnvironments
     folder: Path
 
     @property
     def sweep(self) -> TaskSweep:
-        return TaskSweep(self.client, self.tasks, self.evidence, self.benches, "here")
+        return TaskSweep(self.client, self.tasks, self.evidence, self.benches, self.environments, "here")
 
     async def begun(self, *, given: JsonValue = "a task", with_workflow: bool = True) -> str:
         """A task that is at work, and nobody is there to go on with it. What is `given` to its workflow is what it needs, or nothing."""
@@ -66,6 +69,14 @@ class Place:
         assert task is not None
         return task.status, (self.folder / task_id).exists()
 
+    def environment_for(self, task_id: str) -> Path:
+        """Made for it, and used by nobody yet."""
+        root = self.folder.parents[1] / "environments" / (task_id[-8:] * 4)
+        root.mkdir(parents=True)
+        reserve(root, task_id)
+        mark(root, [])
+        return root
+
 
 @pytest_asyncio.fixture
 async def place(temporal: Client, sqlite_url: str, tmp_path: Path) -> AsyncGenerator[Place]:
@@ -74,13 +85,15 @@ async def place(temporal: Client, sqlite_url: str, tmp_path: Path) -> AsyncGener
         folder = tmp_path / "state/making"
         benches = Workbenches(folder, parts, "The tests have no engine.")
         tables = (TaskTable(database), TaskNoteTable(database), ToolTable(database), EvidenceTable(database))
-        yield Place(temporal, *tables, benches, folder)
+        environments = ScriptEnvironments(tmp_path / "environments", parts.executor, parts.programs, parts.installer)
+        yield Place(temporal, *tables, benches, environments, folder)
         await benches.close()
     await database.close()
 
 
 async def test_a_task_whose_workflow_was_terminated_ends_and_gives_its_slot_back(place: Place) -> None:
     task_id, other = await place.begun(), await place.begun()
+    gone, stays = place.environment_for(task_id), place.environment_for(other)
     await place.client.get_workflow_handle(task_id).terminate("by a person")
     waiting = f"create_{uuid.uuid4().hex[:8]}"
     await place.tasks.create(
@@ -90,6 +103,7 @@ async def test_a_task_whose_workflow_was_terminated_ends_and_gives_its_slot_back
     await place.sweep.run()
     assert await place.state(task_id) == (TaskState.FAILED, False)
     assert await place.state(other) == (TaskState.RUNNING, True)
+    assert (gone.exists(), stays.exists()) == (False, True)
     ended = await place.tasks.get(task_id)
     assert ended is not None
     assert ended.reason == "Its workflow was terminated on Temporal. Nothing it made can be called. Ask for it again."

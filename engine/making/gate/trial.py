@@ -187,7 +187,7 @@ async def on_trial(
     sightings = Sightings(parts.sandboxing.audit)
     supervisor: Supervisor | None = None
     try:
-        own = apart(parts, folder, sightings)
+        own = apart(_of_task(parts, task_id), folder, sightings)
         tags = {source.type for entry in entries for source in entry.sources}
         supervisor = Supervisor({tag: RUNTIMES[tag](own) for tag in tags & RUNTIMES.keys()}, sightings, parts.local.host)
         await asyncio.to_thread(own.local.calls.mkdir)
@@ -209,6 +209,11 @@ def apart(parts: RuntimeParts, folder: Path, audit: Audit) -> RuntimeParts:
     )
 
 
+def _of_task(parts: RuntimeParts, task_id: str) -> RuntimeParts:
+    """With environments that go when the task does not come to its end."""
+    return replace(parts, sandboxing=replace(parts.sandboxing, environments=parts.sandboxing.environments.for_task(task_id)))
+
+
 async def sweep_trials(state: Path) -> None:
     """To be called at start-up, once the state directory is locked and its processes are swept: what dead workers left of trials."""
     await asyncio.to_thread(remove, state / _FOLDER)
@@ -223,7 +228,7 @@ def _scripts(scripts: ScriptService, parts: RuntimeParts, folder: Path, audit: A
     if isinstance(sandbox, str):
         return scripts  # they are not run
     network = through(parts.sandboxing.egress, is_apart=sandbox.level.has_own_network, observed=True)
-    return scripts.observed(folder / _TOOLS, network, ScriptAccounts(audit, parts.local.host).ran)
+    return scripts.observed(folder / _TOOLS, parts.sandboxing.environments, network, ScriptAccounts(audit, parts.local.host).ran)
 
 
 async def _end(supervisor: Supervisor | None, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""The folder of environments: the mark that one is whole, the hold of who uses it, and the removal of those that nobody needs."""
+"""The folder of environments: the mark that one is whole, who uses it, for which task it was made, and the removal of those not needed."""
 
 import contextlib
 import fcntl
@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from engine.runtimes.folders import entries
 from engine.runtimes.sandbox.removal import remove
 
-__all__ = ["CacheLimits", "Gone", "held", "is_marked", "mark", "tidy", "touch", "unmark"]
+__all__ = ["CacheLimits", "Gone", "drop", "held", "is_marked", "keep", "mark", "reserve", "tidy", "touch", "unmark"]
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -25,7 +25,7 @@ _GIB = 1024 * 1024 * 1024
 _FRESH_S = 600.0
 """What was used so lately is about to be used: whoever looked for it may not hold it yet."""
 _BLOCK = 512
-_OURS = re.compile(r"[0-9a-f]{32}(\.build|\.json|\.part)?")
+_OURS = re.compile(r"[0-9a-f]{32}(\.build|\.json|\.part|\.task)?")
 
 
 class Gone(Exception):
@@ -70,10 +70,30 @@ def is_marked(root: Path, names: Sequence[str] | None = None) -> bool:
     return found is not None and (names is None or found.names == tuple(names))
 
 
-def touch(root: Path) -> None:
-    """It is used now. What is not there was not used."""
+def touch(root: Path, task: str) -> None:
+    """It is used now: by the task, or by somebody who stays. What is not there was not used."""
     with contextlib.suppress(OSError):
         os.utime(_mark_of(root))
+    if not task or _task_of(root) != task:
+        _task_file(root).unlink(missing_ok=True)
+
+
+def reserve(root: Path, task: str) -> None:
+    """Say for which task it is made, before it is marked; empty: for somebody who stays. Raises OSError."""
+    _task_file(root).unlink(missing_ok=True)
+    if task:
+        _task_file(root).write_text(task, encoding="utf-8")
+
+
+def keep(folder: Path, task: str) -> None:
+    """What was made for the task stays."""
+    for root in _of_task(folder, task):
+        _task_file(root).unlink(missing_ok=True)
+
+
+def drop(folder: Path, task: str) -> tuple[str, ...]:
+    """Remove what was made for the task and used by nobody else; the names of what was removed."""
+    return tuple(root.name for root in _of_task(folder, task) if _remove_whole(root))
 
 
 @contextlib.contextmanager
@@ -165,11 +185,29 @@ def _remove_all(root: Path) -> None:
     root.with_suffix(".part").unlink(missing_ok=True)
     for path in (root, root.with_suffix(".build")):
         remove(path)
+    _task_file(root).unlink(missing_ok=True)
 
 
 def _mark_of(root: Path) -> Path:
     """Beside it, not in it: an installation may put anything there, links too."""
     return root.with_suffix(".json")
+
+
+def _task_file(root: Path) -> Path:
+    """Not in the mark: who holds an environment holds that file, so it is never written anew."""
+    return root.with_suffix(".task")
+
+
+def _task_of(root: Path) -> str:
+    try:
+        return _task_file(root).read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+def _of_task(folder: Path, task: str) -> list[Path]:
+    roots = (path.with_suffix("") for path in folder.glob("*.task") if _OURS.fullmatch(path.name))
+    return [root for root in roots if _task_of(root) == task]
 
 
 def _read(path: Path) -> _Mark | None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import copy
 import json
 import os
 import re
@@ -20,7 +21,7 @@ from engine.runtimes.sandbox.box import Box, Mount
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
 from engine.runtimes.sandbox.removal import remove
 from engine.runtimes.sandbox.sandbox import run_name
-from engine.runtimes.scripts.cache import CacheLimits, Gone, held, is_marked, mark, tidy, touch, unmark
+from engine.runtimes.scripts.cache import CacheLimits, Gone, drop, held, is_marked, keep, mark, reserve, tidy, touch, unmark
 from engine.runtimes.scripts.dependencies import Dependencies, Kind
 from engine.runtimes.scripts.execution import Execution, Executor, Order
 from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
@@ -138,6 +139,22 @@ class ScriptEnvironments:
         self.programs, self._note = programs, note
         self._making: dict[str, SharedStart[str, None]] = {}
         self._own_bun: Environment | None = None
+        self.task = ""
+        """What is made is for it; empty: for somebody who stays."""
+
+    def for_task(self, task_id: str) -> "ScriptEnvironments":
+        """The same ones. What it has to make is the task's, until somebody else uses it or it is told to `keep`."""
+        own = copy.copy(self)
+        own.task = task_id
+        return own
+
+    async def keep(self, task_id: str) -> None:
+        """What was made for the task stays."""
+        await asyncio.to_thread(keep, self._folder, task_id)
+
+    async def drop(self, task_id: str) -> None:
+        """What is the task's goes."""
+        await asyncio.to_thread(drop, self._folder, task_id)
 
     def find(self, dependencies: Dependencies) -> Environment:
         """Where this environment is or will be. Looks at the machine's programs, nothing else."""
@@ -156,7 +173,7 @@ class ScriptEnvironments:
         is_there = environment.modules is not None or environment.folder.python.exists()
         is_whole = is_there and is_marked(environment.folder.root, _names(environment))
         if is_whole:
-            touch(environment.folder.root)
+            touch(environment.folder.root, self.task)
         return is_whole
 
     @contextlib.contextmanager
@@ -195,6 +212,8 @@ class ScriptEnvironments:
         finally:
             if begun.is_over and self._making.get(key) is begun:
                 del self._making[key]
+        # Somebody else may have begun it.
+        await asyncio.to_thread(touch, environment.folder.root, self.task)
         return environment
 
     async def provide(self, language: ScriptLanguage, tool_id: str, progress: Progress) -> Programs:
@@ -241,7 +260,7 @@ class ScriptEnvironments:
                 judged = await self._judge(tool_id, await asyncio.to_thread(_packages, environment))
                 if judged.refusal is not None:
                     raise self._failed(tool_id, dependencies, judged.refusal)
-            await asyncio.to_thread(_finish, environment)
+            await asyncio.to_thread(_finish, environment, self.task)
         except ScriptFailure as error:
             failure = error
             raise
@@ -330,13 +349,14 @@ def _empty(folder: EnvironmentFolder, files: Mapping[str, bytes]) -> None:
         (folder.project / name).chmod(0o644)
 
 
-def _finish(environment: Environment) -> None:
+def _finish(environment: Environment, task: str) -> None:
     folder = environment.folder
     for path in folder.passing:
         remove(path)
     if environment.modules is not None and not environment.modules.is_dir():
         environment.modules.mkdir()
     seal(folder.root)
+    reserve(folder.root, task)
     mark(folder.root, _names(environment))
 
 

@@ -74,13 +74,15 @@ class ScriptService:
         """Those of all Python, Node.js and Bun programs of this host, also of tools that stay."""
         return self._environments
 
-    def observed(self, state: Path, network: Network, note: Callable[[ScriptRun], None]) -> "ScriptService":
+    def observed(
+        self, state: Path, environments: ScriptEnvironments, network: Network, note: Callable[[ScriptRun], None]
+    ) -> "ScriptService":
         """The same with another network and other folders of tools, which tells someone else of what was run."""
         return ScriptService(
             self.root,
             state,
             self._executor,
-            self._environments,
+            environments,
             variables=self._variables,
             network=network,
             max_input_bytes=self._max_input_bytes,

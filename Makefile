@@ -31,14 +31,14 @@ bootstrap:
 	  echo "Python 3.11 or newer with venv is needed (Debian: apt-get install python3-venv), or uv. PYTHON=… names another."; exit 1; \
 	fi
 
-demo: setup ## start everything on free ports, stitch pictures through POST /run_tool, leave the picture
+demo: setup ## start everything on free ports, stitch pictures, leave the picture, have tools made (no model set: a replayed one)
 	@$(PY) -m workers demo
 
 up: setup ## run everything in one process until Ctrl-C
 	@exec $(PY) -m workers up
 
 test: setup ## all tests, several at a time; TEST_PROCESSES=0 one after the other, ARGS="tests/api" some
-	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile $(ARGS)
+	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: setup lint types contracts test ## what .ci/run runs: format, lint, types, import contracts, tests
 
@@ -75,5 +75,5 @@ lock: ## write requirements.lock anew (hashes, no addresses)
 sandbox-image: ## build the image that containers are made from, out of Debian packages (root on Debian, with an engine)
 	@bash deploy/sandbox-image/build $(TOOL_AGENT_DOCKER_BASE_IMAGE)
 
-clean: ## remove the environment and the development state
-	rm -rf .venv .state
+clean: ## remove the environment, the development state and that of the demo
+	rm -rf .venv .state .demo

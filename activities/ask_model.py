@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -14,6 +15,7 @@ from engine.making.briefing import briefing
 from engine.roles.prices import Prices
 from engine.roles.prompts import Prompt, PromptMissing, Prompts
 from engine.roles.provider import BusyKind, ModelBusy, ModelProvider, ModelRefused, TurnCancelled
+from engine.store.clock import now
 from engine.store.messages import MessageTable
 from engine.store.model_turns import Asked, Lost, ModelTurnTable, RecordedTurn
 from engine.store.task_notes import NewNote, TaskNoteTable
@@ -25,8 +27,9 @@ from toolagent.contracts.making import TaskNoteKind
 from toolagent.contracts.making_steps import BriefStep
 from toolagent.contracts.model import Message, ModelRequest, ModelTurn, Text, ToolOffer, ToolOutcome, ToolUse, Usage
 from toolagent.contracts.task_specs import RepairTool
-from toolagent.core.coding_log import start_line, text_line
+from toolagent.core.coding_log import log_line, shown_text, start_line, text_line
 from toolagent.core.conversation import next_message, opening_message, sendable
+from toolagent.core.failures import StoreUnavailableError
 from toolagent.core.model_cost import Exhausted, limits_for, next_attempt_budget
 from toolagent.core.model_notes import note_of
 from toolagent.core.task_reasons import why_a_model
@@ -38,6 +41,8 @@ _BRIEFING = 0
 
 _LINE_S = 30.0
 """Between lines of the log about one turn: a model may think for minutes."""
+
+_LONGEST_BUSY = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +80,14 @@ class AskModel:
         await self._kept.messages.put(step.task_id, _BRIEFING, Message(role="user", content=(Text(text=text),)))
         started = NewNote("agent", TaskNoteKind.START, start_line(datetime.now(UTC), text))
         await self._kept.notes.write(step.task_id, (started,))
-        price = self._prices.of(provider.model)
+        price, prompt = self._prices.of(provider.model), "repair" if isinstance(step.spec, RepairTool) else "coding"
+        said = (text, await self._text_of(prompt), *(offer.model_dump_json() for offer in self._offers))
         return AgentRequest(
             task_id=step.task_id,
-            prompt="repair" if isinstance(step.spec, RepairTool) else "coding",
+            prompt=prompt,
             limits=limits_for(step.spec.limits, self._allowed, price),
             price=price,
+            opening=sum(len(part.encode("utf-8", "surrogatepass")) for part in said),
         )
 
     @activity.defn(name=names.ASK_MODEL)
@@ -109,6 +116,7 @@ class AskModel:
         except ModelBusy as busy:
             if busy.usage is not None:
                 await lose(busy.usage, busy.kind)
+            await self._tell_busy(ask, busy)
             pause = timedelta(seconds=busy.retry_after_s) if busy.retry_after_s else None
             raise ApplicationError(
                 busy.message, busy.kind, type=names.MODEL_BUSY, next_retry_delay=pause, category=ApplicationErrorCategory.BENIGN
@@ -125,6 +133,16 @@ class AskModel:
             ask.task_id, key, turn, began, ended, position=answer, asked=asked, question=question, notes=notes, attempt=_attempt()
         )
 
+    async def _tell_busy(self, ask: ModelAsk, busy: ModelBusy) -> None:
+        """The progress says so each time; the log ever more seldom: a model may be away for as long as the agent has time."""
+        attempt, at = activity.info().attempt, now()
+        then = f"in {busy.retry_after_s:.0f} s" if busy.retry_after_s else "soon"
+        told = shown_text(f"turn {ask.turn}: {busy.message}", _LONGEST_BUSY) + f" (attempt {attempt}; it is asked again {then})"
+        line = NewNote(f"busy:{ask.turn}:{attempt}", TaskNoteKind.PROGRESS, log_line(at, f"[PROGRESS] {told}"), None, at)
+        # Whoever asks again soon says it then.
+        with suppress(StoreUnavailableError):
+            await self._kept.tasks.note_progress(ask.task_id, told, line if attempt.bit_count() == 1 else None)
+
     def _affordable(self, ask: ModelAsk, provider: ModelProvider, lost: Lost) -> int:
         """How many tokens the answer may have. What broke off was paid for, and may have used up what there was for this turn."""
         budget = next_attempt_budget(ask, self._prices.of(provider.model), lost.attempts, lost.usage, lost.cost_usd)
@@ -140,6 +158,13 @@ class AskModel:
             raise _refused(
                 f"{missing} The service takes its own prompts where the folder TOOL_AGENT_DATA_DIR has no folder prompts."
             ) from missing
+
+    async def _text_of(self, prompt: str) -> str:
+        """Nothing where there is none: the first turn says so."""
+        try:
+            return (await asyncio.to_thread(self._prompts.get, prompt)).text
+        except PromptMissing:
+            return ""
 
     async def _messages(self, ask: ModelAsk) -> tuple[Message, ...]:
         """All of them. The last one is written down with its answer: it is made of what stands, and each attempt makes the same."""

@@ -1,5 +1,6 @@
 """What is written down of a task: its turn to run, its stages and its end."""
 
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from temporalio import activity
@@ -11,7 +12,7 @@ from toolagent.client import names
 from toolagent.contracts.making import MakeRequest
 from toolagent.contracts.making_steps import EndStep, HostStep, Slot, StageStep
 from toolagent.contracts.tasks import TaskState
-from toolagent.core.failures import TaskConflictError, TaskEndedError
+from toolagent.core.failures import TaskConflictError, TaskEndedError, UnknownTaskError
 from toolagent.core.task_views import begun
 
 __all__ = ["FollowTask"]
@@ -33,14 +34,12 @@ class FollowTask:
     async def await_slot(self, request: MakeRequest) -> Slot:
         """Leave for the task to begin, on this host. Fails with `no_slot` while others have the better claim; Temporal asks again."""
         try:
-            # When nobody did before: another agent's workflow may start a task as well as we.
-            await self._tasks.create(begun(request, datetime.now(UTC)), activity.info().workflow_id or "")
-            granted = await self._tasks.claim_slot(request.task_id, self._most, self._host)
+            granted = await self._claimed(request, is_first=activity.info().attempt == 1)
         except (TaskConflictError, TaskEndedError) as error:
             raise ApplicationError(str(error), type=type(error).__name__, non_retryable=True) from error
         if not granted:
-            message = f"{self._most} tasks run already."
-            raise ApplicationError(message, type=names.NO_SLOT, category=ApplicationErrorCategory.BENIGN)
+            message, pause = f"{self._most} tasks run already.", await self._tasks.pause(request.task_id)
+            raise ApplicationError(message, type=names.NO_SLOT, next_retry_delay=pause, category=ApplicationErrorCategory.BENIGN)
         return Slot(host=self._host)
 
     @activity.defn(name=names.FIND_HOST)
@@ -70,3 +69,12 @@ class FollowTask:
             # What stands under the id is another request, and ends by itself.
             return
         await self._tasks.settle(request.task_id, _ENDINGS[step.status], step.reason, tool_ids=step.tool_ids, evidence=step.evidence)
+
+    async def _claimed(self, request: MakeRequest, *, is_first: bool) -> bool:
+        """Whoever waits long asks often: what is written down already is not written again."""
+        if not is_first:
+            with suppress(UnknownTaskError):
+                return await self._tasks.claim_slot(request.task_id, self._most, self._host)
+        # When nobody did before: another agent's workflow may start a task as well as we.
+        await self._tasks.create(begun(request, datetime.now(UTC)))
+        return await self._tasks.claim_slot(request.task_id, self._most, self._host)

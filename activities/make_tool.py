@@ -1,12 +1,17 @@
 """The steps of a task on the host that does it."""
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import timedelta
 
 from temporalio import activity
+from temporalio.exceptions import ApplicationError
 
 from activities.heartbeats import beating
 from activities.task_progress import telling
 from engine.making.maker import Maker
+from engine.making.outages import Outage
 from engine.store.clock import now
 from engine.store.events import EventTable
 from engine.store.task_notes import NewNote, TaskNoteTable
@@ -29,6 +34,12 @@ from toolagent.core.task_reasons import abridged
 from toolagent.core.task_requests import subject_of
 
 __all__ = ["MakeTool"]
+
+_PATIENCE = 3
+"""Attempts, when something of ours is away, before the task is told so."""
+
+_PAUSE = timedelta(seconds=5)
+"""After the first of them; longer each time."""
 
 
 class MakeTool:
@@ -67,14 +78,15 @@ class MakeTool:
     @activity.defn(name=names.BUILD_CANDIDATE)
     async def build_candidate(self, step: BuildStep) -> BuildOutcome:
         async with beating() as pulse, telling(self._tasks, step.task_id, pulse.say) as tell:
-            outcome = await self._maker.build(step, tell)
+            async with _waiting():
+                outcome = await self._maker.build(step, tell, is_patient=_is_patient())
             await self._notes.write(step.task_id, _said_of(outcome))
             return outcome
 
     @activity.defn(name=names.VERIFY_CANDIDATE)
     async def verify_candidate(self, step: VerifyStep) -> Assessed:
-        async with beating() as pulse, telling(self._tasks, step.task_id, pulse.say) as tell:
-            return await self._maker.verify(step, tell)
+        async with beating() as pulse, telling(self._tasks, step.task_id, pulse.say) as tell, _waiting():
+            return await self._maker.verify(step, tell, is_patient=_is_patient())
 
     @activity.defn(name=names.REGISTER_CANDIDATE)
     async def register_candidate(self, step: RegisterStep) -> Registered:
@@ -90,6 +102,20 @@ class MakeTool:
     async def clear_task(self, step: TaskStep) -> None:
         async with beating():
             await self._maker.clear(step)
+
+
+def _is_patient() -> bool:
+    return activity.info().attempt < _PATIENCE
+
+
+@asynccontextmanager
+async def _waiting() -> AsyncGenerator[None]:
+    """What of ours is away is not back in the second after which Temporal asks again."""
+    try:
+        yield
+    except Outage as outage:
+        pause = _PAUSE * activity.info().attempt
+        raise ApplicationError(str(outage), type=Outage.__name__, next_retry_delay=pause) from outage
 
 
 def _dropped(inspected: Inspected) -> tuple[NewNote, ...]:

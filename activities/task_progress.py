@@ -47,6 +47,8 @@ async def telling(tasks: TaskTable, task_id: str, say: Progress, *, line_s: floa
         # What is being written is not cut off; who is cancelled does not wait for a database that is away.
         await asyncio.wait([task], timeout=_LAST_S)
         task.cancel()
+        # Its connection is to be given back before anybody goes on.
+        await asyncio.wait([task], timeout=_LAST_S)
 
 
 class _Telling:

@@ -1,6 +1,7 @@
 """Doing what a model wants done: once, as far as that is possible, and told in the same words however often it is asked."""
 
 import asyncio
+import time
 
 from pydantic import JsonValue
 from temporalio import activity
@@ -23,13 +24,14 @@ from engine.store.tool_outcomes import ToolOutcomeTable
 from toolagent.client import names
 from toolagent.contracts.agent import ToolNote, ToolRun
 from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.making import MakeTask, TaskNoteKind
+from toolagent.contracts.making import TaskNoteKind
+from toolagent.contracts.making_views import ListedTask
 from toolagent.contracts.model import ToolOutcome, ToolUse
-from toolagent.contracts.task_specs import RepairTool
+from toolagent.contracts.task_specs import MakeRuntime, RepairTool
 from toolagent.core.coding_log import shown_text, tool_result_line, tool_use_line
 from toolagent.core.failures import UnknownTaskError
+from toolagent.core.loop import FINAL_TOOL
 from toolagent.core.model_notes import digest_of
-from toolagent.core.task_requests import subject_of
 from toolagent.core.tool_uses import key_of_use
 
 __all__ = ["UseTool"]
@@ -38,6 +40,8 @@ _PATIENCE = 3
 """Attempts, when something of ours does not work, before the model is told so."""
 
 _LONGEST_SUMMARY = 200
+_LEAST_S = 1.0
+_REPAIR = RepairTool.model_fields["type"].default
 
 
 class UseTool:
@@ -79,37 +83,46 @@ class UseTool:
         uses = (block for block in message.content if isinstance(block, ToolUse) and block.id == run.tool_use_id)
         return next(uses).input
 
-    async def _task(self, task_id: str) -> MakeTask:
-        task = await self._tasks.get(task_id)
+    async def _task(self, task_id: str) -> ListedTask:
+        task = await self._tasks.listed(task_id)
         if task is None:
             raise UnknownTaskError(task_id)
         return task
 
+    async def _runtime(self, run: ToolRun) -> MakeRuntime | None:
+        """The one that is asked for. Looked up where it counts: with its examples a specification may be large."""
+        task = await self._tasks.get(run.task_id) if run.name == FINAL_TOOL else None
+        return None if task is None or isinstance(task.spec, RepairTool) else task.spec.runtime
+
     async def _done(self, run: ToolRun, given: dict[str, JsonValue], site: Site) -> tuple[Used, bool]:
+        over = asyncio.timeout(site.remaining_s)
         try:
             runner = runner_of(Role.CODING, run.name)
-            async with asyncio.timeout(max(run.remaining_s, 1.0)):
+            async with over:
                 return await runner(given, site), False
         except BenchRefused as refused:
             return _error(str(refused)), True
-        except TimeoutError:
-            return _error("The time of the whole task is over."), True
+        except TimeoutError as error:
+            if over.expired():
+                return _error("The time of the whole task is over."), True
+            return _told_at_last(error, f"It did not answer in time: {error or type(error).__name__}")
         except StartFailed as failure:
-            if failure.error_type is ErrorType.UNAVAILABLE and activity.info().attempt < _PATIENCE:
-                raise
+            if failure.error_type is ErrorType.UNAVAILABLE:
+                return _told_at_last(failure, failure.message)
             return _error(failure.message), True
         except ScriptFailure as failure:
-            if failure.kind is ScriptErrorKind.UNAVAILABLE and activity.info().attempt < _PATIENCE:
-                raise
+            if failure.kind is ScriptErrorKind.UNAVAILABLE:
+                return _told_at_last(failure, failure.message)
             return _error(failure.message), True
 
-    async def _site(self, run: ToolRun, task: MakeTask, key: str, say: Progress) -> Site:
+    async def _site(self, run: ToolRun, task: ListedTask, key: str, say: Progress) -> Site:
         return Site(
             task_id=run.task_id,
-            own_tool=subject_of(task.spec),
-            is_repair=isinstance(task.spec, RepairTool),
+            own_tool=task.tool_id,
+            is_repair=task.type == _REPAIR,
+            runtime=await self._runtime(run),
             use=key,
-            remaining_s=run.remaining_s,
+            remaining_s=_remaining_s(run),
             bench=await self._benches.of(run.task_id),
             gate=self._gate,
             proposals=self._proposals,
@@ -124,6 +137,7 @@ class UseTool:
             summary=shown_text(content, _LONGEST_SUMMARY),
             is_error=is_error,
             digest=digest_of(used.value),
+            size=len(content.encode("utf-8", "surrogatepass")),
             candidate=used.candidate,
         )
         outcomes = {
@@ -139,6 +153,19 @@ class UseTool:
 
 def _of_note(key: str) -> str:
     return f"{key}:note"
+
+
+def _remaining_s(run: ToolRun) -> float:
+    """Each attempt has what those before it left. Of two clocks that differ the one that leaves less is believed."""
+    left_s = run.remaining_s if run.until is None else min(run.remaining_s, run.until - time.time())
+    return max(left_s, _LEAST_S)
+
+
+def _told_at_last(failure: Exception, message: str) -> tuple[Used, bool]:
+    """What does not work is ours: raised to Temporal, and told when that has helped nothing."""
+    if activity.info().attempt < _PATIENCE:
+        raise failure
+    return _error(message), True
 
 
 def _error(message: str) -> Used:

@@ -31,7 +31,7 @@ from toolagent.contracts.http import ProblemField
 from toolagent.core.failures import ContentUnavailableError, FileTooLargeError, StoreFullError, StoreUnavailableError
 from toolagent.core.results import IDEMPOTENCY_CONFLICT, TOO_LARGE, reason_of
 
-__all__ = ["REASON_STATUS", "STATUS", "Refusal", "handle_errors", "refusal_response", "result_response", "status_of"]
+__all__ = ["REASON_STATUS", "STATUS", "Refusal", "handle_errors", "refusal_response", "result_response", "status_of", "unanswered"]
 
 STATUS: Mapping[Kind, HTTPStatus] = {
     ErrorType.TOOL_NOT_FOUND: HTTPStatus.NOT_FOUND,
@@ -128,6 +128,11 @@ def refusal_response(refusal: Refusal) -> Response:
     )
 
 
+def unanswered(error: MakingUnreachableError, remedy: str, **details: JsonValue) -> Refusal:
+    """Temporal may have taken what it was asked, or not."""
+    return Refusal(ErrorType.UNAVAILABLE, f"{error} {remedy}", details=details or None, headers=_RETRY)
+
+
 def handle_errors(app: FastAPI) -> None:
     """Have every error answered here."""
     _handle(app, Refusal, refusal_response)
@@ -135,7 +140,7 @@ def handle_errors(app: FastAPI) -> None:
     _handle(app, RequestValidationError, _invalid_request)
     _handle(app, ToolAgentError, lambda error: result_response(error.result))
     _handle(app, ControlFailedError, lambda error: _control_problem(error.error))
-    _handle(app, MakingUnreachableError, lambda error: refusal_response(Refusal(ErrorType.UNAVAILABLE, str(error), headers=_RETRY)))
+    _handle(app, MakingUnreachableError, lambda error: refusal_response(unanswered(error, "Ask again.")))
     _handle(app, FileTooLargeError, lambda error: refusal_response(Refusal(ProblemKind.BODY_TOO_LARGE, str(error))))
     _handle(app, StoreUnavailableError, _store_problem)
     # Nobody reads this answer; but it is no failure of ours, to be logged as one.

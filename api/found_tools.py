@@ -12,7 +12,7 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.identifiers import TOOL_ID_PATTERN
 from toolagent.core.suggestions import nearest
 
-__all__ = ["found_tool"]
+__all__ = ["found_tool", "unknown_tool"]
 
 _MAX_SHOWN = 128
 
@@ -24,8 +24,13 @@ async def found_tool(doors: Doors, tool_id: str, look_up: Callable[[str], Awaita
     # What cannot be an id is not looked up: PostgreSQL fails on a NUL.
     found = await look_up(tool_id) if re.fullmatch(TOOL_ID_PATTERN, tool_id) else None
     if found is None:
-        near = nearest(tool_id[:_MAX_SHOWN], await doors.registry.list_ids())
-        hint = f"Did you mean {', '.join(near)}?" if near else "GET /tools lists what there is."
-        details: JsonValue = {"nearest": list(near)}
-        raise Refusal(ErrorType.TOOL_NOT_FOUND, f"There is no tool {tool_id[:_MAX_SHOWN]!r}. {hint}", details=details)
+        raise await unknown_tool(doors, tool_id)
     return found
+
+
+async def unknown_tool(doors: Doors, tool_id: str) -> Refusal:
+    """Names the nearest ones."""
+    near = nearest(tool_id[:_MAX_SHOWN], await doors.registry.list_ids())
+    hint = f"Did you mean {', '.join(near)}?" if near else "GET /tools lists what there is."
+    details: JsonValue = {"nearest": list(near)}
+    return Refusal(ErrorType.TOOL_NOT_FOUND, f"There is no tool {tool_id[:_MAX_SHOWN]!r}. {hint}", details=details)

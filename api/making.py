@@ -1,5 +1,6 @@
 """From a request for a tool to a task that makes or repairs it."""
 
+import re
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -10,18 +11,21 @@ from pydantic import JsonValue
 from starlette.responses import Response
 
 from api.doors import Behind
-from api.errors import Refusal
+from api.errors import Refusal, unanswered
+from api.found_tools import unknown_tool
 from api.making_bodies import CreateToolBody, RepairToolBody
 from api.ports import Doors
 from api.problems import ProblemKind
 from api.repairs import insist_on_only_repair, insist_on_repairable
 from api.strict_json import parse_json
+from toolagent.client.failures import MakingUnreachableError
 from toolagent.contracts.calls import IdempotencyKey
 from toolagent.contracts.http import ProblemField
+from toolagent.contracts.identifiers import TOOL_ID_PATTERN
 from toolagent.contracts.making import MakeRequest, MakeTask
 from toolagent.contracts.making_views import TaskSubmitted
 from toolagent.contracts.task_specs import BuildTool, GithubDeploy, RepairTool
-from toolagent.core.failures import TaskConflictError
+from toolagent.core.failures import StoreUnavailableError, TaskConflictError
 from toolagent.core.task_requests import (
     SpecError,
     SpecFault,
@@ -43,18 +47,17 @@ Key = Annotated[
 ]
 
 
-async def _take(body: CreateToolBody, doors: Behind, idempotency_key: Key = None) -> MakeRequest:
+async def _take(body: CreateToolBody, idempotency_key: Key = None) -> MakeRequest:
     try:
         spec = _spec_of(body.task_spec, body.description)
     except SpecError as error:
         raise _bad_spec(error) from error
-    if isinstance(spec, RepairTool):
-        await insist_on_repairable(doors, spec.tool_id)
     return _request(spec, body.description, body, idempotency_key)
 
 
 async def _take_repair(tool_id: str, doors: Behind, idempotency_key: Key = None, body: RepairToolBody | None = None) -> MakeRequest:
-    await insist_on_repairable(doors, tool_id)
+    if not re.fullmatch(TOOL_ID_PATTERN, tool_id):
+        raise await unknown_tool(doors, tool_id)
     body = body or RepairToolBody()
     given: dict[str, JsonValue] = {"type": "repair_tool", "tool_id": tool_id, **body.model_dump(mode="json", exclude={"caller"})}
     try:
@@ -72,7 +75,8 @@ async def submitted(doors: Doors, asked: MakeRequest) -> Response:
     """202 with the task's id. The same request under the same key is the same task.
 
     The workflow is started before its record is written, and writes that too: whoever dies in between leaves no task that nobody works at.
-    Raises Refusal when the key was used for something else, or when its tool is being repaired already; MakingUnreachableError.
+    Raises Refusal when the key was used for something else, when a tool cannot be repaired or is being repaired already, and with the
+    task's id when Temporal does not answer.
     """
     for task_id in _ids_for(asked):
         request = asked.model_copy(update={"task_id": task_id})
@@ -80,10 +84,7 @@ async def submitted(doors: Doors, asked: MakeRequest) -> Response:
         if known is not None and known.key != request.key:
             continue
         try:
-            if known is None:
-                await insist_on_only_repair(doors, request.spec)
-                await doors.client.making.start(request)
-                known = await doors.tasks.create(begun(request, datetime.now(UTC)))
+            known = known or await _started(doors, request)
             insist_on_one_request(known, request)
         except TaskConflictError as conflict:
             if not request.key:
@@ -91,6 +92,25 @@ async def submitted(doors: Doors, asked: MakeRequest) -> Response:
             raise _used_key() from conflict
         return _answer(known)
     raise _used_key()
+
+
+async def _started(doors: Doors, request: MakeRequest) -> MakeTask:
+    """Raises as `submitted`, and TaskConflictError."""
+    if isinstance(request.spec, RepairTool):
+        await insist_on_repairable(doors, request.spec.tool_id)
+        await insist_on_only_repair(doors, request.spec)
+    try:
+        await doors.client.making.start(request)
+    except MakingUnreachableError as away:
+        # Without a key it would be another task, and paid for too.
+        remedy = f"GET /tasks/{request.task_id} says whether it was begun; only under the same Idempotency-Key is it the same task again."
+        raise unanswered(away, remedy, task_id=request.task_id) from away
+    task = begun(request, datetime.now(UTC))
+    try:
+        return await doors.tasks.create(task)
+    except StoreUnavailableError:
+        # It goes on, and writes this down itself.
+        return task
 
 
 def insist_on_one_request(task: MakeTask, request: MakeRequest) -> None:

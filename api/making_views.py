@@ -7,19 +7,21 @@ from http import HTTPStatus
 from pydantic import JsonValue
 from starlette.responses import Response
 
-from api.errors import Refusal
+from api.errors import Refusal, unanswered
 from api.ports import Doors
 from api.problems import ProblemKind
+from toolagent.client.failures import MakingUnreachableError
 from toolagent.contracts.agent import Guidance
 from toolagent.contracts.http import ProblemField
-from toolagent.contracts.making import MakeTask, TaskNote, TaskNoteKind
-from toolagent.contracts.making_views import MakingTask, TaskListing
+from toolagent.contracts.making import TaskNote, TaskNoteKind
+from toolagent.contracts.making_views import ListedTask, MakingTask, TaskListing
 from toolagent.contracts.task_specs import is_making
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.coding_log import log_line
+from toolagent.core.failures import TaskEndedError
 from toolagent.core.loop import MOST_HEARD
 from toolagent.core.task_requests import request_key
-from toolagent.core.task_views import listed, shown
+from toolagent.core.task_views import shown
 
 __all__ = ["cancelled_making", "found_task", "listing", "making_task", "spoken_to"]
 
@@ -31,26 +33,26 @@ async def listing(
     doors: Doors, status: TaskState | None, kind: str | None, tool_id: str | None, limit: int, before: str | None
 ) -> TaskListing:
     """Raises Refusal when `before` is no task."""
-    if before is not None and await doors.tasks.get(before) is None:
+    if before is not None and await doors.tasks.listed(before) is None:
         raise _no_page(before)
     found = await doors.tasks.page(status=status, spec_type=kind, tool_id=tool_id, limit=limit + 1, before=before)
     page = found[:limit]
-    return TaskListing(tasks=tuple(map(listed, page)), next=page[-1].task_id if len(found) > limit else None)
+    return TaskListing(tasks=page, next=page[-1].task_id if len(found) > limit else None)
 
 
 async def making_task(doors: Doors, task_id: str) -> MakingTask:
     """Raises Refusal for a task that nobody knows."""
-    task = await found_task(doors, task_id)
+    task = await doors.tasks.get(task_id) if is_making(task_id) else None
+    if task is None:
+        raise _unknown(task_id)
     return shown(task, tuple(note.text for note in await doors.notes.tail(task_id, _LOG_LINES)))
 
 
-async def found_task(doors: Doors, task_id: str) -> MakeTask:
+async def found_task(doors: Doors, task_id: str) -> ListedTask:
     """Raises Refusal for a task that nobody knows."""
-    task = await doors.tasks.get(task_id) if is_making(task_id) else None
+    task = await doors.tasks.listed(task_id) if is_making(task_id) else None
     if task is None:
-        raise Refusal(
-            ProblemKind.TASK_NOT_FOUND, f"There is no task {task_id[:128]!r} that makes or repairs a tool; GET /tasks lists them."
-        )
+        raise _unknown(task_id)
     return task
 
 
@@ -67,16 +69,23 @@ async def cancelled_making(doors: Doors, task_id: str) -> Response:
 async def spoken_to(doors: Doors, task_id: str, text: str, key: str | None) -> TaskNote:
     """Note what somebody says to a task, and tell it. The same key again says it once.
 
-    Raises Refusal when it has ended, or has heard enough, or the key was used for other words; MakingUnreachableError.
+    Raises Refusal when it has ended, or has heard enough, or the key was used for other words; also when it is noted, and Temporal
+    does not answer: with the key to send it again under.
     """
     task = await found_task(doors, task_id)
     if task.ended_at is not None:
         raise _ended(task_id, task.status.value)
-    said_id = request_key(task_id, key) or uuid.uuid4().hex
+    key = key or uuid.uuid4().hex
+    said_id = request_key(task_id, key)
     if await doors.notes.count(task_id, TaskNoteKind.GUIDANCE, but=_key(said_id)) >= MOST_HEARD:
         raise Refusal(ProblemKind.TOO_MANY_MESSAGES, f"{MOST_HEARD} messages were said to task {task_id!r} already, and it hears no more.")
     note = await _noted(doors, task_id, said_id, text)
-    if not await doors.client.making.guide(task_id, Guidance(id=said_id, text=text)):
+    try:
+        is_told = await doors.client.making.guide(task_id, Guidance(id=said_id, text=text))
+    except MakingUnreachableError as away:
+        remedy = "It stands in the log, and the task may not have heard it: send it again with this Idempotency-Key, and it is said once."
+        raise unanswered(away, remedy, task_id=task_id, idempotency_key=key) from away
+    if not is_told:
         raise _ended(task_id, "nobody works at it any more")
     return note
 
@@ -84,7 +93,10 @@ async def spoken_to(doors: Doors, task_id: str, text: str, key: str | None) -> T
 async def _noted(doors: Doors, task_id: str, said_id: str, text: str) -> TaskNote:
     payload: JsonValue = {"id": said_id, "text": text}
     line = log_line(datetime.now(UTC), f"[GUIDANCE] {text}")
-    note = await doors.notes.add(task_id, _key(said_id), TaskNoteKind.GUIDANCE, line, payload)
+    try:
+        note = await doors.tasks.say(task_id, _key(said_id), line, payload)
+    except TaskEndedError as error:
+        raise _ended(task_id, error.status) from error
     if note.payload != payload:
         message = "This key was used for other words. Choose a new one."
         errors = (ProblemField(field="Idempotency-Key", message=message),)
@@ -94,6 +106,10 @@ async def _noted(doors: Doors, task_id: str, said_id: str, text: str) -> TaskNot
 
 def _key(said_id: str) -> str:
     return f"guidance:{said_id}"
+
+
+def _unknown(task_id: str) -> Refusal:
+    return Refusal(ProblemKind.TASK_NOT_FOUND, f"There is no task {task_id[:128]!r} that makes or repairs a tool; GET /tasks lists them.")
 
 
 def _no_page(before: str) -> Refusal:

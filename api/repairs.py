@@ -5,7 +5,7 @@ from api.found_tools import found_tool
 from api.ports import Doors
 from api.problems import ProblemKind
 from engine.making.mendable import unmendable
-from toolagent.contracts.task_specs import BuildTool, GithubDeploy, RepairTool
+from toolagent.contracts.task_specs import RepairTool
 from toolagent.contracts.tasks import TaskState
 
 __all__ = ["insist_on_only_repair", "insist_on_repairable"]
@@ -18,10 +18,8 @@ async def insist_on_repairable(doors: Doors, tool_id: str) -> None:
         raise Refusal(ProblemKind.NOT_REPAIRABLE, why_not)
 
 
-async def insist_on_only_repair(doors: Doors, spec: GithubDeploy | BuildTool | RepairTool) -> None:
+async def insist_on_only_repair(doors: Doors, spec: RepairTool) -> None:
     """Raises Refusal while another task repairs the tool. Of two asked for at the same moment both begin; one takes over in the end."""
-    if not isinstance(spec, RepairTool):
-        return
     for status in (TaskState.RUNNING, TaskState.PENDING):
         for task in await doors.tasks.page(status=status, spec_type=spec.type, tool_id=spec.tool_id, limit=1, before=None):
             message = f"{spec.tool_id!r} is being repaired already, by {task.task_id}."

@@ -17,7 +17,6 @@ from api.problems import ProblemKind
 from toolagent.contracts.http import ProblemField
 from toolagent.contracts.making_views import ListedTask
 from toolagent.core.failures import StoreUnavailableError
-from toolagent.core.task_views import listed
 
 __all__ = ["LastEventId", "followed"]
 
@@ -55,7 +54,7 @@ async def _events(doors: Doors, task_id: str, position: int, stopping: asyncio.E
     while not stopping.is_set():
         try:
             # In this order: the last lines of a log are written together with the end.
-            task = listed(await found_task(doors, task_id))
+            task = await found_task(doors, task_id)
             notes = await doors.notes.after(task_id, position)
         except (StoreUnavailableError, Refusal):
             return  # whoever follows asks again, with the id of the last event that arrived

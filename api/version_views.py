@@ -37,7 +37,9 @@ async def deactivate(doors: Doors, tool_id: str, version: str) -> ToolVersions:
 
 
 async def rolled_back(doors: Doors, tool_id: str, from_version: str | None = None) -> ToolVersions:
-    """Raises Refusal for a tool that is not there, or that has no version to return to."""
+    """Raises Refusal for a tool that is not there, that never had this version, or that has none to return to."""
+    if from_version is not None:
+        await _insist_on(doors, tool_id, from_version)
     found = await versions_of(doors, tool_id)
     if await doors.registry.roll_back(tool_id, from_version) is None:
         message = f"No version of {tool_id!r} that can be called was active before {found.active_version}."

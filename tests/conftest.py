@@ -18,6 +18,14 @@ from tests.postgres import PostgresServer, postgres_binaries, postgres_database,
 from workers.dev_server import read_config, server_command, temporal_binary
 from workers.temporal_connection import connect
 
+_LONG = ("sandbox", "docker", "system", "scripts", "bench", "workers", "workflows", "making", "runtimes")
+"""Folders whose tests start programs, the longest first."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes long comes first: then the processes that share the files end together (`make test` has xdist keep this order)."""
+    items.sort(key=lambda item: next((place for place, folder in enumerate(_LONG) if f"tests/{folder}/" in item.nodeid), len(_LONG)))
+
 
 @pytest.fixture(scope="session", autouse=True)
 def no_image_left(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:

@@ -60,6 +60,13 @@ async def modelled(settings: Settings, console: Console) -> AsyncGenerator[Setti
     """The settings with a model: the one that is set, else one whose turns are replayed, which is said."""
     schemes = tuple(dict.fromkeys((*settings.repo_schemes, "file")))
     if settings.model is not None:
+        limit = "no limit is set" if settings.coding_limit_usd is None else f"${settings.coding_limit_usd:g} at most"
+        where = settings.model_base_url or "Anthropic"
+        console.print(
+            f"  The model is {settings.model}, at {where}. Its turns are real, and are paid for: {limit} a task "
+            "(TOOL_AGENT_CODING_LIMIT_USD). Unset TOOL_AGENT_MODEL to have them replayed.",
+            markup=False,
+        )
         yield settings.model_copy(update={"repo_schemes": schemes})
         return
     console.print(

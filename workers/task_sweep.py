@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 
 import structlog
+from pydantic import ValidationError
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.service import RPCError, RPCStatusCode
 
@@ -13,6 +14,7 @@ from engine.runtimes.failures import StartFailed
 from engine.runtimes.scripts.environments import ScriptEnvironments
 from engine.store.evidence import EvidenceTable
 from engine.store.tasks import Ending, TaskTable
+from toolagent.client.patience import is_away
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.failures import StoreUnavailableError
 
@@ -49,16 +51,25 @@ class TaskSweep:
         self._benches, self._environments, self._host = benches, environments, host
 
     async def run(self) -> None:
-        """Once. Raises RPCError when Temporal does not answer, StoreUnavailableError."""
-        for task_id, workflow_id in await self._tasks.unended():
-            how = await self._end_of(workflow_id)
-            if how is not None:
-                # It may have been cut off when it was registered already, and before that was written down.
-                made = await self._evidence.callable_of(task_id)
-                reason = f"{how[1]} {_left(made)}"
-                _log.warning("ended_task_without_workflow", task=task_id, reason=reason)
-                await self._tasks.settle(task_id, how[0], reason, tool_ids=[*made])
+        """Once. Raises RPCError when Temporal does not answer, StoreUnavailableError, OSError."""
+        for task_id in await self._tasks.unended():
+            try:
+                await self._look_after(task_id)
+            except (ValidationError, RPCError) as error:
+                if is_away(error):
+                    raise
+                # What is wrong with one is no reason to leave the others.
+                _log.warning("task_not_looked_after", task=task_id, reason=str(error))
         await self.clear()
+
+    async def _look_after(self, task_id: str) -> None:
+        how = await self._end_of(task_id)
+        if how is not None:
+            # It may have been cut off when it was registered already, and before that was written down.
+            made = await self._evidence.callable_of(task_id)
+            reason = f"{how[1]} {_left(made)}"
+            _log.warning("ended_task_without_workflow", task=task_id, reason=reason)
+            await self._tasks.settle(task_id, how[0], reason, tool_ids=[*made])
 
     async def clear(self) -> None:
         """End and remove what is here of tasks that have ended, or are done on another host by now."""
@@ -73,8 +84,8 @@ class TaskSweep:
             else:
                 _log.info("cleared_task", task=task_id)
 
-    async def _end_of(self, workflow_id: str) -> tuple[Ending, str] | None:
-        handle = self._client.get_workflow_handle(workflow_id)
+    async def _end_of(self, task_id: str) -> tuple[Ending, str] | None:
+        handle = self._client.get_workflow_handle(task_id)
         try:
             status = (await handle.describe()).status
             if status is WorkflowExecutionStatus.FAILED:
@@ -113,6 +124,6 @@ async def _again_and_again(sweep: TaskSweep, every_s: float) -> None:
     while True:
         try:
             await sweep.run()
-        except (StoreUnavailableError, RPCError) as error:
+        except (StoreUnavailableError, RPCError, OSError) as error:
             _log.info("tasks_not_swept", reason=str(error))
         await asyncio.sleep(every_s)

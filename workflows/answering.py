@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 
 from temporalio import workflow
-from temporalio.exceptions import ChildWorkflowError, is_cancelled_exception
 
 from toolagent.client.child import call_tool
 from toolagent.contracts.calls import ToolCall
@@ -12,13 +12,14 @@ from toolagent.contracts.making import MakeRequest
 from toolagent.contracts.making_steps import EndStep, Inspected, Taker
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.expectations import unexpected
+from toolagent.core.task_reasons import there_already
 
 __all__ = ["answered"]
 
 _CALL_S = 10.0
 """What one call may take: a guess is not worth more."""
 
-_ALL_S = 30.0
+_ALL = timedelta(seconds=30)
 """What all of them may take, with the time to start a tool, and to wait for a slot."""
 
 _LAST = 5
@@ -28,13 +29,13 @@ _LAST = 5
 async def answered(request: MakeRequest, found: Inspected) -> EndStep | None:
     """The end of a task for which there is a tool already; None when it has to be made."""
     if found.answered_by is not None:
-        reason = f"{found.answered_by!r} does that already; nothing was built."
-        return _end(request, found.tool_ids or (found.answered_by,), reason)
+        tool_ids = found.tool_ids or (found.answered_by,)
+        return _end(request, tool_ids, there_already(found.answered_by, tool_ids))
     if not found.takers:
         return None
-    trying = asyncio.create_task(_first_that_passes(request, found.takers))
+    trying = asyncio.create_task(_first_that_passes(request, found.takers, workflow.now() + _ALL))
     try:
-        await workflow.wait([trying], timeout=_ALL_S)
+        await workflow.wait([trying], timeout=_ALL.total_seconds())
     finally:
         # A tool that is still being installed may be long about ending. Its call is settled without us.
         trying.cancel()
@@ -42,26 +43,24 @@ async def answered(request: MakeRequest, found: Inspected) -> EndStep | None:
     return _end(request, (taker.tool_id,), _reason(taker, len(request.spec.examples))) if taker else None
 
 
-async def _first_that_passes(request: MakeRequest, takers: Sequence[Taker]) -> Taker | None:
+async def _first_that_passes(request: MakeRequest, takers: Sequence[Taker], until: datetime) -> Taker | None:
     for taker in takers:
-        if await _passes(request, taker):
+        if await _passes(request, taker, until):
             return taker
     return None
 
 
-async def _passes(request: MakeRequest, taker: Taker) -> bool:
-    """One that fails, hangs or dies does not."""
+async def _passes(request: MakeRequest, taker: Taker, until: datetime) -> bool:
+    """One that fails, hangs or dies does not, nor does one for which there is no time left."""
     caller = request.caller.model_copy(update={"workflow_id": request.task_id})
     for example in request.spec.examples:
+        # That we are told to stop is lost when it comes while a call begins.
+        if workflow.now() >= until:
+            return False
         call = ToolCall(
             tool_id=taker.tool_id, version=taker.version, params=example.input, timeout_s=_CALL_S, priority=_LAST, caller=caller
         )
-        try:
-            result = await call_tool(call)
-        except ChildWorkflowError as error:
-            if is_cancelled_exception(error):
-                raise
-            return False
+        result = await call_tool(call)
         if result.status != "success" or result.is_reference or any(unexpected(example.expected_output, result.result)):
             return False
     return True

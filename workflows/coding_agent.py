@@ -23,9 +23,6 @@ __all__ = ["CodingAgent"]
 S = TypeVar("S")
 R = TypeVar("R")
 
-_MOST_EVENTS = 4_000
-"""Of a history: a tenth of what the server allows, so that it stays well below its limits in bytes too."""
-
 
 @workflow.defn(name=names.CODING_AGENT)
 class CodingAgent:
@@ -101,7 +98,8 @@ class CodingAgent:
 
     def _is_long(self) -> bool:
         info = workflow.info()
-        return info.is_continue_as_new_suggested() or info.get_current_history_length() >= _MOST_EVENTS
+        # Well below what the server allows in events it is below that in bytes too.
+        return info.is_continue_as_new_suggested() or info.get_current_history_length() >= self._request.limits.events
 
 
 def _is_over(error: ActivityError) -> bool:

@@ -240,11 +240,15 @@ class Work:
 
         self._tell = tell
         try:
-            for guidance in [one for one in self._said.values() if one.id not in self._heard]:
-                await tell(guidance)
-            if workflow.cancellation_reason() is not None:
-                # It came while the agent was being told, who knows nothing of it.
-                agent.cancel()
+            try:
+                for guidance in [one for one in self._said.values() if one.id not in self._heard]:
+                    await tell(guidance)
+                # It may have come while the agent was being told: a signal that is under way can swallow it.
+                _heed_cancellation()
+                await workflow.wait([agent])
+            except asyncio.CancelledError:
+                # It is to have ended before anybody clears up behind it.
+                await _cancelled(agent.id)
             result = await agent
         finally:
             self._tell = None
@@ -268,6 +272,14 @@ def _heed_cancellation() -> None:
     """Before anything begins: what was to be cancelled may have had its answer all the same, and then nobody else hears of it."""
     if workflow.cancellation_reason() is not None:
         raise asyncio.CancelledError
+
+
+async def _cancelled(agent_id: str) -> None:
+    """The agent, in whichever run it is. Cancelled as a child only its first run would hear of it, which may have ended long ago."""
+    try:
+        await workflow.get_external_workflow_handle(agent_id).cancel()
+    except ApplicationError:
+        return  # it has ended
 
 
 async def _surely(work: Callable[[], Awaitable[R]]) -> R:

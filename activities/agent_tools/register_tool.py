@@ -59,7 +59,7 @@ async def register_tool(arguments: RegisterTool, site: Site) -> Used:
         },
     )
     site.beat(f"locking and packing {arguments.tool_id}")
-    put = await site.proposals.put_down(site.bench, site.own_tool, told, is_there=site.is_repair)
+    put = await site.proposals.put_down(site.bench, site.own_tool, told, is_there=site.is_repair, runtime=site.runtime)
     message = "It is put down, and will be built anew from its lock and checked. It cannot be called before that."
     value: dict[str, JsonValue] = {
         "status": "put down",

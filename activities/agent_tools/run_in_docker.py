@@ -1,14 +1,14 @@
 """Runs a command in a container."""
 
-import asyncio
 from typing import Annotated
 
 from pydantic import Field
 
 from activities.agent_tools.run_in_uv import LONGEST_S, USUAL_S
 from activities.agent_tools.tool import AgentTool, Arguments, Site, Used
-from engine.making.workbench.bench import log_name
+from engine.making.finishing import finished
 from engine.making.workbench.commands import outputs_shown
+from engine.making.workbench.notes import use_digest
 from toolagent.core.coding_log import shown_text
 
 __all__ = ["RUN_IN_DOCKER"]
@@ -18,7 +18,9 @@ class RunInDocker(Arguments):
     container_id: Annotated[str, Field(description="As create_docker_env returned it.")]
     command: Annotated[str, Field(min_length=1, description="For /bin/sh, in the container.")]
     is_background: Annotated[bool, Field(description="Do not wait for it; its output goes to log_file in the container.")] = False
-    timeout: Annotated[float, Field(gt=0, le=LONGEST_S, description="Seconds that it may take.")] = USUAL_S
+    timeout: Annotated[
+        float, Field(gt=0, le=LONGEST_S, description="Seconds that it may take; in the background as long as the container lives.")
+    ] = USUAL_S
 
 
 async def run_in_docker(arguments: RunInDocker, site: Site) -> Used:
@@ -27,7 +29,7 @@ async def run_in_docker(arguments: RunInDocker, site: Site) -> Used:
     if arguments.is_background:
         return Used({"status": "started", "log_file": await containers.start(container, command)})
     ran = await containers.run(container, command, min(arguments.timeout, site.remaining_s))
-    shown = await asyncio.to_thread(outputs_shown, site.bench.folder, log_name(site.use), ran.stdout.encode(), ran.stderr.encode())
+    shown = await finished(outputs_shown, site.bench.folder, use_digest(site.use)[:8], ran.stdout.encode(), ran.stderr.encode())
     return Used({"exit_code": ran.exit_code, "stdout": shown[0], "stderr": shown[1]})
 
 

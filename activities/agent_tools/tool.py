@@ -12,6 +12,7 @@ from engine.making.workbench.proposals import Judge, Proposals
 from engine.making.workbench.refusal import BenchRefused
 from engine.runtimes.runtime import Progress
 from toolagent.contracts.model import ToolOffer
+from toolagent.contracts.task_specs import MakeRuntime
 from toolagent.core.suggestions import nearest
 
 __all__ = ["AgentTool", "AgentToolRefused", "Arguments", "Role", "Site", "Used"]
@@ -43,12 +44,13 @@ class Arguments(BaseModel):
 class Site:
     """`own_tool` is the id that the task is about, `is_repair`: it is there, and to be mended. `use` names this use in all attempts.
 
-    `remaining_s` is what is left of the agent's time; `beat` tells people what is being done.
+    `runtime` is the one that the task asks for. `remaining_s` is what is left of the agent's time; `beat` tells people what is being done.
     """
 
     task_id: str
     own_tool: str
     is_repair: bool
+    runtime: MakeRuntime | None
     use: str
     remaining_s: float
     bench: Workbench

@@ -1,11 +1,11 @@
 """Writes a file."""
 
-import asyncio
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from activities.agent_tools.tool import AgentTool, Arguments, Site, Used
+from engine.making.finishing import finished
 from engine.making.workbench.places import place_of
 
 __all__ = ["WRITE_FILE"]
@@ -18,7 +18,7 @@ class WriteFile(Arguments):
 
 
 async def write_file(arguments: WriteFile, site: Site) -> Used:
-    written = await asyncio.to_thread(site.bench.files.write, place_of(arguments.path), arguments.content, arguments.mode, site.use)
+    written = await finished(site.bench.files.write, place_of(arguments.path), arguments.content, arguments.mode, site.use)
     return Used({"status": "written", "path": written.path, "size": written.size})
 
 

@@ -14,7 +14,7 @@ from engine.making.openapi.servers import insist_on_public
 from engine.making.openapi.sources import docker_sources, local_sources, remote_sources
 from engine.making.openapi.tools import Described, Drafted, NoTools, SourceOf, draft
 from engine.making.packaging import insist_on_room, pack_asgi, pack_repository
-from engine.making.tool_file_entries import tool_file_candidate
+from engine.making.tool_file_entries import left_out_of, tool_file_candidate
 from engine.making.trees import Tree
 from engine.making.wanted import NotWanted, wanted_of
 from engine.runtimes.addresses import Resolve, resolve
@@ -88,7 +88,7 @@ class ModellessBuilder:
             candidate, folders = await asyncio.to_thread(tool_file_candidate, repository, plan.paths, about)
         except ValueError as error:
             raise BuildFailed(str(error)) from error
-        return Built(candidate, folders)
+        return Built(candidate, folders, await asyncio.to_thread(left_out_of, repository, plan.paths))
 
     async def remote(self, plan: OpenApiRemote, repository: Path, about: Described) -> Built:
         """Raises BuildFailed, also for a server at an address that is not public."""

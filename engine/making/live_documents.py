@@ -24,7 +24,8 @@ async def live_document(
 
     `request` is an empty one, whose id and folder are used.
     """
-    running = await runtime.start(manifest, source, progress)
+    # Which path tells that it is well is in the document, if anywhere.
+    running = await runtime.start(manifest, source.model_copy(update={"health_path": _PATHS[0]}), progress)
     try:
         for path in _PATHS:
             asking = source.model_copy(update={"endpoint_path": path, "http_method": "GET"})

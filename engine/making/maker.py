@@ -17,8 +17,10 @@ from engine.making.gate.judging import judge
 from engine.making.gate.subject import Check, Subject
 from engine.making.gate.trial import on_trial
 from engine.making.inspection import inspect
+from engine.making.keys import keys_of_others, wants_key
 from engine.making.locking import ProjectLocks
 from engine.making.openapi.tools import Described
+from engine.making.outages import Outage, is_outage
 from engine.making.registration import Registration
 from engine.making.repairs import Mended, NotASuccessor, Repairs
 from engine.making.repository_addresses import CloneFailed
@@ -55,6 +57,7 @@ _REPOSITORY = "repository"
 _SUCCESSION = "takes over"
 """The name of what is asked of a repair before it is tried."""
 _FILES = "takes named files"
+_KEYS = "has a key of its own"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,8 @@ class Maker:
         if there:
             return Inspected(answered_by=subject_of(step.spec), tool_ids=there)
         takers = await self._parts.registration.takers(step.spec)
+        if in_the_way := await self._parts.registration.in_the_way(step.task_id, step.spec):
+            return Inspected(refused=in_the_way, takers=takers)
         if not isinstance(step.spec, GithubDeploy):
             return Inspected(takers=takers)
         progress(f"cloning {step.spec.repo_url}")
@@ -113,38 +118,39 @@ class Maker:
         bench = await self._parts.benches.of(step.task_id)
         await bench.bring(_REPOSITORY, self._clone_of(step.task_id), self._parts.cloner.room)
 
-    async def build(self, step: BuildStep, progress: Progress) -> BuildOutcome:
-        """Without a model."""
+    async def build(self, step: BuildStep, progress: Progress, *, is_patient: bool = False) -> BuildOutcome:
+        """Without a model. When it `is_patient`, it raises Outage for what of ours is away; else that is why nothing was built."""
         try:
             built = await self._built(step, progress)
             candidate = built.candidate.model_copy(update={"left_out": told_of(built.left_out)})
             file_id = await self._parts.candidates.keep(step.task_id, candidate, built.folders)
             return BuildOutcome(candidate=file_id, left_out=candidate.left_out)
-        except BuildFailed as failure:
-            return BuildOutcome(reason=failure.message, told=failure.told[-_TOLD:])
-        except (NotPackedError, ScriptFailure) as failure:
-            return BuildOutcome(reason=str(failure))
+        except (BuildFailed, NotPackedError, ScriptFailure) as failure:
+            if is_patient and is_outage(failure):
+                raise Outage(str(failure)) from failure
+            return BuildOutcome(reason=str(failure), told=failure.told[-_TOLD:] if isinstance(failure, BuildFailed) else "")
 
-    async def verify(self, step: VerifyStep, progress: Progress) -> Assessed:
-        """Ask the gate."""
+    async def verify(self, step: VerifyStep, progress: Progress, *, is_patient: bool = False) -> Assessed:
+        """Ask the gate. When it `is_patient`, it raises Outage for what of ours is away; else the candidate is judged by it."""
         parts = self._parts
         whole = await parts.candidates.load(step.candidate)
-        if told := unnamed_files(whole.entries):
-            refusal = CheckResult(check=_FILES, passed=False, details=told)
-            return Assessed(evidence=await parts.accounts.evidence(step, whole, (refusal,)), for_the_maker=told)
+        if told := await asyncio.to_thread(unnamed_files, whole.entries):
+            return await self._refused(step, whole, _FILES, told)
+        if told := await self._of_others(whole):
+            return await self._refused(step, whole, _KEYS, told)
         try:
             candidate, checks = await self._for_trial(step, whole)
         except NotASuccessor as refused:
-            refusal = CheckResult(check=_SUCCESSION, passed=False, details=str(refused))
-            return Assessed(evidence=await parts.accounts.evidence(step, whole, (refusal,)), for_the_maker=str(refused))
+            return await self._refused(step, whole, _SUCCESSION, str(refused))
         given, held_back = divided(step.task_id, step.spec.examples)
         # Who was shown nothing was built without a model: all examples speak for what was built.
-        trial = on_trial(candidate.entries, parts.runtimes, task_id=step.task_id, files=parts.files, progress=progress)
-        async with trial as subject:
+        async with on_trial(
+            candidate.entries, parts.runtimes, task_id=step.task_id, files=parts.files, progress=progress, is_patient=is_patient
+        ) as trial:
             judgement = await judge(
                 Subject(
                     candidate.entries,
-                    subject,
+                    trial,
                     Derivation(parts.cache),
                     given=given,
                     withheld=held_back,
@@ -174,6 +180,18 @@ class Maker:
         await self._parts.candidates.forget(step.task_id)
         await self._parts.runtimes.sandboxing.environments.drop(step.task_id)
         await asyncio.to_thread(remove, self.folder_of(step.task_id))
+
+    async def _refused(self, step: VerifyStep, candidate: Candidate, check: str, told: str) -> Assessed:
+        """Before it was tried."""
+        refusal = CheckResult(check=check, passed=False, details=told)
+        return Assessed(evidence=await self._parts.accounts.evidence(step, candidate, (refusal,)), for_the_maker=told)
+
+    async def _of_others(self, candidate: Candidate) -> str:
+        """Which key it would show to a server that it was not set for, and what to do."""
+        if not wants_key(candidate.entries):
+            return ""
+        there = await self._parts.repairs.registry.list_entries()
+        return await asyncio.to_thread(keys_of_others, candidate.entries, there)
 
     async def _for_trial(self, step: VerifyStep, candidate: Candidate) -> tuple[Candidate, tuple[Check, ...]]:
         """What is to be judged, and by what. Raises NotASuccessor."""

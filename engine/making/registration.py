@@ -7,7 +7,7 @@ from engine.store.evidence import EvidenceTable
 from engine.store.groups import GroupTable
 from toolagent.contracts.making import Candidate, Evidence
 from toolagent.contracts.making_steps import Registered, Taker
-from toolagent.contracts.manifest import ToolStatus
+from toolagent.contracts.manifest import ToolManifest, ToolStatus
 from toolagent.contracts.task_specs import GithubDeploy, RepairTool, TaskSpec
 from toolagent.core.task_requests import subject_of
 
@@ -29,6 +29,20 @@ class Registration:
         tool_ids = group.tool_ids if group is not None else ()
         return tool_ids if all([await self._is_active(tool_id) for tool_id in tool_ids]) else ()
 
+    async def in_the_way(self, task_id: str, spec: TaskSpec) -> str:
+        """Why nothing could be registered under the name of the task, though nothing that has it can be called; empty when it could.
+
+        Asked before anything is built. What comes in the way later `register` finds.
+        """
+        if isinstance(spec, RepairTool):
+            return ""
+        name = spec.tool_name
+        manifest = await self._registry.get(name)
+        if manifest is not None and await self.is_anothers(task_id, name):
+            remedy = f"Activate it (POST /tools/{name}/versions/{manifest.version}/activate), delete it (DELETE /tools/{name})"
+            return f"There is a tool {name!r} already, and it {_state(manifest)}. {remedy}, or choose another tool_name."
+        return await self._group_in_the_way(task_id, name) if isinstance(spec, GithubDeploy) else ""
+
     async def takers(self, spec: TaskSpec) -> tuple[Taker, ...]:
         """Tools of other ids that may do it, to be tried with the examples; a repair is of the tool that it names."""
         return () if isinstance(spec, RepairTool) else await takers_of(spec, self._registry)
@@ -48,6 +62,21 @@ class Registration:
             return False
         return all(one.task_id != task_id for one in (await self._evidence.of_tool(tool_id)).values())
 
+    async def _group_in_the_way(self, task_id: str, name: str) -> str:
+        found = [(group, raw) for group, raw in await self._groups.list_stored() if group.group_id == name]
+        for group, raw in found:
+            states = [f"{tool_id} {_state(await self._registry.get(tool_id))}" for tool_id in group.tool_ids]
+            told = f"There is a group {name!r} already, and not all its tools can be called ({'; '.join(states) or 'it has none'})."
+            if raw is not None:
+                return f"{told} Take it out of the catalog's file of groups, or choose another tool_name."
+            if any([await self.is_anothers(task_id, tool_id) for tool_id in group.tool_ids]):
+                return f"{told} Activate or delete its tools, or choose another tool_name."
+        return ""
+
     async def _is_active(self, tool_id: str) -> bool:
         manifest = await self._registry.get(tool_id)
         return manifest is not None and manifest.status is ToolStatus.ACTIVE
+
+
+def _state(manifest: ToolManifest | None) -> str:
+    return f"is {manifest.status.value}" if manifest is not None else "is not there"

@@ -1,5 +1,6 @@
 """What takes over from a version: of the agent's candidate only what a repair may change, under a version of its own."""
 
+import asyncio
 from dataclasses import dataclass
 
 from engine.making.evidence import evidence_for
@@ -16,10 +17,12 @@ from toolagent.contracts.making_steps import Registered
 from toolagent.contracts.manifest import ToolManifest, ToolStatus
 from toolagent.contracts.sources import DockerSource, LocalSource, ToolSource
 from toolagent.contracts.task_specs import RepairTool
+from toolagent.validation.tool_rules import faults_of_test_mode
 from toolagent.validation.versions import next_patch
 
 __all__ = ["Mended", "NotASuccessor", "Repairs", "successor"]
 
+_FAULTS_TOLD = 5
 _TRIES = 5
 """Of repairs of one tool that end at the same moment, each takes a version of its own."""
 
@@ -50,7 +53,7 @@ class Repairs:
         present = await self.registry.entry(tool_id, mends)
         if present is None:
             raise NotASuccessor(f"{tool_id!r} has no version {mends} any more: somebody removed it.")
-        return successor(present, candidate, await self._version(task_id, tool_id))
+        return await asyncio.to_thread(successor, present, candidate, await self._version(task_id, tool_id))
 
     async def replay(self, task: RepairTool, mends: str, limits: ReplayLimits | None = None) -> Check:
         """The check that holds the candidate to what the tool answered before."""
@@ -62,7 +65,8 @@ class Repairs:
         trusted = [one.version for one in versions.versions if one.version == mends or one.status is ToolStatus.ACTIVE]
         records = await self.calls.latest_good(task.tool_id, limits.looked_at)
         major = mends.partition(".")[0]
-        return recorded_calls(present, records, [one for one in trusted if one.partition(".")[0] == major], task.examples, limits)
+        counted = [one for one in trusted if one.partition(".")[0] == major]
+        return await asyncio.to_thread(recorded_calls, present, records, counted, task.examples, limits)
 
     async def register(self, task_id: str, mended: Mended, candidate: Candidate, evidence: Evidence) -> Registered:
         """Make it the active version. Calls that run go on with theirs, and the old version stays."""
@@ -121,7 +125,9 @@ def successor(present: ToolEntry, candidate: Candidate, version: str) -> ToolEnt
         "output_schema": made.manifest.output_schema or present.manifest.output_schema,
     }
     sources = (_source(present.sources[0], made.sources[0]), *present.sources[1:])
-    return ToolEntry(manifest=present.manifest.model_copy(update=changes), sources=sources)
+    manifest = present.manifest.model_copy(update=changes)
+    _insist_on_test_mode(manifest)
+    return ToolEntry(manifest=manifest, sources=sources)
 
 
 def _only_entry(tool_id: str, candidate: Candidate) -> ToolEntry:
@@ -157,6 +163,13 @@ def _insist_on_same_secrets(before: ToolManifest, now: ToolManifest) -> None:
                 f"What was kept out of records has to stay out: {', '.join(places)} of {name} was marked writeOnly or with the format "
                 "password, and is not any more. Keep the mark."
             )
+
+
+def _insist_on_test_mode(manifest: ToolManifest) -> None:
+    """It is the one that was declared: by it calls are made that would change something otherwise."""
+    if faults := faults_of_test_mode(manifest):
+        told = "; ".join(f"{fault.path}: {fault.message}" for fault in faults[:_FAULTS_TOLD])
+        raise NotASuccessor(f"input_schema has to allow the test mode of the tool, which stays: {told} Keep these parameters.")
 
 
 def _source(before: ToolSource, now: ToolSource) -> ToolSource:

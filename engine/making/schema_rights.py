@@ -1,13 +1,14 @@
 """What the schemas of a tool let it have or have written down: files that are named for it, and values that are not masked."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
 from typing import TypeAlias
 
 from pydantic import JsonValue
 
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import JsonSchema
-from toolagent.core.schemas import FILE_PATH, FOLLOWED, mask_secrets, values_of_format, with_defaults
+from toolagent.core.schemas import FILE_PATH, FOLLOWED, MASK, mask_secrets, mentions_format, values_of_format, with_defaults
 
 __all__ = ["files_by_default", "more_files", "unmasked", "unnamed_files"]
 
@@ -18,22 +19,25 @@ _KINDS = {"properties": "{}", "patternProperties": "/{}/", "additionalProperties
 
 
 def more_files(before: JsonSchema, now: JsonSchema) -> list[str]:
-    """Where parameters name files and did not before."""
+    """Where parameters name files and did not before. Blocks, as all of these: a schema can have ten thousands of parts."""
     return _told({place for place, part in _places(now) if _is_file(part)} - {place for place, part in _places(before) if _is_file(part)})
 
 
 def unmasked(before: JsonSchema, now: JsonSchema) -> list[str]:
     """Where values were masked and are not any more: their mark is gone, or a name that has none hides one that had."""
-    marked = {place for place, part in _places(before) if _is_secret(part)}
-    gone = marked - {place for place, part in _places(now) if _is_secret(part)}
-    named = {place for schema in (before, now) for place, _ in _places(schema) if _is_named(place)}
-    return _told(gone | {place for place in named if _is_masked(before, place) and not _is_masked(now, place)})
+    there, here = list(_places(before)), list(_places(now))
+    marked = {place for place, part in there if _is_secret(part)}
+    gone = marked - {place for place, part in here if _is_secret(part)}
+    named = {place for place, _ in (*there, *here) if _is_named(place)}
+    return _told(gone | (_masked(before, named) - _masked(now, named)))
 
 
 def files_by_default(schema: JsonSchema) -> list[str]:
     """The paths of values that name a file although nobody named it: their default does."""
+    if not mentions_format(schema, FILE_PATH):
+        return []
     objects = {place for place, _ in _places(schema) if _is_named(place)}
-    filled = (with_defaults(schema, _holding({}, place)) for place in objects)
+    filled = (with_defaults(schema, _holding(dict, places)) for places in _by_depth(objects))
     return sorted({path for params in filled for path, _ in values_of_format(schema, params, FILE_PATH)})
 
 
@@ -78,16 +82,40 @@ def _is_named(place: Place) -> bool:
     return not any(step in ("*", "[]") or (step.startswith("/") and step.endswith("/")) for step in place)
 
 
-def _is_masked(schema: JsonSchema, place: Place) -> bool:
-    probe = _holding("", place)
-    return mask_secrets(schema, probe) != probe
+def _masked(schema: JsonSchema, named: set[Place]) -> set[Place]:
+    """Those of the places at which a value would be masked, by itself or with what it is in."""
+    found: set[Place] = set()
+    for places in _by_depth(named):
+        masked = mask_secrets(schema, _holding(lambda: "", places))
+        found |= {place for place in places if place and _value_at(masked, place) == MASK}
+    return found
 
 
-def _holding(value: JsonValue, place: Place) -> dict[str, JsonValue]:
-    """Parameters that have this value there and no other."""
-    for name in reversed(place):
-        value = {name: value}
-    return value if isinstance(value, dict) else {}
+def _value_at(value: JsonValue, place: Place) -> JsonValue:
+    """There, or of what it is in, where that is no object any more."""
+    for name in place:
+        if not isinstance(value, dict):
+            return value
+        value = value[name]
+    return value
+
+
+def _by_depth(places: Iterable[Place]) -> Iterator[list[Place]]:
+    """Places of one depth can be held at once, one that is in another cannot: a schema is walked for each depth, not for each place."""
+    yield from (list(same) for _, same in groupby(sorted(places, key=len), key=len))
+
+
+def _holding(value: Callable[[], JsonValue], places: Iterable[Place]) -> dict[str, JsonValue]:
+    """Parameters that have this value at these places and no other."""
+    params: dict[str, JsonValue] = {}
+    for place in places:
+        inner = params
+        for name in place[:-1]:
+            there = inner.setdefault(name, {})
+            inner = there if isinstance(there, dict) else {}
+        if place:
+            inner[place[-1]] = value()
+    return params
 
 
 def _told(places: set[Place]) -> list[str]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from itertools import islice
 
 from engine.registry.registry import ToolRegistry
 from toolagent.contracts.catalog import ToolEntry
@@ -36,7 +37,7 @@ async def takers_of(spec: BuildTool | GithubDeploy, registry: ToolRegistry) -> t
         for entry in likely
         if is_harmless(entry) and takes(entry.manifest, spec.examples) and gives(entry.manifest, spec.examples)
     )
-    return tuple(Taker(tool_id=manifest.tool_id, version=manifest.version) for manifest in list(found)[:_MOST])
+    return tuple(Taker(tool_id=manifest.tool_id, version=manifest.version) for manifest in islice(found, _MOST))
 
 
 def words_of(text: str) -> tuple[str, ...]:

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.making.openapi.names import tool_id_of
+from engine.making.openapi.operations import LeftOut
 from engine.making.openapi.tools import Described
+from engine.making.recognisers.tool_file import recognise_tool_files
 from engine.making.trees import Tree
 from engine.registry.formats import tool_json
 from toolagent.contracts.catalog import ToolEntry
@@ -15,7 +17,9 @@ from toolagent.contracts.sources import ScriptSource, backend_runtime_of
 from toolagent.contracts.tool_files import ExternalScript, ToolFile
 from toolagent.validation.tool_folders import NoScriptError, Script, find_script
 
-__all__ = ["tool_file_candidate"]
+__all__ = ["left_out_of", "tool_file_candidate"]
+
+_ASIDE = "It is in a folder for examples or tests."
 
 _NOT_IN_AN_ID = re.compile(r"[^a-z0-9_-]+")
 
@@ -33,6 +37,12 @@ def tool_file_candidate(repository: Path, paths: Sequence[str], about: Described
     folders = {tool_id: script.folder for (_, script), tool_id in zip(read, ids, strict=True)}
     group = ToolGroup(group_id=about.tool_name, name=about.tool_name, description=about.description, tool_ids=tuple(ids))
     return Candidate(entries=entries, group=group if groups else None), folders
+
+
+def left_out_of(repository: Path, paths: Sequence[str]) -> tuple[LeftOut, ...]:
+    """The descriptions of tools that are none of these, and why not. Blocks."""
+    found = (one for one in recognise_tool_files(Tree.read(repository)) if one.path not in paths)
+    return tuple(LeftOut(one.path, one.summary if "faults" in one.details else _ASIDE) for one in found)
 
 
 def _read(tree: Tree, path: str) -> tuple[ToolFile, Script]:

@@ -36,8 +36,15 @@ class Audited:
     refusals: Refusals = field(default_factory=Refusals)
 
     def started(self, failure: RuntimeFailure | None = None) -> None:
-        """A line that says so, or why it did not."""
-        self.audit.note(self._entry("start", datetime.now(UTC)).model_copy(update=_failed(failure) if failure else {}))
+        """A line that says so, or why it did not; with what it was refused on the way."""
+        update: Told = {"refusals": self.refusals.unheard(), **(_failed(failure) if failure else {})}
+        self.audit.note(self._entry("start", datetime.now(UTC)).model_copy(update=update))
+
+    def ended(self) -> None:
+        """A line on what was refused to it since its last call, if there is anything."""
+        if refused := self.refusals.unheard():
+            entry = self._entry("start", datetime.now(UTC))
+            self.audit.note(entry.model_copy(update={"refusals": refused, "message": "It was refused this while no call was made."}))
 
     @contextlib.contextmanager
     def call(self, request: ToolRequest) -> Generator[None]:

@@ -166,6 +166,7 @@ class LocalRuntime:
     async def _forget(self, server: _Server) -> None:
         self._servers.pop(server.process.pid, None)
         await server.stack.aclose()
+        server.audited.ended()
         await self._http.forget(server.way.endpoint)
 
     async def _end_if_deaf(self, server: _Server, source: LocalSource, failure: CallFailed) -> None:

@@ -10,6 +10,7 @@ import httpx
 from engine.runtimes.http_exchange import Health, HttpExchange
 from engine.runtimes.ports import listens
 from engine.runtimes.processes import Process
+from toolagent.contracts.sources import HttpSource
 
 __all__ = ["Exited", "NotOurs", "Readiness", "Ready", "Unhealthy", "await_ready", "serves"]
 
@@ -20,6 +21,10 @@ _LATE_BY = 0.1
 
 _ASK_S = 2.0
 _OK = 200
+_DESCRIPTION = "/openapi.json"
+_UNDECLARED = frozenset({HttpSource.model_fields["health_path"].default, _DESCRIPTION})
+"""Asked where nobody has said which path tells that a tool is well: whoever answers there at all, also with a redirect or a 401, is up."""
+
 _NOT_FOUND = 404
 _SERVER_ERROR = 500
 
@@ -48,7 +53,7 @@ Readiness: TypeAlias = Ready | Exited | NotOurs | Unhealthy
 
 
 async def await_ready(process: Process, endpoint: str, health_path: str, http: HttpExchange, timeout_s: float) -> Readiness:
-    """Ask the health path until it answers 200; where it answers 404, any answer below 500 to `/` counts.
+    """Ask the health path until it serves.
 
     Nobody but the process can answer at a unix socket; who answers on a port is looked at.
     """
@@ -58,7 +63,7 @@ async def await_ready(process: Process, endpoint: str, health_path: str, http: H
             while not process.has_ended:
                 health = await http.health(endpoint, health_path, _ASK_S)
                 last = f"status {health.status}" if health else last
-                if health and await serves(health, endpoint, http):
+                if health and await serves(health, health_path, endpoint, http):
                     return await _whose(process, endpoint)
                 await _pause(process, min(max((time.monotonic() - began) * _LATE_BY, _FASTEST_LOOK_S), _SLOWEST_LOOK_S))
     except TimeoutError:
@@ -66,12 +71,15 @@ async def await_ready(process: Process, endpoint: str, health_path: str, http: H
     return Exited()
 
 
-async def serves(health: Health, endpoint: str, http: HttpExchange) -> bool:
-    """Whether what the health path answered means that the tool can serve."""
+async def serves(health: Health, path: str, endpoint: str, http: HttpExchange) -> bool:
+    """Whether what the health path answered means that the tool can serve: 200, or anything below 500 where it was not declared.
+
+    Where it answers 404, any answer below 500 to `/` counts.
+    """
     if health.status == _NOT_FOUND:
         root = await http.health(endpoint, "/", _ASK_S)
         return root is not None and root.status < _SERVER_ERROR
-    return health.status == _OK
+    return health.status == _OK or (path in _UNDECLARED and health.status < _SERVER_ERROR)
 
 
 async def _whose(process: Process, endpoint: str) -> Readiness:

@@ -16,7 +16,8 @@ from toolagent.contracts.sources import HttpMethod, HttpSource
 __all__ = ["Places", "RequestParts", "request_parts"]
 
 _NAME = re.compile(r"\{([^{}]+)\}")
-_HEADER_TEXT = re.compile(r"[\x20-\x7e]*")
+_HEADER_TEXT = re.compile(r"([\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?)?")
+"""HTTP takes a space only between other characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ def _query(params: Mapping[str, JsonValue]) -> tuple[tuple[str, str], ...]:
 def _header(name: str, value: JsonValue) -> str:
     text = _text(value)
     if not _HEADER_TEXT.fullmatch(text):
-        raise _invalid(name, "may have visible ASCII characters only: it is sent in a header")
+        raise _invalid(name, "may have visible ASCII characters only, and spaces between them: it is sent in a header")
     return text
 
 

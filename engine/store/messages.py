@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.database import Database
@@ -34,7 +34,7 @@ class Standing:
 
 
 class MessageTable:
-    """Positions count from 1, without gaps where nobody chooses them; messages are never changed.
+    """Whoever writes chooses the positions; messages are never changed.
 
     Large ones are files, held by their task. Everything raises StoreUnavailableError, and for large ones what files do.
     """
@@ -42,12 +42,6 @@ class MessageTable:
     def __init__(self, database: Database, files: FileStore) -> None:
         self._database = database
         self._files = files
-
-    async def append(self, task_id: str, key: str, message: Message) -> int:
-        """Add a message after the last one and return its position. `key` says which it is: of two with one key the first stands."""
-        kept = await self.pack(message)
-        async with self._database.write(alone=lock_of_task(task_id)) as connection:
-            return (await write_message(connection, task_id, key, kept)).position
 
     async def put(self, task_id: str, position: int, message: Message) -> Message:
         """Write the message of this position, and return what stands there: of two the first."""
@@ -76,20 +70,15 @@ def key_of_position(position: int) -> str:
     return f"position:{position}"
 
 
-async def write_message(connection: AsyncConnection, task_id: str, key: str, kept: PackedMessage, position: int | None = None) -> Standing:
-    """Give the message a position (the next one, where none is named), or find the one it has.
+async def write_message(connection: AsyncConnection, task_id: str, key: str, kept: PackedMessage, position: int) -> Standing:
+    """Give the message this position, or find the one it has: `key` says which it is, and of two with one key the first stands.
 
-    In a transaction that has the lock of the task. What stands at a named position stays there.
+    In a transaction that has the lock of the task. What stands at the position stays there.
     """
     of_task, key = messages.c.task_id == task_id, bounded(key)
-    if position is None:
-        last: int = (await connection.execute(select(func.coalesce(func.max(messages.c.position), 0)).where(of_task))).scalar_one()
-        given, there = last + 1, messages.c.key == key
-    else:
-        given, there = position, or_(messages.c.key == key, messages.c.position == position)
     row = {
         "task_id": task_id,
-        "position": given,
+        "position": position,
         "key": key,
         "role": kept.role,
         "content": kept.packed.content,
@@ -97,8 +86,9 @@ async def write_message(connection: AsyncConnection, task_id: str, key: str, kep
     }
     new = insert_for(connection, messages).on_conflict_do_nothing().returning(messages.c.position)
     if (await connection.execute(new, row)).first() is None:
+        there = or_(messages.c.key == key, messages.c.position == position)
         known = select(messages.c.position).where(of_task, there).order_by(messages.c.position).limit(1)
         return Standing((await connection.execute(known)).scalar_one(), is_new=False)
     if kept.packed.file_id is not None:
         await hold_files(connection, holder_of_task(task_id), (kept.packed.file_id,))
-    return Standing(given, is_new=True)
+    return Standing(position, is_new=True)

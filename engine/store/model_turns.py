@@ -110,7 +110,7 @@ class ModelTurnTable:
         started_at: datetime,
         ended_at: datetime,
         *,
-        position: int | None = None,
+        position: int,
         asked: Asked = _NOT_SAID,
         question: Message | None = None,
         notes: Sequence[NewNote] = (),
@@ -118,9 +118,9 @@ class ModelTurnTable:
     ) -> RecordedTurn:
         """Write its message, its line in the ledger, the task's new sums and what the log says, all in one transaction.
 
-        Returns what stands under the key. The message goes to `position`, or after the last one where none is named; `question` to the
-        position before. Of two turns with one key, and of two messages for one position, the first stands; what the second cost is
-        lost, and written down as by `record_lost`, if its `attempt` is named.
+        Returns what stands under the key. The message goes to `position`, `question` to the position before. Of two turns with one key,
+        and of two messages for one position, the first stands; what the second cost is lost, and written down as by `record_lost`, if its
+        `attempt` is named.
         """
         packed = await self._messages.pack(Message(role="assistant", content=turn.content))
         before = await self._messages.pack(question) if question is not None else None
@@ -129,7 +129,7 @@ class ModelTurnTable:
         async with self._database.write(alone=lock_of_task(task_id)) as connection:
             known = (await connection.execute(_turn_of(task_id, key))).one_or_none()
             if known is None:
-                if before is not None and position is not None:
+                if before is not None:
                     await write_message(connection, task_id, key_of_position(position - 1), before, position - 1)
                 standing = await write_message(connection, task_id, f"turn:{key}", packed, position)
                 row["position"] = standing.position
@@ -208,8 +208,9 @@ async def _enter(
     In a transaction that has the lock of the task, and has seen that the line is not there.
     """
     await connection.execute(insert(model_turns).values(**row))
-    _, tokens, cost, _, _ = (await connection.execute(_sums(task_id))).one()
-    await connection.execute(update(tasks).where(tasks.c.task_id == task_id).values(tokens=tokens, cost_usd=cost))
+    _, tokens, cost, unpriced, _ = (await connection.execute(_sums(task_id))).one()
+    sums = {"tokens": tokens, "cost_usd": cost, "unpriced_turns": unpriced}
+    await connection.execute(update(tasks).where(tasks.c.task_id == task_id).values(**sums))
     payload: JsonValue = {
         "model": turn.model,
         "usage": dict(turn.usage.model_dump()),
@@ -217,8 +218,9 @@ async def _enter(
         "is_lost": _LOST in key,
         "task_tokens": tokens,
         "task_cost_usd": cost,
+        "task_unpriced_turns": unpriced,
     }
-    text = turn_cost_line(at, turn.usage.total, turn.cost_usd, tokens, cost, is_lost=_LOST in key)
+    text = turn_cost_line(at, turn.usage.total, turn.cost_usd, tokens, cost, is_lost=_LOST in key, unpriced=unpriced)
     await write_notes(connection, task_id, (NewNote(f"cost:{key}", TaskNoteKind.COST, text, payload, at), *notes))
 
 

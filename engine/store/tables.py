@@ -231,13 +231,13 @@ tasks = Table(
     # Of the ledger, by the transaction that writes there.
     Column("cost_usd", Float, nullable=False),
     Column("tokens", BigInteger, nullable=False),
+    Column("unpriced_turns", Integer, nullable=False),
     Column("created_at", _TIME, nullable=False),
     # By the clock of the database: who waits for a slot and does not ask any more is nobody's turn.
     Column("asked_at", _TIME),
     Column("slot_at", _TIME),
     Column("started_at", _TIME),
     Column("ended_at", _TIME),
-    Column("workflow_id", Text, nullable=False),
     # Where its folder and containers are, once it has begun.
     Column("host", String(64)),
     Index("ix_tasks_created_at", "created_at"),

@@ -18,7 +18,7 @@ from engine.store.tables import task_notes
 from engine.store.upserts import dialect_insert
 from toolagent.contracts.making import TaskNote, TaskNoteKind
 
-__all__ = ["NewNote", "TaskNoteTable", "bounded", "lock_of_task", "plain", "write_notes"]
+__all__ = ["NewNote", "TaskNoteTable", "bounded", "lock_of_task", "plain", "read_note", "write_notes"]
 
 _AT_ONCE = 500
 _LONGEST_KEY = 200
@@ -88,6 +88,12 @@ async def write_notes(connection: AsyncConnection, task_id: str, notes: Sequence
     """Write those that are not there. In a transaction that has the lock of the task, so that positions have no gaps."""
     if notes:
         await connection.execute(_insertion(connection.dialect.name), [_row(task_id, note) for note in notes])
+
+
+async def read_note(connection: AsyncConnection, task_id: str, key: str) -> TaskNote:
+    """What stands under this key; there is something."""
+    query = select(task_notes).where(task_notes.c.task_id == task_id, task_notes.c.key == bounded(key))
+    return _note((await connection.execute(query)).mappings().one())
 
 
 # One statement for all of them, each of which sees those before it: a turn of a model waits for every round trip.

@@ -7,15 +7,20 @@ from pydantic import JsonValue, TypeAdapter
 from sqlalchemy import RowMapping
 
 from engine.store.clock import timestamp
+from engine.store.tables import tasks
 from engine.store.task_notes import plain
 from toolagent.contracts.calls import Caller
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.making import MakeTask, Stage, StageView
+from toolagent.contracts.making_views import ListedTask
 from toolagent.contracts.tasks import TaskState
 
-__all__ = ["is_same_request", "json_of", "stages_of", "task_of", "task_row"]
+__all__ = ["LISTED", "is_same_request", "json_of", "listed_of", "stages_of", "task_of", "task_row"]
 
 _STAGES = TypeAdapter(tuple[StageView, ...])
+
+LISTED = tuple(tasks.c[name] for name in ListedTask.model_fields)
+"""The columns of a `ListedTask`."""
 
 
 def task_row(task: MakeTask) -> dict[str, object]:
@@ -38,6 +43,7 @@ def task_row(task: MakeTask) -> dict[str, object]:
         "evidence": task.evidence.model_dump_json() if task.evidence else None,
         "cost_usd": task.cost_usd,
         "tokens": task.tokens,
+        "unpriced_turns": task.unpriced_turns,
         "created_at": timestamp(task.created_at),
         "started_at": timestamp(task.started_at) if task.started_at else None,
         "ended_at": timestamp(task.ended_at) if task.ended_at else None,
@@ -59,6 +65,12 @@ def task_of(row: RowMapping) -> MakeTask:
             "evidence": evidence,
             "key": row["request_key"],
         }
+    )
+
+
+def listed_of(row: RowMapping) -> ListedTask:
+    return ListedTask.model_validate(
+        {**row, "status": TaskState(row["status"]), "stage": Stage(row["stage"]) if row["stage"] else None},
     )
 
 

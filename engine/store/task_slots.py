@@ -18,6 +18,9 @@ _SLOTS = "slots of tasks"
 _SILENT = timedelta(seconds=60)
 """A task that has not asked for so long waits no more: its workflow was ended by force, and nobody shall wait behind it for ever."""
 
+_PAUSE = timedelta(seconds=0.5)
+_LONGEST_PAUSE = _SILENT / 2
+
 
 class TaskSlots:
     """Columns `asked_at` and `slot_at` of the table `tasks`."""
@@ -28,7 +31,7 @@ class TaskSlots:
     async def claim(self, task_id: str, most: int, host: str | None = None) -> bool:
         """Whether the task is one of the at most `most` that run; then it is `running`, on that host. One that runs may ask again.
 
-        Who is told False asks again, more often than once a minute: who does not is passed over. Raises TaskEndedError, UnknownTaskError.
+        Who is told False asks again after `pause`: who has not asked for a minute is passed over. Raises TaskEndedError, UnknownTaskError.
         """
         async with self._database.write(alone=_SLOTS) as connection:
             # The row is locked by this, so that an end which comes now waits, or is seen below.
@@ -50,11 +53,26 @@ class TaskSlots:
             await connection.execute(update(tasks).where(tasks.c.task_id == task_id).values(**begun, host=host))
             return True
 
+    async def pause(self, task_id: str) -> timedelta:
+        """How long a task that waits may leave off asking: the longer, the more wait before it, so that many of them are no load."""
+        async with self._database.read() as connection:
+            created_at = (await connection.execute(select(tasks.c.created_at).where(tasks.c.task_id == task_id))).scalar_one_or_none()
+            waiting = and_(tasks.c.slot_at.is_(None), _older(task_id, created_at or ""), _heard(connection))
+            query = select(func.count()).select_from(tasks).where(tasks.c.ended_at.is_(None), waiting)
+            ahead = (await connection.execute(query)).scalar_one()
+        return min(_PAUSE * (ahead + 1), _LONGEST_PAUSE)
+
 
 async def _before(connection: AsyncConnection, task_id: str, created_at: str) -> int:
     """How many have a slot, or have the better claim to one."""
-    older = or_(tasks.c.created_at < created_at, and_(tasks.c.created_at == created_at, tasks.c.task_id < task_id))
-    heard: ColumnElement[bool] = func.coalesce(tasks.c.asked_at, tasks.c.created_at) > database_time(connection, -_SILENT)
-    counted = or_(tasks.c.slot_at.is_not(None), and_(older, heard))
+    counted = or_(tasks.c.slot_at.is_not(None), and_(_older(task_id, created_at), _heard(connection)))
     query = select(func.count()).select_from(tasks).where(tasks.c.ended_at.is_(None), tasks.c.task_id != task_id, counted)
     return (await connection.execute(query)).scalar_one()
+
+
+def _older(task_id: str, created_at: str) -> ColumnElement[bool]:
+    return or_(tasks.c.created_at < created_at, and_(tasks.c.created_at == created_at, tasks.c.task_id < task_id))
+
+
+def _heard(connection: AsyncConnection) -> ColumnElement[bool]:
+    return func.coalesce(tasks.c.asked_at, tasks.c.created_at) > database_time(connection, -_SILENT)

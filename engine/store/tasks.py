@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal
 
+from pydantic import JsonValue
 from sqlalchemy import and_, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -13,11 +14,12 @@ from engine.store.database import Database
 from engine.store.file_references import holder_of_candidates, release_files
 from engine.store.tables import model_turns, tasks
 from engine.store.task_announcements import ended, requested
-from engine.store.task_notes import NewNote, lock_of_task, plain, write_notes
-from engine.store.task_rows import is_same_request, json_of, task_of, task_row
+from engine.store.task_notes import NewNote, lock_of_task, plain, read_note, write_notes
+from engine.store.task_rows import LISTED, is_same_request, json_of, listed_of, stages_of, task_of, task_row
 from engine.store.task_slots import TaskSlots
 from engine.store.upserts import insert_new
-from toolagent.contracts.making import Evidence, MakeTask, Stage, StageView, TaskNoteKind
+from toolagent.contracts.making import Evidence, MakeTask, Stage, StageView, TaskNote, TaskNoteKind
+from toolagent.contracts.making_views import ListedTask
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.coding_log import log_line
 from toolagent.core.failures import TaskConflictError, TaskEndedError, UnknownTaskError
@@ -39,28 +41,29 @@ class TaskTable:
         self._database = database
         self._slots = TaskSlots(database)
 
-    async def create(self, task: MakeTask, workflow_id: str = "") -> MakeTask:
+    async def create(self, task: MakeTask) -> MakeTask:
         """Write a new task, with the first line of its log, and return what stands under its id.
 
         Raises TaskConflictError when something else was asked for there.
-
-        `workflow_id` is noted also later, by whoever knows it.
         """
-        row = task_row(task) | {"workflow_id": workflow_id}
         async with self._database.write(alone=lock_of_task(task.task_id)) as connection:
-            await insert_new(connection, tasks, (row,))
+            await insert_new(connection, tasks, (task_row(task),))
             stands = await _get(connection, task.task_id)
             if not is_same_request(stands, task):
                 raise TaskConflictError(task.task_id)
             await write_notes(connection, task.task_id, (requested(stands),))
-            if workflow_id:
-                await connection.execute(_of(task.task_id).values(workflow_id=workflow_id))
         return stands
 
     async def get(self, task_id: str) -> MakeTask | None:
         async with self._database.read() as connection:
             row = (await connection.execute(select(tasks).where(tasks.c.task_id == task_id))).mappings().one_or_none()
         return task_of(row) if row is not None else None
+
+    async def listed(self, task_id: str) -> ListedTask | None:
+        """What a list or a follower is told of it. Its specification, which may be large, is not read."""
+        async with self._database.read() as connection:
+            row = (await connection.execute(select(*LISTED).where(tasks.c.task_id == task_id))).mappings().one_or_none()
+        return listed_of(row) if row is not None else None
 
     async def page(
         self,
@@ -70,36 +73,35 @@ class TaskTable:
         tool_id: str | None = None,
         limit: int = 50,
         before: str | None = None,
-    ) -> tuple[MakeTask, ...]:
+    ) -> tuple[ListedTask, ...]:
         """The newest first; `before` is the id of a task, which they are older than. Empty for one that is not there."""
         wanted = ((tasks.c.status, status.value if status else None), (tasks.c.type, spec_type), (tasks.c.tool_id, tool_id))
-        query = select(tasks).where(*(column == value for column, value in wanted if value is not None))
+        query = select(*LISTED).where(*(column == value for column, value in wanted if value is not None))
         if before is not None:
             at = select(tasks.c.created_at).where(tasks.c.task_id == before).scalar_subquery()
             query = query.where(or_(tasks.c.created_at < at, and_(tasks.c.created_at == at, tasks.c.task_id < before)))
         async with self._database.read() as connection:
             rows = (await connection.execute(query.order_by(tasks.c.created_at.desc(), tasks.c.task_id.desc()).limit(limit))).mappings()
-            return tuple(map(task_of, rows))
+            return tuple(map(listed_of, rows))
 
-    async def unended(self) -> tuple[tuple[str, str], ...]:
-        """Ids of tasks that have not ended, and of their workflows: for whoever looks after those that nobody works at any more."""
-        query = select(tasks.c.task_id, tasks.c.workflow_id).where(tasks.c.ended_at.is_(None)).order_by(tasks.c.created_at)
+    async def unended(self) -> tuple[str, ...]:
+        """Ids of tasks that have not ended, and so of their workflows: for whoever looks after those that nobody works at any more."""
+        query = select(tasks.c.task_id).where(tasks.c.ended_at.is_(None)).order_by(tasks.c.created_at)
         async with self._database.read() as connection:
-            return tuple((task_id, workflow_id or task_id) for task_id, workflow_id in (await connection.execute(query)).all())
+            return tuple((await connection.execute(query)).scalars())
 
-    async def enter_stage(self, task_id: str, stage: Stage, left: Literal["done", "failed"] = "done") -> MakeTask:
+    async def enter_stage(self, task_id: str, stage: Stage, left: Literal["done", "failed"] = "done") -> None:
         """The task is at this stage now, and through with the one before (`left` says how that went); its log says so too.
 
         Nothing happens when it is there already. Raises TaskEndedError, UnknownTaskError.
         """
         async with self._database.write(alone=lock_of_task(task_id)) as connection:
-            task = await _unended(connection, task_id)
-            if task.stages and task.stages[-1].stage is stage and task.stages[-1].state == "running":
-                return task
-            stages = (*_closed(task, left, now()), StageView(stage=stage, state="running", started_at=now()))
+            before, cost_usd = await _stages(connection, task_id)
+            if before and before[-1].stage is stage and before[-1].state == "running":
+                return
+            stages = (*_closed(before, cost_usd, left, now()), StageView(stage=stage, state="running", started_at=now()))
             await connection.execute(_of(task_id).values(stage=stage.value, stages=json_of(stages), progress=""))
             await write_notes(connection, task_id, _said_of(stages))
-            return await _get(connection, task_id)
 
     async def note_progress(self, task_id: str, progress: str, line: NewNote | None = None) -> None:
         """What it does at the moment, in a few words, and a line of its log about that. Nothing happens when it has ended."""
@@ -111,6 +113,13 @@ class TaskTable:
         async with self._database.write(alone=lock_of_task(task_id)) as connection:
             if (await connection.execute(noted)).rowcount:
                 await write_notes(connection, task_id, (line,))
+
+    async def say(self, task_id: str, key: str, text: str, payload: JsonValue) -> TaskNote:
+        """Note guidance for a task that has not ended, and return what stands under its key. Raises TaskEndedError, UnknownTaskError."""
+        async with self._database.write(alone=lock_of_task(task_id)) as connection:
+            await _insist_on_unended(connection, task_id)
+            await write_notes(connection, task_id, (NewNote(key, TaskNoteKind.GUIDANCE, text, payload),))
+            return await read_note(connection, task_id, key)
 
     async def settle(
         self,
@@ -130,7 +139,7 @@ class TaskTable:
             if task.ended_at is not None:
                 return task
             at = now()
-            stages = _closed(task, _STATE_OF_LAST_STAGE[status], at)
+            stages = _closed(task.stages, task.cost_usd, _STATE_OF_LAST_STAGE[status], at)
             columns = {
                 "status": status.value,
                 "reason": plain(reason),
@@ -166,6 +175,10 @@ class TaskTable:
         """Whether the task may run now, and on which host; see `TaskSlots.claim`. Raises TaskEndedError, UnknownTaskError."""
         return await self._slots.claim(task_id, most, host)
 
+    async def pause(self, task_id: str) -> timedelta:
+        """How long a task that waits for its turn may leave off asking."""
+        return await self._slots.pause(task_id)
+
 
 def _of(task_id: str):
     return update(tasks).where(tasks.c.task_id == task_id)
@@ -184,19 +197,29 @@ async def _cost(connection: AsyncConnection, task: MakeTask) -> float | None:
     return task.cost_usd if (await connection.execute(unpriced)).first() is None else None
 
 
-async def _unended(connection: AsyncConnection, task_id: str) -> MakeTask:
-    task = await _get(connection, task_id)
-    if task.ended_at is not None:
-        raise TaskEndedError(task_id, task.status.value)
-    return task
+async def _insist_on_unended(connection: AsyncConnection, task_id: str) -> None:
+    row = (await connection.execute(select(tasks.c.status, tasks.c.ended_at).where(tasks.c.task_id == task_id))).one_or_none()
+    if row is None:
+        raise UnknownTaskError(task_id)
+    if row.ended_at is not None:
+        raise TaskEndedError(task_id, row.status)
 
 
-def _closed(task: MakeTask, state: Literal["done", "failed", "cancelled"], at: datetime) -> tuple[StageView, ...]:
-    """Its stages, the last one ended; what it cost is what no stage before it did."""
-    if not task.stages or task.stages[-1].state != "running":
-        return task.stages
-    *before, last = task.stages
-    cost = max(task.cost_usd - sum(stage.cost_usd for stage in before), 0.0)
+async def _stages(connection: AsyncConnection, task_id: str) -> tuple[tuple[StageView, ...], float]:
+    """Of a task that has not ended, with what it cost so far."""
+    await _insist_on_unended(connection, task_id)
+    row = (await connection.execute(select(tasks.c.stages, tasks.c.cost_usd).where(tasks.c.task_id == task_id))).one()
+    return stages_of(row.stages), row.cost_usd
+
+
+def _closed(
+    stages: tuple[StageView, ...], cost_usd: float, state: Literal["done", "failed", "cancelled"], at: datetime
+) -> tuple[StageView, ...]:
+    """The stages, the last one ended; what it cost is what no stage before it did."""
+    if not stages or stages[-1].state != "running":
+        return stages
+    *before, last = stages
+    cost = max(cost_usd - sum(stage.cost_usd for stage in before), 0.0)
     return (*before, last.model_copy(update={"state": state, "ended_at": at, "cost_usd": cost}))
 
 

@@ -126,7 +126,7 @@ async def agent_of(
         TaskTable(database),
     )
     turns = ModelTurnTable(database, messages)
-    await tasks.create(task(1), TASK)
+    await tasks.create(task(1))
     provider = AnthropicProvider(ProviderOptions(MODEL, key, url, silence_s=silence_s))
     asking = AskModel(
         provider if has_model else None,

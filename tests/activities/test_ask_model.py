@@ -62,6 +62,7 @@ def server() -> Generator[ModelServer]:
                 **PLAYED,
                 "without end": [_turn("cut", "forever")],
                 "costs": [_turn("overloaded")],
+                "waits": [_turn("rate_limit")],
                 "said": [SIMPLE],
                 "at leisure": [{**SIMPLE, "seconds": 30}],
             }
@@ -120,6 +121,25 @@ async def test_what_will_not_pass_is_not_asked_again_and_says_what_to_look_at(ag
     assert (failure.type, failure.non_retryable, failure.details) == (names.MODEL_REFUSED, True, (REFUSED[kind],))
     assert "TOOL_AGENT_MODEL" in failure.message
     assert (await agent.turns.spent(TASK)).tokens == 0
+
+
+async def test_a_model_that_is_away_is_told_at_once_and_not_again_and_again(agent: Agent) -> None:
+    ask = _first(await agent.request("without end"))
+    for attempt in range(1, 10):
+        await _failure(agent, ask, attempt)
+        task = await agent.tasks.get(TASK)
+        assert task is not None
+        assert f"attempt {attempt};" in task.progress
+    lines = [note.text for note in await agent.notes.after(TASK) if note.kind is TaskNoteKind.PROGRESS]
+    assert [number for number in range(1, 10) if any(f"attempt {number};" in line for line in lines)] == [1, 2, 4, 8]
+    assert len(lines) == 4
+
+
+async def test_the_log_says_how_long_a_model_wants_to_be_left_alone(agent: Agent) -> None:
+    await _failure(agent, _first(await agent.request("waits")))
+    (line,) = [note.text for note in await agent.notes.after(TASK) if note.kind is TaskNoteKind.PROGRESS]
+    assert "[PROGRESS] turn 1: The model is not to be had now" in line
+    assert "asked again in 8 s" in line
 
 
 async def test_an_attempt_that_broke_off_is_in_the_ledger_the_sums_and_the_log_once(agent: Agent) -> None:

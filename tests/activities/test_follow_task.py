@@ -1,8 +1,11 @@
 """Where a task is, while hosts come and go."""
 
+import dataclasses
 from datetime import timedelta
 
+import pytest
 from sqlalchemy import update
+from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
 from activities.follow_task import FollowTask
@@ -12,7 +15,8 @@ from engine.store.hosts import HostClaim, HostTable, database_time
 from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
 from tests.store.making import BUILD, task
-from toolagent.contracts.making import MakeRequest
+from toolagent.client import names
+from toolagent.contracts.making import MakeRequest, MakeTask
 from toolagent.contracts.making_steps import EndStep, HostStep, Slot
 from toolagent.contracts.tasks import TaskState
 
@@ -41,6 +45,43 @@ async def test_a_task_is_on_the_host_that_gave_it_leave_to_begin(database: Datab
     assert (await tasks.on_host("here"), await tasks.on_host("there")) == ({TASK}, frozenset())
     await tasks.settle(TASK, TaskState.FAILED)
     assert await tasks.on_host("here") == frozenset()
+
+
+class Counting(TaskTable):
+    """Counts how often a task is written down."""
+
+    created = 0
+
+    async def create(self, task: MakeTask) -> MakeTask:
+        self.created += 1
+        return await super().create(task)
+
+
+def at_attempt(number: int) -> ActivityEnvironment:
+    environment = ActivityEnvironment()
+    environment.info = dataclasses.replace(environment.info, attempt=number)
+    return environment
+
+
+async def test_a_task_that_waits_is_written_down_once_and_told_when_to_ask_again(database: Database) -> None:
+    _, others = await followed(database)
+    tasks = Counting(database)
+    follow = FollowTask(tasks, HostTable(database, 10.0), "here", most=1)
+    await others.create(task(2))
+    assert await others.claim_slot(task(2).task_id, 1)
+    for number in (1, 2, 3):
+        with pytest.raises(ApplicationError) as waits:
+            await at_attempt(number).run(follow.await_slot, REQUEST)
+        assert (waits.value.type, waits.value.next_retry_delay) == (names.NO_SLOT, timedelta(seconds=0.5))
+    assert tasks.created == 1
+    await others.settle(task(2).task_id, TaskState.CANCELLED)
+    assert await at_attempt(4).run(follow.await_slot, REQUEST) == Slot(host="here")
+
+
+async def test_a_first_attempt_that_came_to_nothing_is_made_up_for(database: Database) -> None:
+    follow, tasks = await followed(database)
+    assert await at_attempt(2).run(follow.await_slot, REQUEST) == Slot(host="here")
+    assert await tasks.on_host("here") == {TASK}
 
 
 async def test_a_task_moves_only_from_a_host_that_is_dead_to_one_that_is_alive(database: Database) -> None:

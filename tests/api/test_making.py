@@ -1,18 +1,21 @@
 """Having tools made and repaired over HTTP."""
 
+import re
 from datetime import UTC, datetime
 
 import pytest
 from pydantic import JsonValue
 
 from engine.store.database import Database
-from tests.api.conftest import COMPRESS, COMPRESS_SOURCE, House
+from engine.store.tasks import TaskTable
+from tests.api.conftest import COMPRESS, COMPRESS_SOURCE, House, browse, with_doors
 from tests.api.requests_for_tools import ASKED, BUILD, made
 from tests.store.making import put_evidence
-from toolagent.contracts.making import Evidence, MakeRequest
+from toolagent.contracts.making import Evidence, MakeRequest, MakeTask
 from toolagent.contracts.making_views import MakingTask
-from toolagent.contracts.task_specs import BuildTool, GithubDeploy, RepairTool
+from toolagent.contracts.task_specs import TASK_ID_PATTERN, BuildTool, GithubDeploy, RepairTool
 from toolagent.contracts.tasks import TaskState
+from toolagent.core.failures import StoreUnavailableError
 from toolagent.core.task_requests import request_key, task_id_for
 
 SPEC = BuildTool(tool_name="word_counter", runtime="uv", description="Count words.")
@@ -114,11 +117,31 @@ async def test_without_a_key_every_request_is_a_task(house: House) -> None:
     assert len(ids) == 3
 
 
-async def test_while_temporal_is_away_nothing_is_left_behind(house: House) -> None:
+async def test_while_temporal_is_away_nothing_is_left_behind_and_the_task_is_named_that_may_have_been_begun(house: House) -> None:
     house.client.making.away = True
-    answer = await house.http.post("/create_tool", json=ASKED)
-    assert (answer.status_code, answer.json()["type"], answer.headers["retry-after"]) == (503, "unavailable", "1")
+    headers = {"Idempotency-Key": "order-17"}
+    answers = [await house.http.post("/create_tool", json=ASKED, headers=each) for each in ({}, headers)]
+    for answer in answers:
+        assert (answer.status_code, answer.json()["type"], answer.headers["retry-after"]) == (503, "unavailable", "1")
     assert await house.tasks.page() == ()
+    house.client.making.away = False
+    begun = (await house.http.post("/create_tool", json=ASKED, headers=headers)).json()["task_id"]
+    assert answers[1].json()["details"] == {"task_id": begun}
+    assert re.fullmatch(TASK_ID_PATTERN, answers[0].json()["details"]["task_id"])
+
+
+class Unwritable(TaskTable):
+    """The database goes away once the workflow is started."""
+
+    async def create(self, task: MakeTask) -> MakeTask:
+        raise StoreUnavailableError(task.task_id)
+
+
+async def test_a_task_that_goes_on_is_taken_though_its_record_cannot_be_written(house: House, database: Database) -> None:
+    async with browse(with_doors(house, tasks=Unwritable(database))) as http:
+        answer = await http.post("/create_tool", json=ASKED)
+    assert (answer.status_code, answer.json()["status"]) == (202, "pending")
+    assert [request.task_id for request in started(house)] == [answer.json()["task_id"]]
 
 
 async def test_a_tool_is_repaired_with_what_is_known_of_its_trouble(stocked: House) -> None:
@@ -173,6 +196,29 @@ async def test_a_tool_is_repaired_by_one_task_at_a_time(stocked: House) -> None:
     assert (await stocked.http.post(REPAIR)).status_code == 202
 
 
+@pytest.mark.promise("a-key-is-one-task")
+async def test_a_key_is_the_same_repair_when_the_tool_is_gone(stocked: House) -> None:
+    await has_files(stocked)
+    headers = {"Idempotency-Key": "alert-17"}
+    first = await stocked.http.post(REPAIR, headers=headers)
+    await stocked.registry.unregister("image_compress_api")
+    again = await stocked.http.post(REPAIR, headers=headers)
+    assert (again.status_code, again.json()["task_id"]) == (202, first.json()["task_id"])
+    spec: JsonValue = {"type": "repair_tool", "tool_id": "image_compress_api"}
+    by_specification = await stocked.http.post("/create_tool", json={"task_spec": spec}, headers=headers)
+    assert (by_specification.status_code, by_specification.json()["task_id"]) == (202, first.json()["task_id"])
+    for path in (REPAIR, "/tools/No Tool/repair"):
+        assert (await stocked.http.post(path)).status_code == 404
+
+
+async def test_the_refusal_of_a_large_specification_is_small(house: House) -> None:
+    spec: JsonValue = {**BUILD, **{f"field_{number}": 1 for number in range(5_000)}}
+    answer = await house.http.post("/create_tool", json={"description": "Count.", "task_spec": spec})
+    assert (answer.status_code, len(answer.json()["errors"])) == (422, 50)
+    assert len(answer.content) < 20_000
+    assert "more" in answer.json()["detail"]
+
+
 async def test_a_rollback_returns_to_the_version_before_once(stocked: House) -> None:
     await stocked.registry.register(COMPRESS.model_copy(update={"version": "1.1.0"}), (COMPRESS_SOURCE,))
     path = "/tools/image_compress_api/rollback"
@@ -186,6 +232,8 @@ async def test_a_rollback_returns_to_the_version_before_once(stocked: House) -> 
         {"versions": ["1.1.0", "1.0.0"]},
     )
     assert (await stocked.http.post("/tools/no_such/rollback")).status_code == 404
+    never = await stocked.http.post(path, json={"from_version": "1.1.O"})
+    assert (never.status_code, never.json()["details"]) == (404, {"versions": ["1.1.0", "1.0.0"]})
 
 
 async def test_a_version_is_shown_with_its_evidence(database: Database, stocked: House) -> None:

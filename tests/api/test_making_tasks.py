@@ -2,16 +2,21 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 
 import httpx
 import pytest
+from pydantic import JsonValue
+from starlette.types import Message, Receive, Scope, Send
 
 from api.app import create_app
+from engine.store.database import Database
 from engine.store.task_notes import NewNote
-from tests.api.conftest import BASE_URL, House
+from engine.store.tasks import TaskTable
+from tests.api.conftest import BASE_URL, House, browse, with_doors
 from tests.api.requests_for_tools import ASKED, made
 from tests.api.serving import reached
-from toolagent.contracts.making import Stage, TaskNote, TaskNoteKind
+from toolagent.contracts.making import Evidence, Stage, TaskNote, TaskNoteKind
 from toolagent.contracts.making_views import ListedTask, MakingTask, TaskListing
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.loop import MOST_HEARD
@@ -135,6 +140,44 @@ async def test_a_task_hears_so_many_messages_and_no_more(house: House) -> None:
     assert {said.text for _, said in house.client.making.said} == {"x"}
 
 
+async def test_who_does_not_know_whether_a_message_was_heard_is_told_how_to_say_it_once(house: House) -> None:
+    task_id = (await made(house)).task_id
+    path = f"/tasks/{task_id}/messages"
+    house.client.making.away = True
+    answer = await house.http.post(path, json={"text": "Faster."})
+    assert (answer.status_code, answer.json()["details"]["task_id"]) == (503, task_id)
+    house.client.making.away = False
+    again = await house.http.post(path, json={"text": "Faster."}, headers={"Idempotency-Key": answer.json()["details"]["idempotency_key"]})
+    assert again.status_code == 202
+    assert len(house.client.making.said) == 1
+    assert [note.kind for note in await house.notes.after(task_id)] == [TaskNoteKind.TOOL_REQUEST, TaskNoteKind.GUIDANCE]
+
+
+class EndsMeanwhile(TaskTable):
+    """The task ends after it was looked at, and before anything is written down."""
+
+    async def say(self, task_id: str, key: str, text: str, payload: JsonValue) -> TaskNote:
+        await self.settle(task_id, TaskState.CANCELLED)
+        return await super().say(task_id, key, text, payload)
+
+
+async def test_nothing_is_said_behind_the_end_of_a_task(house: House, database: Database) -> None:
+    task_id = (await made(house)).task_id
+    async with browse(with_doors(house, tasks=EndsMeanwhile(database))) as http:
+        answer = await http.post(f"/tasks/{task_id}/messages", json={"text": "x"})
+    assert (answer.status_code, answer.json()["type"]) == (409, "task_ended")
+    assert (await house.notes.after(task_id))[-1].kind is TaskNoteKind.COST
+    assert house.client.making.said == []
+
+
+async def test_tools_that_were_there_are_told_from_those_that_were_made(house: House) -> None:
+    found, built = [(await made(house)).task_id for _ in range(2)]
+    evidence = Evidence(task_id=built, at=datetime(2026, 11, 21, tzinfo=UTC))
+    await house.tasks.settle(found, TaskState.COMPLETED, tool_ids=("word_counter",))
+    await house.tasks.settle(built, TaskState.COMPLETED, tool_ids=("word_counter",), evidence=evidence)
+    assert [(await shown(house, each)).built for each in (found, built)] == [False, True]
+
+
 async def test_a_task_that_has_ended_hears_nothing(house: House) -> None:
     task_id = (await made(house)).task_id
     house.client.making.at_work.clear()
@@ -212,10 +255,21 @@ async def test_a_silent_task_is_heard_to_be_alive(house: House, monkeypatch: pyt
 
 async def test_a_stream_ends_when_the_service_stops(house: House) -> None:
     task_id = (await made(house)).task_id
-    app = create_app(house.doors)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=BASE_URL) as http, asyncio.timeout(BOUND_S):
+    app, has_begun = create_app(house.doors), asyncio.Event()
+
+    async def listened(scope: Scope, receive: Receive, send: Send) -> None:
+        async def sent(message: Message) -> None:
+            await send(message)
+            if b"event: task" in message.get("body", b""):
+                has_begun.set()
+
+        await app(scope, receive, sent)
+
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(listened), base_url=BASE_URL) as http, asyncio.timeout(BOUND_S):
         following = asyncio.create_task(http.get(f"/tasks/{task_id}/events"))
-        await asyncio.sleep(0)
+        # It has told how the task stands, and waits for more.
+        await has_begun.wait()
+        assert not following.done()
         app.state.stopping.set()
         assert (await following).status_code == 200
 

@@ -62,6 +62,16 @@ class FrontDoor:
 
         return asyncio.run(run())
 
+    def database(self, work: Callable[[Database], Awaitable[T]]) -> T:
+        async def run() -> T:
+            database = Database(self.database_url)
+            try:
+                return await work(database)
+            finally:
+                await database.close()
+
+        return asyncio.run(run())
+
     def registry(self, work: Callable[[ToolRegistry], Awaitable[T]]) -> T:
         async def run() -> T:
             database = Database(self.database_url)

@@ -10,9 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
 from typer.testing import CliRunner, Result
 
 from engine.registry.registry import ToolRegistry
+from engine.store import tables
+from engine.store.database import Database
 from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import Ending, TaskTable
 from tests.cli.front_door import BOUND_S, FrontDoor, front_door
@@ -106,6 +109,62 @@ def test_what_cannot_be_begun_is_said_with_its_remedy(run: Run, door: FrontDoor,
     assert specs(door) == []
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("create", "caf\udce9"),
+        ("create", "Count words", "--name", "caf\udce9"),
+        ("create", "Count words", "--key", "caf\udce9"),
+        ("create", "--spec", "-"),
+        ("repair", "echo", "--error", "caf\udce9"),
+        ("repair", "echo", "--description", "caf\udce9"),
+        ("task", "create_00000001", "--say", "caf\udce9"),
+        ("task", "create_00000001", "--say", " "),
+        ("task", "create_00000001", "--out", "/nowhere"),
+        ("task", "create_00000001", "--output", "/nowhere"),
+        ("task", "call-12345678", "--say", ""),
+        ("tasks", "--tool", "caf\udce9"),
+    ],
+)
+def test_what_cannot_be_sent_or_means_nothing_is_wrong_usage(door: FrontDoor, words: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(command_line, words, input=b"caf\xe9", env={"TOOL_AGENT_URL": door.url, "TOOL_AGENT_API_KEY": None})
+    assert (result.exit_code, result.stdout) == (2, ""), result.stderr
+    assert result.stderr.strip()
+    assert specs(door) == []
+
+
+def test_who_gets_no_answer_is_told_how_to_ask_for_the_same_again(run: Run, door: FrontDoor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toolagent.client.http_making._ASKED_AGAIN_S", 0.0)
+    door.client.making.away = True
+    result = run("create", "Count words")
+    key = result.stderr.partition("--key ")[2].split()[0]
+    assert (result.exit_code, len(key)) == (1, 32)
+    door.client.making.away = False
+    assert run("create", "Count words", "--key", key).stdout == run("create", "Count words", "--key", key).stdout
+    assert len(specs(door)) == 1
+
+
+@pytest.mark.parametrize(
+    ("unpriced", "cost_usd", "shown"),
+    [(0, 0.5, "$0.5000"), (1, 0.0, "1 turn of unknown price"), (3, 0.5, "$0.5000 and 3 turns of unknown price")],
+)
+def test_a_cost_that_is_not_known_is_not_nothing(run: Run, door: FrontDoor, unpriced: int, cost_usd: float, shown: str) -> None:
+    task_id = begun(run)
+
+    async def ask(database: Database) -> None:
+        async with database.write() as connection:
+            await connection.execute(update(tables.tasks).values(unpriced_turns=unpriced, cost_usd=cost_usd))
+
+    async def work(tasks: TaskTable, _notes: TaskNoteTable) -> None:
+        await tasks.enter_stage(task_id, Stage.BUILD)
+
+    door.do(work)
+    door.database(ask)
+    for command in (("tasks",), ("task", task_id)):
+        assert shown in run(*command).stdout
+    assert ("$0.0000" in run("task", task_id).stdout) is (unpriced == 0)
+
+
 def test_one_key_is_one_task(run: Run, door: FrontDoor) -> None:
     assert run("create", "Count words", "--key", "k").stdout == run("create", "Count words", "--key", "k").stdout
     assert run("create", "Other words", "--key", "k").exit_code == 1
@@ -125,6 +184,7 @@ def test_a_tool_is_repaired_and_rolled_back(run: Run, door: FrontDoor) -> None:
     assert run("repair", "ecko").exit_code == 1
     rolled = json.loads(run("rollback", "echo", "--from", "1.1.0", "--json").stdout)
     assert rolled["active_version"] == "1.0.0"
+    assert "has no version '1.1.O'" in run("rollback", "echo", "--from", "1.1.O").stderr
     assert "no_earlier" in run("rollback", "echo").stderr.lower().replace(" ", "_")
 
 

@@ -12,6 +12,8 @@ from toolagent.core import coding_log
 from toolagent.core.masking import masked_text
 
 AT = datetime(2026, 3, 26, 15, 9, 32, tzinfo=UTC)
+UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters, and those that hide or turn round what is beside them."""
 HEAD = "2026-03-26 15:09:32 [tool_agent.tool.agent] INFO: "
 
 
@@ -39,12 +41,15 @@ def test_the_time_is_utc_wherever_it_comes_from() -> None:
     assert coding_log.log_line(AT.astimezone(timezone(timedelta(hours=8))), "x") == f"{HEAD}x"
 
 
-@given(st.text(), st.dictionaries(st.text(), st.text()))
+_TEXTS = st.text() | st.text(st.sampled_from("a\n\x1b\x85\u200b\u200f\u2028\u202e\u2066\u2069"))
+
+
+@given(_TEXTS, st.dictionaries(_TEXTS, _TEXTS))
 def test_whatever_a_model_says_is_one_line(text: str, arguments: dict[str, str]) -> None:
     for line in (coding_log.text_line(AT, text), coding_log.tool_use_line(AT, text, {**arguments})):
         assert len(line.splitlines()) == 1
         assert line.startswith(HEAD)
-        assert line.isprintable() or not re.search(r"[\x00-\x1f\x7f]", line)
+        assert not UNSEEN.search(line)
         line.encode()
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.loops import PRICE, live, request, turn, use
-from toolagent.contracts.agent import AgentEnd, LoopState, ModelAsk, ModelTurnNote, ToolNote
+from tests.core.loops import PRICE, asked, live, request, turn, use
+from toolagent.contracts.agent import AgentEnd, Guidance, LoopState, ModelAsk, ModelTurnNote, ToolNote
 from toolagent.contracts.model import Usage
 from toolagent.core import loop
 from toolagent.core.loop import FINAL_TOOL
@@ -62,17 +62,18 @@ def test_it_always_ends_within_its_limits(limits: dict[str, float | None], step:
         assert asks == []
 
 
-@given(tokens=st.integers(1, 60_000), cost_usd=st.floats(0, 0.2), growth=st.integers(0, 3_000))
-def test_what_reads_as_much_as_expected_stays_within_tokens_and_money(tokens: int, cost_usd: float, growth: int) -> None:
-    of = request(tokens=tokens, cost_usd=cost_usd, turns=200, turn_tokens=4_000)
+@given(tokens=st.integers(1, 300_000), cost_usd=st.floats(0, 2), growth=st.integers(0, 130_000), opening=st.integers(0, 20_000))
+def test_what_is_read_is_known_before_so_tokens_and_money_are_never_passed(tokens: int, cost_usd: float, growth: int, opening: int) -> None:
+    """`growth` tokens of outcomes come with each turn, as many as 32 files that are read at once; `opening` of them before the first."""
+    of = request(tokens=tokens, cost_usd=cost_usd, turns=200, turn_tokens=4_000).model_copy(update={"opening": 3 * opening})
     spent = Usage()
-    read = 0
+    read, new = 0, opening
 
     def answer(ask: ModelAsk) -> ModelTurnNote:
-        nonlocal spent, read
-        # The conversation so far comes from the cache, what is new (the last answer, and `growth` of outcomes) does not.
-        usage = Usage(cache_read_tokens=read, cache_write_tokens=growth, output_tokens=ask.max_tokens)
-        read += growth + ask.max_tokens
+        nonlocal spent, read, new
+        # The conversation so far comes from the cache, what is new (the last answer, and the outcomes) does not.
+        usage = Usage(cache_read_tokens=read, cache_write_tokens=new, output_tokens=ask.max_tokens)
+        read, new = read + new, ask.max_tokens + growth
         spent = Usage(
             input_tokens=0,
             output_tokens=spent.output_tokens + usage.output_tokens,
@@ -81,11 +82,10 @@ def test_what_reads_as_much_as_expected_stays_within_tokens_and_money(tokens: in
         )
         return turn(use(digest=str(ask.turn)), usage=usage, cost_usd=cost_of(PRICE, usage))
 
-    result, _ = live(of, answer, lambda use_id: ToolNote(tool_use_id=use_id, name=""), _clock(0))
+    result, _ = live(of, answer, lambda use_id: ToolNote(tool_use_id=use_id, name="", size=3 * growth), _clock(0))
     assert result.end in {AgentEnd.TOKENS, AgentEnd.MONEY, AgentEnd.TURNS}
-    # What cannot be known before is how long the outcomes are that the last turn reads.
-    assert spent.total <= tokens + growth
-    assert cost_of(PRICE, spent) <= cost_usd + cost_of(PRICE, Usage(cache_write_tokens=growth)) + 1e-9
+    assert spent.total <= tokens
+    assert cost_of(PRICE, spent) <= cost_usd + 1e-9
 
 
 @pytest.mark.promise("histories-stay-small")
@@ -104,6 +104,24 @@ def test_a_state_of_two_hundred_calls_is_small() -> None:
     result, _ = live(of, answer, do, _clock(0))
     assert (result.end, result.state.tool_calls) == (AgentEnd.REGISTERED, 201)
     assert len(result.state.model_dump_json()) < 4_000
+
+
+@pytest.mark.promise("histories-stay-small")
+def test_a_state_with_all_that_people_may_say_and_the_longest_evidence_is_bounded() -> None:
+    of = request()
+    state = loop.begin(of, 0.0)
+    rejected = loop.another_round(of, state, "字" * 2 * loop.LONGEST_EVIDENCE)
+    assert rejected is not None
+    said = 0
+    while loop.refusal_of(rejected) is None:
+        said += 1
+        rejected = loop.with_guidance(rejected, Guidance(id=f"{said:040}", text="字" * 4_000))
+    assert said == loop.MOST_REMARKS - 1
+    assert len(rejected.model_dump_json()) < 95_000
+    assert len(rejected.model_dump_json().encode()) < 280_000
+    # Once they were said they are forgotten.
+    heard = loop.after_model(rejected, asked(of, rejected), turn(use()))
+    assert len(heard.model_dump_json()) < 4_000
 
 
 @given(st.builds(LoopState, started_s=st.floats(0, 10), turns=st.integers(0, 10), tokens=st.integers(0, 10_000)))

@@ -39,6 +39,27 @@ def test_without_a_price_the_services_limit_in_money_gives_way_and_the_tasks_own
     assert told.end is AgentEnd.UNPRICED
 
 
+def test_the_services_limit_in_money_holds_for_what_is_paid_under_the_name_that_answers() -> None:
+    limits = limits_for(MakeLimits(), ALLOWED, None)
+    assert answer_budget(limits, None, LoopState(started_s=0, cost_usd=1.99)) == limits.turn_tokens
+    told = answer_budget(limits, None, LoopState(started_s=0, cost_usd=2.0))
+    assert isinstance(told, Exhausted)
+    assert told.end is AgentEnd.MONEY
+    nothing = limits_for(MakeLimits(), ALLOWED.model_copy(update={"cost_usd": 0.0}), None)
+    assert answer_budget(nothing, None, LoopState(started_s=0)) == nothing.turn_tokens
+
+
+def test_what_is_written_down_for_the_next_turn_is_read_too() -> None:
+    limits = ALLOWED.model_copy(update={"cost_usd": None})
+    state = LoopState(started_s=0, tokens=80_000, last_usage=Usage(cache_read_tokens=5_000), unread=15_000, remarks=("字" * 1_000,))
+    assert answer_budget(limits, PRICE, state) == 100_000 - 80_000 - 5_000 - 5_000 - 1_000
+    money = answer_budget(ALLOWED.model_copy(update={"cost_usd": 0.1}), PRICE, state)
+    assert money == int((0.1 - 0.0015 - 6_000 * 3.75e-6) / 15e-6)
+    told = answer_budget(limits, PRICE, state.model_copy(update={"unread": 100_000}))
+    assert isinstance(told, Exhausted)
+    assert told.end is AgentEnd.TOKENS
+
+
 def test_a_limit_of_nothing_lets_only_free_models_work() -> None:
     limits = ALLOWED.model_copy(update={"cost_usd": 0.0})
     told = answer_budget(limits, PRICE, LoopState(started_s=0))

@@ -14,6 +14,7 @@ def finding(kind: FindingKind, path: str, **details: JsonValue) -> Finding:
 
 
 TOOL_FILE = finding(FindingKind.TOOL_FILE, "x.tool.json", tool_id="x")
+EXAMPLE = finding(FindingKind.TOOL_FILE, "examples/x.tool.json", tool_id="x", aside=True)
 FAULTY = finding(FindingKind.TOOL_FILE, "y.tool.json", faults=["$: bad"])
 APP = finding(FindingKind.ASGI, "app.py", module="app", attribute="app", is_factory=False, root="src", project="")
 LOOSE_APP = finding(FindingKind.ASGI, "app.py", module="app", attribute="app", is_factory=False, root="")
@@ -42,6 +43,14 @@ def test_the_first_way_without_a_model_is_taken() -> None:
     assert planned(LOOSE_APP, IMAGE) == DOCKER
     assert planned(DOCUMENT, IMAGE, code=0) == DOCKER.model_copy(update={"document": "openapi.json"})
     assert planned(DOCUMENT, IMAGE) == DOCKER.model_copy(update={"document": "openapi.json"})
+
+
+def test_tools_for_examples_and_tests_are_meant_where_nothing_else_is_there() -> None:
+    example = ToolFileBuild(paths=("examples/x.tool.json",))
+    assert planned(TOOL_FILE, EXAMPLE) == TOOL_FILES
+    assert planned(EXAMPLE, APP) == ASGI
+    assert planned(EXAMPLE) == planned(EXAMPLE, FAULTY) == example
+    assert planned(EXAMPLE, runtime="docker") == CodingBuild()
 
 
 def test_the_runtime_that_is_asked_for_decides() -> None:

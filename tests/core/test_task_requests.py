@@ -1,11 +1,14 @@
 """What may be asked for, and what is said of what may not."""
 
+from collections.abc import Collection
+
 import pytest
 from pydantic import JsonValue
 
 from toolagent.contracts.calls import Caller
 from toolagent.contracts.making import MakeRequest
 from toolagent.contracts.task_specs import BuildTool, Example, GithubDeploy, MakeLimits, RepairTool
+from toolagent.core.suggestions import nearest
 from toolagent.core.task_requests import (
     SpecError,
     prose_spec,
@@ -19,6 +22,7 @@ from toolagent.core.task_requests import (
 DEPLOY: dict[str, JsonValue] = {"type": "github_deploy", "repo_url": "https://github.com/user/project", "tool_name": "project_api"}
 BUILD: dict[str, JsonValue] = {"type": "build_tool", "tool_name": "word_counter", "description": "Count."}
 TOO_MANY: JsonValue = [{"input": {}, "expected_output": 1} for _ in range(101)]
+MANY_STRANGE: JsonValue = [{"input": {}, "expected": 1, "output": 1} for _ in range(101)]
 TOO_LARGE: JsonValue = [{"input": {"text": "x" * 3_000}, "expected_output": 1} for _ in range(100)]
 
 
@@ -77,6 +81,28 @@ def test_what_cannot_be_begun_is_named_with_its_remedy(given: dict[str, JsonValu
     assert remedy in str(refused.value)
     assert "secret" not in str(refused.value)
     assert "ghp_abc" not in str(refused.value)
+
+
+def test_of_very_many_faults_some_are_looked_for_and_told_and_that_there_are_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[str] = []
+
+    def counted(wanted: str, known: Collection[str], count: int) -> tuple[str, ...]:
+        searched.append(wanted)
+        return nearest(wanted, known, count)
+
+    monkeypatch.setattr("toolagent.core.task_requests.nearest", counted)
+    strange: dict[str, JsonValue] = {f"field_{number:05}{'x' * 100}": 1 for number in range(20_000)}
+    with pytest.raises(SpecError) as refused:
+        read_spec({**BUILD, **strange, "tool_name": ""})
+    assert len(refused.value.faults) == 50
+    assert len(searched) < 60
+    assert refused.value.faults[0].field == "task_spec.tool_name"
+    assert str(refused.value).endswith(" (and at least 47 more)")
+    assert len(str(refused.value)) < 1_000
+    # Not one of them is looked at.
+    with pytest.raises(SpecError) as refused:
+        read_spec({**BUILD, "examples": MANY_STRANGE})
+    assert [fault.field for fault in refused.value.faults] == ["task_spec.examples"]
 
 
 @pytest.mark.parametrize("url", ["git@github.com:user/project.git", "ssh://git@host/x", "file:///srv/x"])

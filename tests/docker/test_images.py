@@ -221,6 +221,26 @@ async def test_the_sweep_removes_images_of_versions_that_are_gone_and_no_others(
     assert await images.sweep(sources_of) == ()
 
 
+async def test_the_image_of_a_candidate_stays_while_it_is_young_and_that_of_a_tool_that_was_removed_goes(
+    make: Make, write: Callable[..., None], engine: Engine, settings: DockerSettings
+) -> None:
+    images, known = make(), {"built": (SOURCE,)}
+
+    async def sources_of(tool_id: str) -> tuple[DockerSource, ...]:
+        return known.get(tool_id, ())
+
+    assert await images.sweep(sources_of) == ()  # as a service that starts
+    write("ENV A=1")
+    await images.of("built", SOURCE, (), silent)
+    candidate = await images.of("candidate", SOURCE, (), silent)
+    assert await images.sweep(sources_of) == ()
+    known.clear()
+    assert len(await images.sweep(sources_of)) == 1
+    assert [one["Id"] for one in await images_of(engine, settings)] == [candidate.image_id]
+    # A service that starts anew has no candidates.
+    assert len(await make().sweep(sources_of)) == 1
+
+
 async def test_what_belongs_to_a_state_directory_that_is_gone_is_removed(
     make: Make, write: Callable[..., None], engine: Engine, settings: DockerSettings, tmp_path: Path
 ) -> None:

@@ -47,7 +47,8 @@ async def test_one_language_whose_index_is_unknown_does_not_hide_the_other(setti
 async def test_a_host_asks_both_languages_as_scripts_do(
     settings: DockerSettings, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / ".npmrc").write_text("registry=http://npm.invalid:81/\n")
+    # Nobody is asked: no index of these is there, and the installers would try for a minute.
+    (tmp_path / ".npmrc").write_text("fetch-retries=0\nregistry=http://npm.invalid:81/\n")
     (tmp_path / ".config/uv").mkdir(parents=True)
     (tmp_path / ".config/uv/uv.toml").write_text('[[index]]\nurl = "https://file.invalid/simple"\n')
     for name in ("UV_INDEX", "UV_INDEX_URL", "UV_CONFIG_FILE", "npm_config_registry", "NPM_CONFIG_REGISTRY", "NPM_CONFIG_USERCONFIG"):
@@ -58,6 +59,7 @@ async def test_a_host_asks_both_languages_as_scripts_do(
         "UV_DEFAULT_INDEX": "https://own.invalid/simple",
         "UV_EXTRA_INDEX_URL": "https://extra.invalid/simple",
         "UV_INDEX_STRATEGY": "unsafe-best-match",
+        "UV_OFFLINE": "1",
     }.items():
         monkeypatch.setenv(name, value)
     state = StateDirectory(settings.state, "here")

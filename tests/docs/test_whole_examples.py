@@ -18,7 +18,7 @@ from toolagent.core.tool_files import read_tool_file
 from toolagent.testing.servers.index_packages import load_packages
 from toolagent.testing.servers.scenario import load_scenario
 from toolagent.validation.schemas import issues_of
-from toolagent.validation.tool_rules import ToolRules
+from toolagent.validation.tool_rules import ToolRules, faults_of_test_mode
 from workers.dependencies import dependency_policy_of
 from workers.sandbox import policy_of
 from workers.settings import Settings
@@ -39,6 +39,11 @@ def test_the_file_of_a_tool_is_valid_and_its_script_does_what_its_example_says()
     output = json.loads(done.stdout)
     assert [*unexpected(example.expected_output, output)] == []
     assert issues_of(read.file.output, output) == ()
+
+
+def test_the_tool_with_a_test_mode_has_one_that_fits_its_schema() -> None:
+    tool = ToolManifest.model_validate_json(block_of("formats.md", "json", '"test_mode"'), extra="forbid")
+    assert (tool.test_mode, faults_of_test_mode(tool)) == ({"dry_run": True}, ())
 
 
 def test_the_docker_tool_has_manifest_source_and_a_program_that_answers() -> None:

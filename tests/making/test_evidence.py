@@ -64,7 +64,8 @@ async def test_what_a_model_made_names_it_its_prompts_and_what_it_cost(accounts:
     asked = Asked("anthropic", "claude-1", "coding@000000000000")
     for number, (said, prompt) in enumerate([(turn(), asked.prompt), (turn(), asked.prompt), (turn("claude-1-b", None), "coding@1")]):
         at = AT + timedelta(seconds=number)
-        await accounts.turns.record(TASK, str(number), said, at, at, asked=Asked(asked.provider, asked.model, prompt))
+        origin = Asked(asked.provider, asked.model, prompt)
+        await accounts.turns.record(TASK, str(number), said, at, at, position=2 * number + 2, asked=origin)
     found = await accounts.evidence(STEP, Candidate(entries=(entry(),)), PASSED)
     assert (found.provider, found.model, found.answered_by) == ("anthropic", "claude-1", ("claude-1-20260101", "claude-1-b"))
     assert found.prompts == ("coding@000000000000", "coding@1")

@@ -1,10 +1,14 @@
-"""All the tools of a candidate become callable in one moment, or none does."""
+"""All the tools of a candidate become callable in one moment, or none does; and what keeps them from it is told before they are built."""
 
 from collections.abc import AsyncGenerator
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import cast
 
+import pytest
 import pytest_asyncio
 
+from engine.making.maker import Maker, MakerParts
 from engine.making.registration import Registration
 from engine.registry.registry import ToolRegistry
 from engine.store.database import Database
@@ -12,11 +16,13 @@ from engine.store.evidence import EvidenceTable
 from engine.store.groups import GroupTable
 from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
+from tests.runtimes.conftest import silent
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate, Evidence
+from toolagent.contracts.making_steps import Inspected, TaskStep
 from toolagent.contracts.manifest import ToolGroup, ToolManifest
 from toolagent.contracts.sources import LocalSource
-from toolagent.contracts.task_specs import BuildTool, GithubDeploy
+from toolagent.contracts.task_specs import BuildTool, GithubDeploy, RepairTool, TaskSpec
 
 TASK, OTHER = "create_00000001", "create_00000002"
 ENTRIES = tuple(
@@ -104,3 +110,57 @@ async def test_a_repository_whose_tools_can_all_be_called_is_made_already(databa
     assert await registration.made_already(again.model_copy(update={"tool_name": "notes_add"})) == ("notes_add",)
     await registry.deactivate("notes_list", "1.0.0")
     assert await registration.made_already(again) == ()
+
+
+NOTES = GithubDeploy(repo_url="https://host/notes", tool_name="notes")
+FIND = BuildTool(tool_name="notes_find", description="d")
+
+
+@dataclass
+class Parts:
+    """As many of a MakerParts as are asked before anything is cloned."""
+
+    registration: Registration
+
+
+async def inspected(registration: Registration, spec: TaskSpec) -> Inspected:
+    maker = Maker(cast("MakerParts", Parts(registration)))
+    return await maker.inspect(TaskStep(task_id=TASK, spec=spec), silent)
+
+
+async def test_a_tool_that_is_not_active_is_refused_before_anything_is_built(database: Database, registry: ToolRegistry) -> None:
+    registration = Registration(registry, GroupTable(database), EvidenceTable(database))
+    assert await inspected(registration, FIND) == Inspected()
+    theirs, entry = others("notes_find")
+    await registration.register(theirs, evidence(OTHER))
+    assert (await inspected(registration, FIND)).answered_by == "notes_find"
+    await registry.deactivate("notes_find", entry.manifest.version)
+    refused = (await inspected(registration, FIND)).refused
+    assert "'notes_find' already, and it is inactive" in refused
+    for remedy in ("POST /tools/notes_find/versions/1.0.0/activate", "DELETE /tools/notes_find", "another tool_name"):
+        assert remedy in refused
+    assert "'notes_find' already" in (await inspected(registration, NOTES.model_copy(update={"tool_name": "notes_find"}))).refused
+    assert await registration.in_the_way(TASK, RepairTool(tool_id="notes_find")) == ""
+    assert await registration.in_the_way(OTHER, FIND) == "", "what the task has made itself is in nobody's way"
+
+
+@pytest.mark.parametrize("is_removed", [True, False])
+async def test_a_group_of_which_not_all_can_be_called_is_refused_before_anything_is_built(
+    database: Database, registry: ToolRegistry, *, is_removed: bool
+) -> None:
+    registration = Registration(registry, GroupTable(database), EvidenceTable(database))
+    await registration.register(CANDIDATE, evidence(OTHER))
+    await (registry.unregister("notes_list") if is_removed else registry.deactivate("notes_list", "1.0.0"))
+    refused = (await inspected(registration, NOTES)).refused
+    assert f"(notes_add is active; notes_list is {'not there' if is_removed else 'inactive'})" in refused
+    assert "another tool_name" in refused
+    assert await registration.in_the_way(TASK, NOTES.model_copy(update={"tool_name": "other"})) == ""
+    await registry.unregister("notes_add")
+    await registry.unregister("notes_list")
+    assert await registration.in_the_way(TASK, NOTES) == "", "its tools are gone, so it is nobody's"
+
+
+async def test_a_group_of_a_file_is_in_the_way_from_the_beginning(database: Database, registry: ToolRegistry) -> None:
+    await GroupTable(database).bring_in([(ToolGroup(group_id="notes", name="Mine"), "{}")], ())
+    registration = Registration(registry, GroupTable(database), EvidenceTable(database))
+    assert "file of groups" in (await inspected(registration, NOTES)).refused

@@ -116,6 +116,22 @@ def test_schemas_that_show_or_take_more_than_before_are_refused(now: dict[str, J
         successor(PRESENT.model_copy(update={"manifest": before}), made.model_copy(update={"entries": (entry,)}), "1.0.1")
 
 
+@pytest.mark.parametrize(("dry_run", "why"), [({"type": "string"}, "not of type"), (None, "no property 'dry_run'")])
+def test_the_test_mode_stays_and_what_does_not_allow_it_is_refused(dry_run: JsonValue, why: str) -> None:
+    properties: dict[str, JsonValue] = {"n": {"type": "integer"}, "dry_run": {"type": "boolean"}}
+    before = MANIFEST.model_copy(update={"input_schema": {"properties": properties}, "test_mode": {"dry_run": True}})
+    present, entry = PRESENT.model_copy(update={"manifest": before}), candidate().entries[0]
+
+    def made(**said: object) -> Candidate:
+        return Candidate(entries=(entry.model_copy(update={"manifest": entry.manifest.model_copy(update=said)}),))
+
+    assert successor(present, made(), "1.0.1").manifest.test_mode == {"dry_run": True}
+    assert successor(present, made(test_mode={"n": 1}), "1.0.1").manifest.test_mode == {"dry_run": True}
+    now: dict[str, JsonValue] = {"n": {}, "dry_run": dry_run} if dry_run else {"n": {}}
+    with pytest.raises(NotASuccessor, match=why):
+        successor(present, made(input_schema={"properties": now}), "1.0.1")
+
+
 async def test_however_often_it_is_registered_it_is_one_version_and_the_old_one_stays(repairs: Repairs) -> None:
     for _ in range(2):
         registered = await repairs.register(TASK, MENDED, candidate(), evidence(TASK))

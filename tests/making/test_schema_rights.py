@@ -1,5 +1,7 @@
 """What a repair must not take from, or add to, what is masked and what files are handed over."""
 
+import time
+
 import pytest
 
 from engine.making.schema_rights import files_by_default, more_files, unmasked, unnamed_files
@@ -36,6 +38,15 @@ def test_what_was_masked_stays_masked(before: JsonSchema, now: JsonSchema, place
 def test_a_new_file_is_seen_wherever_it_is() -> None:
     assert more_files(of(f=FILE), of(f={"anyOf": [FILE, {"type": "null"}]}, g={"type": "string"})) == []
     assert more_files(of(f=FILE), of(f=FILE, g=FILE, h=of(i={"items": FILE}))) == ["g", "h.i.[]"]
+
+
+def test_a_large_schema_is_walked_once_for_each_depth_and_not_for_each_part() -> None:
+    parts: dict[str, JsonSchema] = {f"p{number}": {"type": "string", "default": "x"} for number in range(2_000)}
+    large = of(**parts, f=DEFAULT, s=SECRET)
+    began = time.process_time()
+    assert files_by_default(large) == ["$.f"]
+    assert unmasked(large, large) == []
+    assert time.process_time() - began < 3
 
 
 @pytest.mark.parametrize(

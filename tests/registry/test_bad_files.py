@@ -19,6 +19,7 @@ from engine.store.tools import ToolTable
 from tests.registry.importing import importer_of, write_catalog
 
 TOOL: dict[str, JsonValue] = {"tool_id": "a", "name": "A", "version": "2.0.0"}
+ACTS: dict[str, JsonValue] = {**TOOL, "input_schema": {"properties": {"dry_run": {"type": "boolean"}}}}
 OLD: dict[str, JsonValue] = {**TOOL, "version": "1.0.0", "sources": []}
 SOURCE: dict[str, JsonValue] = {"type": "remote", "remote_url": "http://127.0.0.1:1"}
 GROUP: dict[str, JsonValue] = {"group_id": "g", "name": "G", "tool_ids": ["a"]}
@@ -122,6 +123,7 @@ async def test_a_tool_with_something_else_than_a_list_of_objects_is_named(filled
 
 _NO_TEXTS: tuple[JsonValue, ...] = (None, 1, [], {})
 _NO_LISTS: tuple[JsonValue, ...] = (None, 1, {})
+_NO_MODES: tuple[JsonValue, ...] = (True, {}, {"dry": True}, {"dry_run": "yes"})
 _FIELDS: list[tuple[str, dict[str, JsonValue], str, JsonValue]] = [
     *(("registry.json", TOOL, field, wrong) for field in ("name", "version", "category") for wrong in _NO_TEXTS),
     *(("registry.json", TOOL, field, wrong) for field in ("tags", "group_ids", "input_schema", "examples") for wrong in (1, "x")),
@@ -129,6 +131,7 @@ _FIELDS: list[tuple[str, dict[str, JsonValue], str, JsonValue]] = [
     ("registry.json", TOOL, "status", "asleep"),
     ("registry.json", TOOL, "timeout_s", -1),
     ("registry.json", TOOL, "idempotent", "perhaps"),
+    *(("registry.json", ACTS, "test_mode", wrong) for wrong in _NO_MODES),
     *(("groups.json", GROUP, field, wrong) for field in ("name", "tool_ids") for wrong in _NO_LISTS),
     ("groups.json", GROUP, "tool_ids", [1]),
     *(("containers.json", CONTAINER, field, wrong) for field in ("tool_id", "image") for wrong in _NO_TEXTS),
@@ -146,6 +149,13 @@ async def test_a_field_of_the_wrong_type_is_named_and_the_entry_stays_as_it_was(
     assert faults
     assert all(file == name and found.startswith(f"$.{key}[0].{field}") for file, found in faults), faults
     assert await filled.state() == before
+
+
+async def test_a_test_mode_that_fits_its_schema_is_kept(filled: Filled) -> None:
+    mode: JsonValue = {"dry_run": True}
+    assert await filled.write("registry.json", {**GOOD["registry.json"], "tools": [{**ACTS, "test_mode": mode}]}) == set()
+    entry = await ToolTable(filled.database).get("a")
+    assert (entry.manifest.test_mode if entry else None) == mode
 
 
 @pytest.mark.parametrize(
@@ -237,6 +247,7 @@ async def test_a_faulty_container_is_named_and_the_others_are_kept(filled: Fille
         ({"a": [OLD, {**OLD, "version": "1.1.0", "sources": {}}]}, "$.versions.a[1]"),
         ({"a": [OLD, {**OLD, "version": "1.1.0", "sources": [{"type": "moon"}]}]}, "$.versions.a[1].sources[0]"),
         ({"a": [OLD, {**OLD, "version": "1"}]}, "$.versions.a[1].version"),
+        ({"a": [OLD, {**ACTS, "version": "1.1.0", "test_mode": {"dry_run": 1}}]}, "$.versions.a[1].test_mode.dry_run"),
     ],
 )
 async def test_a_faulty_version_is_named_and_the_others_are_kept(filled: Filled, document: JsonValue, field: str) -> None:

@@ -15,6 +15,8 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest, ToolStatus
 from toolagent.validation.versions import NoSuchVersion, NotARangeError
 
+_MANY = 4_000
+"""Their rows have more values than either database takes in one statement (32,767)."""
 VERSIONS = ("1.0.0", "1.2.0", "1.10.0", "2.0.0-rc.1", "2.0.0", "3.0.0-beta.2")
 
 
@@ -118,11 +120,11 @@ async def test_catalogs_of_two_hosts_leave_each_others_tools_alone(database: Dat
     assert await registry.list_ids() == ("b", "both")
 
 
-async def test_ten_thousand_tools_are_imported_in_a_bounded_time(database: Database, tmp_path: Path) -> None:
-    tools: list[JsonValue] = [{"tool_id": f"tool_{number}", "name": "T", "description": "x" * 200} for number in range(10_000)]
-    sources: dict[str, JsonValue] = {f"tool_{number}": [{"type": "remote", "remote_url": "http://127.0.0.1:1"}] for number in range(10_000)}
+async def test_thousands_of_tools_are_imported_at_once(database: Database, tmp_path: Path) -> None:
+    tools: list[JsonValue] = [{"tool_id": f"tool_{number}", "name": "T", "description": "x" * 200} for number in range(_MANY)]
+    sources: dict[str, JsonValue] = {f"tool_{number}": [{"type": "remote", "remote_url": "http://127.0.0.1:1"}] for number in range(_MANY)}
     write_catalog(tmp_path / "data", {"registry.json": {"tools": tools}, "sources.json": {"sources": sources}})
     importer = importer_of(database, tmp_path)
     assert await importer.run(tmp_path / "data", ()) == ()
     assert await importer.run(tmp_path / "data", ()) == ()
-    assert len(await ToolTable(database).list_ids()) == 10_000
+    assert len(await ToolTable(database).list_ids()) == _MANY

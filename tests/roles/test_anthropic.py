@@ -201,6 +201,7 @@ async def test_nothing_is_taken_from_the_environment(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-from-the-environment")
     monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "from-the-environment")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "x-other: from-the-environment\nanthropic-beta: from-the-environment")
     seen: list[Request] = []
     text: dict[str, JsonValue] = {"type": "text", "text": ""}
     answer = _stream(_started(input_tokens=1, output_tokens=0), *_block(0, text, {"type": "text_delta", "text": "Hi."}), *_ended())

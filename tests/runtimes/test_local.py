@@ -13,9 +13,11 @@ import pytest
 from pydantic import JsonValue
 
 from engine.runtimes.failures import StartFailed
+from engine.runtimes.http_exchange import Health
 from engine.runtimes.local import LocalRuntime, LocalSettings
 from engine.runtimes.ownership import Owner
 from engine.runtimes.parts import RuntimeParts
+from engine.runtimes.readiness import serves
 from engine.runtimes.runtime import Running
 from engine.runtimes.sandbox.box import Box, Prepared
 from engine.runtimes.sandbox.bubblewrap import Bubblewrap
@@ -143,12 +145,25 @@ async def test_a_tool_that_ends_at_start_says_why(parts: RuntimeParts) -> None:
 
 
 async def test_a_tool_that_never_becomes_healthy_is_ended(parts: RuntimeParts, state: Path) -> None:
-    settings = dataclasses.replace(parts.local, start_timeout_s=1.0)
-    failure = await failing(runtime_of(parts, settings), local_source("mute", health_path="/well"), "mute")
+    failure, waited_s = await _unhealthy(parts)
     assert failure.error_type is ErrorType.UNAVAILABLE
-    assert (failure.details["health_path"], failure.details["waited_s"], failure.details["last_answer"]) == ("/well", 1.0, "status 503")
+    assert (failure.details["health_path"], failure.details["waited_s"], failure.details["last_answer"]) == (
+        "/well",
+        waited_s,
+        "status 503",
+    )
     assert "not well" in str(failure.details["stderr"])
     assert "Exit Code: -9\n" in (state / "tools/mute/last_run.log").read_text()
+
+
+async def _unhealthy(parts: RuntimeParts) -> tuple[StartFailed, float]:
+    """The failure of one that answered in that time, which on a busy machine is longer."""
+    source = local_source("mute", health_path="/well")
+    for waited_s in (1.0, 5.0, 25.0):
+        failure = await failing(runtime_of(parts, dataclasses.replace(parts.local, start_timeout_s=waited_s)), source, "mute")
+        if failure.details["last_answer"] != "no answer":
+            return failure, waited_s
+    raise AssertionError("It never answered.")
 
 
 async def test_a_tool_without_a_health_path_serves_when_it_answers_at_all(parts: RuntimeParts) -> None:
@@ -156,6 +171,15 @@ async def test_a_tool_without_a_health_path_serves_when_it_answers_at_all(parts:
     running = await runtime.start(tool("reluctant"), local_source("reluctant"), silent)
     assert await runtime.call(running, local_source(), request_of()) == "served"
     await runtime.stop(running)
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "ready"), [("/health", 307, True), ("/health", 401, True), ("/health", 503, False), ("/well", 307, False)]
+)
+async def test_where_no_health_path_was_declared_whoever_answers_serves(
+    parts: RuntimeParts, path: str, status: int, *, ready: bool
+) -> None:
+    assert await serves(Health(status, None), path, "unix:/nowhere", parts.http) is ready
 
 
 async def test_a_port_is_the_tools_own_whoever_has_it_on_this_machine(parts: RuntimeParts) -> None:

@@ -1,10 +1,10 @@
 """What an attempt to break out of a sandbox is, and how it is judged."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["MARK", "PRELUDE", "Attempt", "Judge", "Seen", "Verdict", "clean", "ended_for", "said"]
+__all__ = ["EDGE", "MARK", "PRELUDE", "Attempt", "Judge", "Seen", "Verdict", "batch", "clean", "ended_for", "said", "says"]
 
 MARK = "s3cret-"
 """Everything that nobody may get begins like this."""
@@ -84,9 +84,25 @@ def attempt():
     except OSError as error: verdict("held", name_of(error))
     except MemoryError: verdict("held", "ENOMEM")
     else: verdict("held", by)
-attempt()
 """
 )
+
+EDGE = "\nATTEMPT\n"
+"""In what a batch writes to stdout and stderr, before what each of its attempts writes."""
+
+_EACH = f"""
+for PROGRAM in PROGRAMS:
+    for stream in (sys.stdout, sys.stderr):
+        stream.write({EDGE!r})
+        stream.flush()
+    pid = os.fork()
+    if pid == 0:
+        try: attempt()
+        except BaseException: sys.excepthook(*sys.exc_info())
+        sys.stdout.flush()
+        os._exit(0)
+    os.waitpid(pid, 0)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +147,12 @@ class Attempt:
     harms: bool = False
 
     def text(self) -> str:
-        return f"PROGRAM = {self.program!r}\n{PRELUDE}"
+        return f"PROGRAM = {self.program!r}\n{PRELUDE}attempt()\n"
+
+
+def batch(attempts: Sequence[Attempt]) -> str:
+    """A program that makes one after the other, each in a child of its own, and says where each begins."""
+    return f"PROGRAMS = {[attempt.program for attempt in attempts]!r}\n{PRELUDE}{_EACH}"
 
 
 _WORDS: Mapping[str, str] = {
@@ -164,11 +185,18 @@ def said(seen: Seen) -> Verdict:
     """The program knows itself how it went."""
     if broken := clean(seen):
         return broken
-    for line in reversed(seen.out.splitlines()):
+    if told := says(seen.out):
+        return told
+    return Verdict(False, f"it did not say (exit code {seen.code}, cut {seen.cut}): {seen.out[-500:]}{seen.err[-1500:]}")
+
+
+def says(out: str) -> Verdict | None:
+    """What a program wrote of how it went; None when it came to no end."""
+    for line in reversed(out.splitlines()):
         if line.startswith("VERDICT "):
             what, text = json.loads(line.removeprefix("VERDICT "))
             return Verdict(what == "held", _WORDS.get(text, text))
-    return Verdict(False, f"it did not say (exit code {seen.code}, cut {seen.cut}): {seen.out[-500:]}{seen.err[-1500:]}")
+    return None
 
 
 def clean(seen: Seen) -> Verdict | None:

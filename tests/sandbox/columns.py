@@ -46,9 +46,9 @@ class Column:
             return f"An ordinary user may not use the Docker engine here: {_ENGINE} is open neither to it nor to a group."
         return None
 
-    def command(self, folder: Path, names: Sequence[str]) -> list[str]:
+    def command(self, folder: Path, together: int, names: Sequence[str]) -> list[str]:
         level = self.level.value if self.level else "none"
-        run = [sys.executable, "-m", "tests.sandbox.running", level, str(folder), *names]
+        run = [sys.executable, "-m", "tests.sandbox.running", level, str(folder), str(together), *names]
         if os.geteuid() != 0 or (self.uid == 0 and self.level is not SandboxLevel.RLIMITS):
             return run
         places = dict.fromkeys((sys.base_prefix, sys.prefix, str(_ROOT)))
@@ -75,11 +75,11 @@ def _engine_is_open() -> bool:
     return _ENGINE.is_socket() and _ENGINE.stat().st_mode & _GROUPS == _GROUPS
 
 
-async def verdicts(column: Column, names: Sequence[str] = ()) -> Mapping[str, Verdict]:
-    """Of the attempts of these names, or of all. Raises RuntimeError when they could not be made."""
+async def verdicts(column: Column, names: Sequence[str] = (), *, together: int = 1) -> Mapping[str, Verdict]:
+    """Of the attempts of these names, or of all, so many of them in one sandbox. Raises RuntimeError when they could not be made."""
     async with _folder(column) as folder:
         process = await asyncio.create_subprocess_exec(
-            *column.command(folder, names),
+            *column.command(folder, together, names),
             cwd=_ROOT,
             env=_environment(folder),
             stdout=asyncio.subprocess.PIPE,

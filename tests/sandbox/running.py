@@ -1,4 +1,7 @@
-"""`python -m tests.sandbox.running LEVEL|none FOLDER [NAME…]` makes attempts at a level; of each, a line of JSON says how it went."""
+"""`python -m tests.sandbox.running LEVEL|none FOLDER TOGETHER [NAME…]` makes attempts at a level; of each, a line of JSON says how it went.
+
+So many as `TOGETHER` that need nothing of their own are made one after the other in one sandbox, as starting it takes longest.
+"""
 
 import asyncio
 import contextlib
@@ -10,7 +13,7 @@ import shutil
 import stat
 import sys
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -32,7 +35,7 @@ from engine.runtimes.sandbox.removal import remove
 from engine.runtimes.sandbox.rlimits import RLimits
 from engine.runtimes.sandbox.sandbox import Sandbox
 from engine.runtimes.scripts.execution import Executor, Order
-from tests.sandbox.abuse import MARK, Attempt, Seen, Verdict
+from tests.sandbox.abuse import EDGE, MARK, Attempt, Seen, Verdict, batch, said, says
 from tests.sandbox.attempts import ATTEMPTS
 from tests.sandbox.attempts_resources import LIMITS
 from tests.sandbox.unboxed import Trial, unboxed
@@ -43,6 +46,7 @@ from workers.sandbox import identity
 __all__ = ["made"]
 
 _AT_ONCE = 3
+_BATCH_S = 60.0
 _GONE_S = 5.0
 _LATER_S = 2.0
 _LOOK_S = 0.1
@@ -78,7 +82,45 @@ class Field:
     victims: Victims
     folder: Path
 
+    async def try_all(self, attempts: Sequence[Attempt], together: int) -> AsyncGenerator[tuple[str, Verdict]]:
+        """Some beside each other, then those beside which nothing may run."""
+        places = asyncio.Semaphore(_AT_ONCE)
+
+        async def in_turn(several: Sequence[Attempt]) -> list[tuple[str, Verdict]]:
+            async with places:
+                return [(one.name, verdict) for one, verdict in zip(several, await self.try_together(several), strict=True)]
+
+        for done in asyncio.as_completed(map(in_turn, _batches(attempts, together))):
+            for told in await done:
+                yield told
+        for attempt in attempts:
+            if attempt.alone:
+                yield attempt.name, await self.try_(attempt)
+
     async def try_(self, attempt: Attempt) -> Verdict:
+        squatting = asyncio.create_task(self._squatted()) if attempt.alone else None
+        seen = await self._seen(attempt.text(), attempt.wall_s, has_way=attempt.has_way)
+        reached = self.victims.reached() if attempt.alone else ()
+        if squatting is not None:
+            squatting.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                reached = (*reached, *(["it served on the machine's port"] if await squatting else []))
+        return attempt.judge(replace(seen, reached=reached))
+
+    async def try_together(self, attempts: Sequence[Attempt]) -> list[Verdict]:
+        """In one sandbox, each judged by what it says; who does not say, or all when anything is left, is made again alone."""
+        if len(attempts) == 1:
+            return [await self.try_(attempts[0])]
+        seen = await self._seen(batch(attempts), _BATCH_S)
+        outs, errs = (text.split(EDGE)[1:] for text in (seen.out, seen.err))
+        if seen.left or len(outs) != len(attempts) or len(errs) != len(attempts):
+            return [await self.try_(attempt) for attempt in attempts]
+        return [
+            attempt.judge(replace(seen, out=out, err=err)) if says(out) else await self.try_(attempt)
+            for attempt, out, err in zip(attempts, outs, errs, strict=True)
+        ]
+
+    async def _seen(self, text: str, wall_s: float, *, has_way: bool = False) -> Seen:
         token = str(secrets.randbelow(10**12) + 10**12)
         name = f"attempt-{token}"
         data = self.folder / name
@@ -92,17 +134,11 @@ class Field:
             "files": LIMITS.open_files,
         }
         own = (self.victims.state / "project", self.victims.state / "environment")
-        argv = (_PYTHON, "-I", "-S", "-c", attempt.text(), json.dumps(told))
-        squatting = asyncio.create_task(self._squatted()) if attempt.alone else None
-        seen = await self.run(Trial(name, argv, data, own, attempt.wall_s, attempt.has_way))
+        argv = (_PYTHON, "-I", "-S", "-c", text, json.dumps(told))
+        seen = await self.run(Trial(name, argv, data, own, wall_s, has_way))
         left = await asyncio.to_thread(_left, token, data)
-        reached = self.victims.reached() if attempt.alone else ()
-        if squatting is not None:
-            squatting.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                reached = (*reached, *(["it served on the machine's port"] if await squatting else []))
         await asyncio.to_thread(remove, data)
-        return attempt.judge(replace(seen, left=left, reached=reached))
+        return replace(seen, left=left)
 
     async def _squatted(self) -> bool:
         while not await self.victims.is_served_by_somebody():  # noqa: ASYNC110 - who serves tells nobody
@@ -191,19 +227,15 @@ def _groups(token: str) -> list[Path]:
     return [Path(folder, name) for folder, names, _ in os.walk(_CGROUPS) for name in names if token in name]
 
 
-async def made(level: SandboxLevel | None, folder: Path, names: tuple[str, ...]) -> AsyncGenerator[tuple[str, Verdict]]:
-    """The attempts of these names, or all; without a sandbox those that do no harm."""
+async def made(level: SandboxLevel | None, folder: Path, together: int, names: tuple[str, ...]) -> AsyncGenerator[tuple[str, Verdict]]:
+    """The attempts of these names, or all; without a sandbox those that do no harm, and each by itself."""
     chosen = [attempt for name, attempt in ATTEMPTS.items() if not names or name in names]
     state = folder / "state"
     (folder / "logs").mkdir()
     if level is None:
         for attempt in chosen:
             if not attempt.harms:
-                # Nothing keeps it from spoiling what the next one is after.
-                state.mkdir()
-                async with victims(state) as around:
-                    yield attempt.name, await Field(unboxed, around, folder).try_(attempt)
-                remove(state)
+                yield attempt.name, await _outside(attempt, folder, state)
         return
     state.mkdir()
     owner = Owner.of_this_process(state)
@@ -212,21 +244,32 @@ async def made(level: SandboxLevel | None, folder: Path, names: tuple[str, ...])
         chosen_level = _LEVELS[level](folder, owner)
         async with victims(state) as around:
             field = Field(_boxed(Executor(launcher, Sandbox(chosen_level, SandboxPolicy())), folder / "logs"), around, folder)
-            places = asyncio.Semaphore(_AT_ONCE)
-
-            async def in_turn(attempt: Attempt) -> tuple[str, Verdict]:
-                async with places:
-                    return attempt.name, await field.try_(attempt)
-
-            for done in asyncio.as_completed([in_turn(attempt) for attempt in chosen if not attempt.alone]):
-                yield await done
-            for attempt in chosen:
-                if attempt.alone:
-                    yield await in_turn(attempt)
+            async for told in field.try_all(chosen, together):
+                yield told
 
 
-async def _main(level: str, folder: str, *names: str) -> None:
-    async for name, verdict in made(None if level == "none" else SandboxLevel(level), Path(folder), names):
+async def _outside(attempt: Attempt, folder: Path, state: Path) -> Verdict:
+    # Nothing keeps it from spoiling what the next one is after.
+    await asyncio.to_thread(state.mkdir)
+    async with victims(state) as around:
+        verdict = await Field(unboxed, around, folder).try_(attempt)
+    await asyncio.to_thread(remove, state)
+    return verdict
+
+
+def _batches(attempts: Sequence[Attempt], together: int) -> list[Sequence[Attempt]]:
+    """Of those that others may run beside. With a way of its own, or when its judge looks at how it ends, it is one.
+
+    So is what looks at processes: where only the first one's own folder in /proc is open, a child would see less than that.
+    """
+    beside = [attempt for attempt in attempts if not attempt.alone]
+    several = [one for one in beside if not one.has_way and one.judge is said and "/proc/" not in one.program]
+    single = [attempt for attempt in beside if attempt not in several]
+    return [*(several[first : first + together] for first in range(0, len(several), together)), *([one] for one in single)]
+
+
+async def _main(level: str, folder: str, together: str, *names: str) -> None:
+    async for name, verdict in made(None if level == "none" else SandboxLevel(level), Path(folder), int(together), names):
         sys.stdout.write(json.dumps({"name": name, "held": verdict.held, "by": verdict.by}) + "\n")
         sys.stdout.flush()
 

@@ -12,6 +12,7 @@ from tests.sandbox.columns import COLUMNS, CONTROL, verdicts
 from tests.sandbox.held import record
 from toolagent.contracts.sandbox import SandboxLevel
 
+TOGETHER = 12
 ENGINE = Path(__file__).parents[2] / ".ci" / "engine"
 
 
@@ -35,7 +36,7 @@ def test_there_are_at_least_sixty_attempts_each_with_a_name_of_its_own() -> None
 async def test_every_attempt_is_held(column: str) -> None:
     ready(column)
     names = [attempt.name for group in GROUPS.values() for attempt in group[:: COLUMNS[column].every]]
-    found = await verdicts(COLUMNS[column], names)
+    found = await verdicts(COLUMNS[column], names, together=TOGETHER)
     assert {name: verdict.by for name, verdict in found.items() if not verdict.held} == {}
     assert found.keys() == set(names)
 
@@ -44,7 +45,7 @@ async def test_every_attempt_is_held(column: str) -> None:
 @pytest.mark.timeout(900)
 async def test_what_is_not_held_is_what_the_page_says(column: str) -> None:
     ready(column)
-    found = await verdicts(COLUMNS[column])
+    found = await verdicts(COLUMNS[column], together=TOGETHER)
     escaped = {name for name, verdict in found.items() if not verdict.held}
     told = {name for name, verdict in record().columns[column].items() if not verdict.held}
     # With another Landlock than when it was recorded less may be held; what is held that the page says is not is a page out of date.
@@ -54,7 +55,8 @@ async def test_what_is_not_held_is_what_the_page_says(column: str) -> None:
 
 @pytest.mark.timeout(900)
 async def test_at_least_sixty_attempts_succeed_without_a_sandbox() -> None:
-    recorded = [name for name, verdict in record().control.items() if not verdict.held]
+    # A few more than are wanted, and not those that take long, as nothing runs beside them.
+    recorded = sorted((name for name, verdict in record().control.items() if not verdict.held), key=lambda name: ATTEMPTS[name].alone)[:66]
     found = await verdicts(CONTROL, recorded)
     assert found.keys() == set(recorded)
     assert sum(not verdict.held for verdict in found.values()) >= 60, found

@@ -12,7 +12,9 @@ from workers.settings import environment
 
 
 def variables_of(home: Path, **more: str) -> dict[str, str]:
-    return {"PATH": environment()["PATH"], "HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config"), **more}
+    # Nobody is asked: no index of these is there, and the installers would try for a minute.
+    own = {"HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config"), "UV_OFFLINE": "1"}
+    return {"PATH": environment()["PATH"], **own, **more}
 
 
 @pytest.fixture
@@ -35,7 +37,7 @@ async def test_what_uvs_settings_name_is_told_by_variables(home: Path) -> None:
 
 async def test_what_npms_settings_name_is_told_by_variables_and_its_tokens_are_not(home: Path) -> None:
     (home / ".npmrc").write_text(
-        "registry=http://mine.invalid:81/\n@acme:registry=http://acme.invalid/\n//mine.invalid:81/:_authToken=s3cret\n"
+        "fetch-retries=0\nregistry=http://mine.invalid:81/\n@acme:registry=http://acme.invalid/\n//mine.invalid:81/:_authToken=s3cret\n"
     )
     index = await indexes_of(Programs.found(Path(uv.find_uv_bin())), variables_of(home))(ScriptLanguage.NODEJS)
     assert index.variables == {"npm_config_registry": "http://mine.invalid:81/", "npm_config_@acme:registry": "http://acme.invalid/"}

@@ -63,3 +63,17 @@ async def test_nobody_waits_behind_a_task_that_asks_no_more(database: Database) 
         long_ago = timestamp(now() - timedelta(minutes=2))
         await connection.execute(update(tables.tasks).where(tables.tasks.c.task_id == two).values(asked_at=long_ago))
     assert await tasks.claim_slot(three, 1) is True
+
+
+@pytest.mark.promise("slots-in-order")
+async def test_who_waits_asks_the_less_often_the_more_wait_before_it_and_never_so_seldom_that_it_is_passed_over(database: Database) -> None:
+    tasks = TaskTable(database)
+    ids = await waiting(tasks, 100)
+    for each in (ids[0], ids[1], ids[-1]):
+        await tasks.claim_slot(each, 2)
+    pauses = [(await tasks.pause(each)).total_seconds() for each in (*ids[2:6], ids[-1])]
+    assert pauses == [0.5, 1.0, 1.5, 2.0, 30.0]
+    await tasks.settle(ids[0], TaskState.FAILED)
+    await tasks.settle(ids[2], TaskState.CANCELLED)
+    assert (await tasks.pause(ids[3])).total_seconds() == 0.5
+    assert await tasks.claim_slot(ids[3], 2) is True

@@ -4,7 +4,9 @@ import asyncio
 
 import pytest
 from pydantic import JsonValue
+from sqlalchemy import update
 
+from engine.store import tables
 from engine.store.database import Database
 from engine.store.task_announcements import requested
 from engine.store.task_notes import NewNote, TaskNoteTable
@@ -73,7 +75,7 @@ async def test_tasks_are_listed_newest_first_by_pages_and_what_they_are(database
     assert [one.task_id for one in await tasks.page(tool_id="y")] == [made[2].task_id, made[1].task_id]
     await tasks.settle(made[0].task_id, TaskState.FAILED, "No.")
     assert [one.task_id for one in await tasks.page(status=TaskState.FAILED)] == [made[0].task_id]
-    assert [task_id for task_id, _ in await tasks.unended()] == [one.task_id for one in made[1:]]
+    assert await tasks.unended() == tuple(one.task_id for one in made[1:])
 
 
 async def test_a_task_goes_from_stage_to_stage_and_back_and_its_log_says_so(database: Database) -> None:
@@ -171,4 +173,35 @@ async def test_progress_is_of_a_stage(database: Database) -> None:
     line = NewNote("p", TaskNoteKind.PROGRESS, "[PROGRESS] installs numpy")
     await tasks.note_progress("create_00000001", "installs scipy", line)
     assert (await TaskNoteTable(database).tail("create_00000001", 1))[0].kind is TaskNoteKind.PROGRESS
-    assert (await tasks.enter_stage("create_00000001", Stage.PLAN)).progress == ""
+    await tasks.enter_stage("create_00000001", Stage.PLAN)
+    found = await tasks.get("create_00000001")
+    assert found is not None
+    assert found.progress == ""
+
+
+async def test_what_is_listed_of_a_task_is_told_without_reading_what_was_asked_for(database: Database) -> None:
+    tasks = TaskTable(database)
+    await tasks.create(task())
+    await tasks.enter_stage("create_00000001", Stage.BUILD)
+    async with database.write() as connection:
+        await connection.execute(update(tables.tasks).values(spec="no JSON", caller="neither", unpriced_turns=2))
+    listed = await tasks.listed("create_00000001")
+    assert listed is not None
+    assert (listed.type, listed.tool_id, listed.stage, listed.unpriced_turns) == ("build_tool", "word_counter", Stage.BUILD, 2)
+    assert await tasks.page() == (listed,)
+    assert await tasks.listed("create_00000002") is None
+
+
+async def test_what_is_said_to_a_task_stands_once_before_its_end_or_not_at_all(database: Database) -> None:
+    tasks = TaskTable(database)
+    with pytest.raises(UnknownTaskError):
+        await tasks.say("create_00000001", "k", "[GUIDANCE] x", None)
+    await tasks.create(task())
+    first = await tasks.say("create_00000001", "k", "[GUIDANCE] x", {"text": "x"})
+    assert await tasks.say("create_00000001", "k", "[GUIDANCE] y", {"text": "y"}) == first
+    assert (first.kind, first.payload) == (TaskNoteKind.GUIDANCE, {"text": "x"})
+    await tasks.settle("create_00000001", TaskState.FAILED, "No.")
+    before = await TaskNoteTable(database).after("create_00000001")
+    with pytest.raises(TaskEndedError):
+        await tasks.say("create_00000001", "late", "[GUIDANCE] x", None)
+    assert await TaskNoteTable(database).after("create_00000001") == before

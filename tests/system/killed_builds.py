@@ -17,9 +17,22 @@ from rich.console import Console
 
 from bench.processes import end_in_order
 from tests.system.catalog import make_catalog
-from tests.system.making_tasks import asked, conversation, ended, evidence, key_that_withholds, left_of, rows, serving, task, word_counter
+from tests.system.making_tasks import (
+    asked,
+    conversation,
+    cost_of_turns,
+    ended,
+    evidence,
+    key_that_withholds,
+    left_of,
+    rows,
+    serving,
+    task,
+    word_counter,
+)
 from tests.system.service_process import ServiceProcess, run_tool
 from tests.system.waiting import wait_until
+from toolagent.contracts.making import Stage
 from toolagent.contracts.making_views import MakingTask
 from toolagent.contracts.tasks import TaskState
 from toolagent.testing.servers.model_server import ModelServer
@@ -33,6 +46,7 @@ STEPS = 24
 _TURN_S = 0.2
 _BETWEEN_S = 0.3
 _REACHED_S = 180.0
+_TOO_LATE = (Stage.REGISTER, Stage.ANNOUNCE)
 
 
 @dataclass
@@ -76,8 +90,7 @@ def killed_build(service: ServiceProcess, model: ModelServer, tool_id: str, kill
     for recorded, then in paid:
         outcome.insist("turns that were recorded and paid again", [turn for turn in recorded if served[turn] > then[turn]], [])
     outcome.insist("turns in the ledger", _recorded(service, task_id), {*served})
-    ((cost,),) = rows(service, "SELECT sum(cost_usd) FROM model_turns WHERE task_id = ?", task_id)
-    outcome.insist("cost", made.cost_usd, cost)
+    outcome.insist("cost", round(made.cost_usd, 9), cost_of_turns(len(served)))
     outcome.insist("more than one environment", len(_environments(service) - made_before) > 1, False)
     result = run_tool(service.http, tool_id, {"text": "b a b c"})[1].result
     outcome.insist("its answer", result, {"words": 4, "most_common": "b"})
@@ -93,9 +106,12 @@ def cancelled_build(service: ServiceProcess, tool_id: str, chance: random.Random
     there = _wait(service, task_id, chance.randrange(STEPS), chance.random() * _BETWEEN_S)
     outcome.moments.append(_told(there))
     answer = service.http.post(f"/tasks/{task_id}/cancel")
+    heard = task(service, task_id)
     made = ended(service, task_id)
     outcome.status, outcome.seconds = made.status, time.monotonic() - began
     if made.status is TaskState.COMPLETED:
+        # What is being registered is not taken back; before that a cancellation holds.
+        outcome.insist(f"completed though cancelled at {heard.stage}", heard.ended_at is not None or heard.stage in _TOO_LATE, True)
         _insist_on_one(service, outcome, task_id)
         service.http.delete(f"/tools/{tool_id}").raise_for_status()
         return outcome
@@ -165,13 +181,17 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--cancelled", type=int, default=10, help="builds that are cancelled")
     given = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, end_in_order)
-    console, faults = Console(width=200, highlight=False, markup=False), 0
+    console, faults, cancelled = Console(width=200, highlight=False, markup=False), 0, 0
     for outcome in _outcomes(given.seed, given.killed, given.kills, given.cancelled):
         faults += len(outcome.faults)
+        cancelled += outcome.status is TaskState.CANCELLED
         moments = " | ".join(outcome.moments) or "no moment"
         console.print(f"{outcome.tool_id} {outcome.status.value} in {outcome.seconds:.1f} s; at {moments}")
         for fault in outcome.faults:
             console.print(f"  BROKEN {fault}")
+    if given.cancelled and not cancelled:
+        faults += 1
+        console.print("BROKEN no build was cancelled")
     console.print(f"{faults} promises broken.")
     return 1 if faults else 0
 

@@ -9,19 +9,23 @@ from pathlib import Path
 import yaml
 from pydantic import JsonValue
 
-from tests.system.service_process import ServiceProcess
+from engine.roles.prices import Prices
+from tests.system.service_process import ROOT, ServiceProcess
 from tests.system.waiting import wait_until
 from toolagent.contracts.making_views import MakingTask
+from toolagent.contracts.model import Usage
 from toolagent.contracts.versions import ToolVersions
+from toolagent.core.model_cost import cost_of
 from toolagent.core.task_requests import read_spec, request_key, task_id_for
 from toolagent.core.withheld import withheld
 from toolagent.testing.servers.model_server import ModelServer
-from toolagent.testing.servers.scenario import Conversation, Scenario, load_scenario
+from toolagent.testing.servers.scenario import Conversation, Scenario, TurnUsage, load_scenario
 
 __all__ = [
     "SCENARIOS",
     "asked",
     "conversation",
+    "cost_of_turns",
     "ended",
     "evidence",
     "key_that_withholds",
@@ -35,6 +39,9 @@ __all__ = [
 SCENARIOS = Path(__file__).with_name("scenarios")
 
 _ENDED_S = 300.0
+_MODEL = "claude-sonnet-5"
+_READ, _WRITTEN = 3_000, 200
+"""Tokens of each turn."""
 
 
 def word_counter(tool_id: str) -> Mapping[str, JsonValue]:
@@ -56,7 +63,16 @@ def conversation(name: str, tool_id: str) -> Conversation:
     """What the scenario of that name says, when it is this tool that is asked for instead of `word_counter`."""
     text = (SCENARIOS / f"{name}.yaml").read_text("utf-8").replace("word_counter", tool_id)
     scenario = Scenario.model_validate(yaml.safe_load(text))
-    return Conversation(name=tool_id, when=f"Make the tool `{tool_id}`", expect=scenario.expect, turns=scenario.turns)
+    usage = TurnUsage(input_tokens=_READ, output_tokens=_WRITTEN)
+    turns = tuple(turn.model_copy(update={"usage": usage}) for turn in scenario.turns)
+    return Conversation(name=tool_id, when=f"Make the tool `{tool_id}`", expect=scenario.expect, turns=turns)
+
+
+def cost_of_turns(turns: int) -> float:
+    """USD, of so many of a conversation, each paid once."""
+    price = Prices.read(ROOT / "data" / "prices.json").of(_MODEL)
+    assert price is not None
+    return round(turns * cost_of(price, Usage(input_tokens=_READ, output_tokens=_WRITTEN)), 9)
 
 
 @contextmanager
@@ -65,7 +81,7 @@ def serving(folder: Path, data: Path, scenario: str | Scenario, **settings: str)
     said = load_scenario(SCENARIOS / f"{scenario}.yaml") if isinstance(scenario, str) else scenario
     with ModelServer(said, strict=False) as model:
         given = {
-            "MODEL": "claude-sonnet-5",
+            "MODEL": _MODEL,
             "MODEL_API_KEY": "of-the-tests",
             "MODEL_BASE_URL": model.url,
             "REPO_SCHEMES": "https,file",

@@ -1,7 +1,5 @@
 """A database that is away: at the start it is named, under load it costs nobody his call, and when it is back all goes on."""
 
-import subprocess
-import sys
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,15 +10,14 @@ from engine.runtimes.ports import free_port
 from tests.postgres import PASSWORD, PostgresServer
 from tests.system.conftest import MakeService
 from tests.system.effects import count_of, wait_for_effect
-from tests.system.leftovers import processes_of
-from tests.system.service_process import ServiceProcess, child_environment, run_tool
+from tests.system.refusing import Start, refused
+from tests.system.service_process import ServiceProcess, run_tool
 from tests.system.waiting import wait_until
 from toolagent.contracts.calls import ErrorType, ToolResult
 
 pytestmark = pytest.mark.timeout(300)
 
 _CALLS = 30
-_START_S = 60.0
 
 
 @pytest.fixture
@@ -29,33 +26,19 @@ def url(own_postgres: PostgresServer) -> str:
     return own_postgres.url("agent")
 
 
-def _refusal(tmp_path: Path, catalog: Path, url: str) -> str:
-    """What `up` says when its database cannot be used."""
-    state = tmp_path / "state"
-    done = subprocess.run(
-        [sys.executable, "-m", "workers", "up"],
-        cwd=tmp_path,
-        env=child_environment(state, catalog, {"DATABASE_URL": url}),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=_START_S,
-    )
-    assert done.returncode == 1, done.stderr
-    assert "Traceback" not in done.stderr
-    assert PASSWORD not in done.stderr
-    assert "TOOL_AGENT_DATABASE_URL" in done.stderr
-    assert processes_of(state) == {}
-    return done.stderr
-
-
-def test_a_database_that_nobody_answers_for_is_named_at_the_start(tmp_path: Path, catalog: Path) -> None:
-    _refusal(tmp_path, catalog, f"postgresql+asyncpg://agent:{PASSWORD}@127.0.0.1:{free_port()}/agent")
-
-
-def test_a_database_that_is_missing_is_named_at_the_start(tmp_path: Path, catalog: Path, postgres: PostgresServer) -> None:
-    assert "createdb" in _refusal(tmp_path, catalog, postgres.url("nowhere"))
+def test_a_database_that_does_not_answer_or_is_missing_is_named_at_the_start(
+    tmp_path: Path, catalog: Path, postgres: PostgresServer
+) -> None:
+    urls = {"away": f"postgresql+asyncpg://agent:{PASSWORD}@127.0.0.1:{free_port()}/agent", "missing": postgres.url("nowhere")}
+    starts = {name: Start(tmp_path / name, {"DATABASE_URL": url, "DATA_DIR": str(catalog)}) for name, url in urls.items()}
+    for start in starts.values():
+        start.folder.mkdir()
+    for end in (ended := refused(starts)).values():
+        assert (end.code, end.left) == (1, {}), end.err
+        assert "Traceback" not in end.err
+        assert PASSWORD not in end.err
+        assert "TOOL_AGENT_DATABASE_URL" in end.err
+    assert "createdb" in ended["missing"].err
 
 
 def test_calls_under_load_outlive_a_database_that_goes_away(

@@ -153,23 +153,3 @@ def test_a_host_whose_clock_is_an_hour_off_is_alive_and_runs_tools(house: House,
     assert {_host_of(task) for task in tasks} == {member.host, *house.hosts}
     member.end()
     assert member.host not in cluster.hosts()
-
-
-def test_a_second_process_on_the_same_state_directory_is_refused(house: House) -> None:
-    first = next(iter(house.hosts.values()))
-    second = house.cluster.member("worker", "squatter", STATE_DIR=str(first.state))
-    second.start()
-    assert second.wait() == 1
-    assert "TOOL_AGENT_STATE_DIR" in second.output
-
-
-@pytest.mark.parametrize(
-    ("kind", "missing", "named"), [("worker", "TEMPORAL_ADDRESS", "TEMPORAL_ADDRESS"), ("api", "DATABASE_URL", "DATABASE_URL")]
-)
-def test_what_a_host_or_a_front_door_needs_is_named_when_it_is_missing(kind: str, missing: str, named: str, tmp_path: Path) -> None:
-    given = {"TEMPORAL_ADDRESS": "127.0.0.1:1", "DATABASE_URL": f"sqlite+aiosqlite:///{tmp_path}/x.db"}
-    with running_cluster(tmp_path, **{name: value for name, value in given.items() if name != missing}) as cluster:
-        member = cluster.member(kind, kind)
-        member.start()
-        assert member.wait() == 1
-        assert f"TOOL_AGENT_{named}" in member.output

@@ -1,103 +1,133 @@
 """What keeps the service from starting is said in one line that names the setting; nothing is left running."""
 
 import socket
-import subprocess
-import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 
 import pytest
 
 from engine.runtimes.ports import free_port
-from tests.system.leftovers import processes_of
-from tests.system.service_process import ServiceProcess, child_environment
+from tests.system.refusing import Refused, Start, refused
+from tests.system.service_process import ServiceProcess
 
 pytestmark = pytest.mark.timeout(180)
 
+_PORTS = ("FASTAPI_PORT", "TEMPORAL_PORT", "TEMPORAL_UI_PORT")
+_SENSELESS = {"FASTAPI_PORT": "http", "STOP_GRACE_S": "-1", "BUCKET_LIMITS": '{"default": 0}', "API_KEY": ""}
+_POLICIES = {"at_leats": "at_leats: docker", "hosts": "hosts: [", "write": "write: 3", "policy.yaml": None}
+_MISSING = {"worker": "TEMPORAL_ADDRESS", "api": "DATABASE_URL"}
 
-@pytest.fixture
+Said = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
 def taken() -> Generator[int]:
     """A port that somebody listens on."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield listener.getsockname()[1]
 
 
-def _refusal(tmp_path: Path, exit_code: int, **settings: str) -> str:
-    """What `up` says when it cannot run."""
-    state = tmp_path / "state"
-    done = subprocess.run(
-        [sys.executable, "-m", "workers", "up"],
-        cwd=tmp_path,
-        env=child_environment(state, tmp_path / "data", settings),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == exit_code, done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
-    assert processes_of(state) == {}
-    return done.stderr
+@pytest.fixture(scope="module")
+def nowhere() -> str:
+    return f"127.0.0.1:{free_port()}"
 
 
-@pytest.mark.parametrize("setting", ["FASTAPI_PORT", "TEMPORAL_PORT", "TEMPORAL_UI_PORT"])
-def test_a_taken_port_is_said_plainly(tmp_path: Path, taken: int, setting: str) -> None:
-    said = _refusal(tmp_path, 1, **{setting: str(taken)})
-    assert f"TOOL_AGENT_{setting}" in said
-    assert str(taken) in said
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("file") / "file"
+    file.touch()
+    return file
 
 
-def test_a_state_directory_of_a_running_service_is_not_shared(service: ServiceProcess, tmp_path: Path) -> None:
-    said = _refusal(tmp_path, 1, STATE_DIR=str(service.state))
-    assert "TOOL_AGENT_STATE_DIR" in said
-    assert str(service.pid) in said
+@pytest.fixture(scope="module")
+def ended(service: ServiceProcess, taken: int, nowhere: str, file: Path, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Refused]:
+    """All that this file is about, by name: each start is a process, and loading the program once for all saves a minute of processor."""
+    folder = tmp_path_factory.mktemp("refused")
+    # Not told by the names of the files: those are said too.
+    policies = {named: folder / f"{number}.yaml" for number, named in enumerate(_POLICIES)}
+    for named, policy in _POLICIES.items():
+        if policy is not None:
+            policies[named].write_text(policy, "utf-8")
+    policies["policy.yaml"] = folder / "policy.yaml"
+    settings: dict[str, dict[str, str]] = {
+        **{f"taken {name}": {name: str(taken)} for name in _PORTS},
+        "shared": {"STATE_DIR": str(service.state)},
+        "below a file": {"STATE_DIR": str(file / "state")},
+        "no temporal": {"TEMPORAL_ADDRESS": nowhere},
+        "no key": {"FASTAPI_HOST": "0.0.0.0"},  # noqa: S104 - refusing it is the point
+        **{f"senseless {name}": {name: value} for name, value in _SENSELESS.items()},
+        **{f"policy {named}": {"SANDBOX_POLICY": str(path)} for named, path in policies.items()},
+    }
+    starts = {name: Start(folder / str(number), given) for number, (name, given) in enumerate(settings.items())}
+    starts |= {f"missing {kind}": Start(folder / kind, _beside(folder, name), kind) for kind, name in _MISSING.items()}
+    deep = folder / ("long" * 20)
+    starts["too long"] = Start(deep, {}, variables={"TMPDIR": str(deep)})
+    for start in starts.values():
+        start.folder.mkdir()
+    return refused(starts)
+
+
+def _beside(folder: Path, missing: str) -> dict[str, str]:
+    given = {"TEMPORAL_ADDRESS": "127.0.0.1:1", "DATABASE_URL": f"sqlite+aiosqlite:///{folder}/x.db"}
+    return {name: value for name, value in given.items() if name != missing}
+
+
+@pytest.fixture
+def said(ended: Mapping[str, Refused]) -> Said:
+    """What one says when it cannot run."""
+
+    def of(name: str, code: int = 1) -> str:
+        end = ended[name]
+        assert end.code == code, end.err
+        assert "Traceback" not in end.err
+        assert (end.out, end.left) == ("", {})
+        return end.err
+
+    return of
+
+
+@pytest.mark.parametrize("setting", _PORTS)
+def test_a_taken_port_is_said_plainly(said: Said, taken: int, setting: str) -> None:
+    assert f"TOOL_AGENT_{setting}" in said(f"taken {setting}")
+    assert str(taken) in said(f"taken {setting}")
+
+
+def test_a_state_directory_of_a_running_service_is_not_shared(said: Said, service: ServiceProcess) -> None:
+    assert "TOOL_AGENT_STATE_DIR" in said("shared")
+    assert str(service.pid) in said("shared")
     assert service.is_healthy()
 
 
-def test_a_state_directory_that_cannot_be_written_is_said_plainly(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    said = _refusal(tmp_path, 1, STATE_DIR=str(tmp_path / "file" / "state"))
-    assert "TOOL_AGENT_STATE_DIR" in said
-    assert str(tmp_path / "file") in said
+def test_a_state_directory_that_cannot_be_written_is_said_plainly(said: Said, file: Path) -> None:
+    assert "TOOL_AGENT_STATE_DIR" in said("below a file")
+    assert str(file) in said("below a file")
 
 
-def test_a_temporal_server_that_is_not_there_is_named(tmp_path: Path) -> None:
-    address = f"127.0.0.1:{free_port()}"
-    said = _refusal(tmp_path, 1, TEMPORAL_ADDRESS=address)
-    assert "TOOL_AGENT_TEMPORAL_ADDRESS" in said
-    assert address in said
+def test_a_temporal_server_that_is_not_there_is_named(said: Said, nowhere: str) -> None:
+    assert "TOOL_AGENT_TEMPORAL_ADDRESS" in said("no temporal")
+    assert nowhere in said("no temporal")
 
 
-def test_a_service_that_others_reach_wants_a_key(tmp_path: Path) -> None:
-    said = _refusal(tmp_path, 1, FASTAPI_HOST="0.0.0.0")  # noqa: S104 - refusing it is the point
-    assert "TOOL_AGENT_API_KEY" in said
+def test_a_service_that_others_reach_wants_a_key(said: Said) -> None:
+    assert "TOOL_AGENT_API_KEY" in said("no key")
 
 
-@pytest.mark.parametrize(
-    ("setting", "value"), [("FASTAPI_PORT", "http"), ("STOP_GRACE_S", "-1"), ("BUCKET_LIMITS", '{"default": 0}'), ("API_KEY", "")]
-)
-def test_a_setting_that_makes_no_sense_is_named(tmp_path: Path, setting: str, value: str) -> None:
-    assert f"TOOL_AGENT_{setting}" in _refusal(tmp_path, 2, **{setting: value})
+@pytest.mark.parametrize("setting", _SENSELESS)
+def test_a_setting_that_makes_no_sense_is_named(said: Said, setting: str) -> None:
+    assert f"TOOL_AGENT_{setting}" in said(f"senseless {setting}", 2)
 
 
-@pytest.mark.parametrize(
-    ("policy", "named"), [("at_leats: docker", "at_leats"), ("hosts: [", "hosts"), ("write: 3", "write"), (None, "policy.yaml")]
-)
-def test_a_policy_that_cannot_be_used_is_named(tmp_path: Path, policy: str | None, named: str) -> None:
-    file = tmp_path / "policy.yaml"
-    if policy is not None:
-        file.write_text(policy, "utf-8")
-    said = _refusal(tmp_path, 1, SANDBOX_POLICY=str(file))
-    assert "TOOL_AGENT_SANDBOX_POLICY" in said
-    assert named in said
+@pytest.mark.parametrize("named", _POLICIES)
+def test_a_policy_that_cannot_be_used_is_named(said: Said, named: str) -> None:
+    assert "TOOL_AGENT_SANDBOX_POLICY" in said(f"policy {named}")
+    assert named in said(f"policy {named}")
 
 
-def test_a_path_that_is_too_long_for_sockets_is_said_plainly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / ("long" * 20)
-    folder.mkdir()
-    monkeypatch.setenv("TMPDIR", str(folder))
-    said = _refusal(folder, 1)
-    assert "socket" in said
-    assert "TOOL_AGENT_STATE_DIR" in said
+def test_a_path_that_is_too_long_for_sockets_is_said_plainly(said: Said) -> None:
+    assert "socket" in said("too long")
+    assert "TOOL_AGENT_STATE_DIR" in said("too long")
+
+
+@pytest.mark.parametrize("kind", _MISSING)
+def test_what_a_host_or_a_front_door_needs_is_named_when_it_is_missing(said: Said, kind: str) -> None:
+    assert f"TOOL_AGENT_{_MISSING[kind]}" in said(f"missing {kind}")

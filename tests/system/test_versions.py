@@ -87,7 +87,7 @@ def _add_second_version(edited: Edited, service: ServiceProcess) -> None:
     wait_until(lambda: edited.code(service) == "two", "the watcher has imported the code of 2.0.0")
 
 
-def test_two_versions_run_their_own_code_and_a_call_ends_on_the_one_it_began_with(edited: Edited) -> None:
+def test_two_versions_run_their_own_code_and_what_was_decided_about_them_survives_a_restart(edited: Edited) -> None:
     service, go_on = edited.service(), edited.effects.with_name("go on")
     params: dict[str, JsonValue] = {"effects": str(edited.effects), "line": "early", "until": str(go_on)}
     early = service.begin("speaker", params)
@@ -108,11 +108,11 @@ def test_two_versions_run_their_own_code_and_a_call_ends_on_the_one_it_began_wit
     assert result is not None
     assert isinstance(result.result, dict)
     assert (result.status, result.result["code"], count_of(edited.effects, "early")) == ("success", "one", 1)
+    _decide_about_versions(edited, service)
 
 
-def test_what_was_decided_about_versions_is_said_to_callers_and_survives_a_restart(edited: Edited) -> None:
-    service = edited.service()
-    _add_second_version(edited, service)
+def _decide_about_versions(edited: Edited, service: ServiceProcess) -> None:
+    """What is decided is said to callers."""
     assert _decide(service, "2.0.0", "deactivate").is_success
     for wanted in (None, "2.0.0"):
         status, result = edited.call(service, wanted)
@@ -133,11 +133,12 @@ def test_what_was_decided_about_versions_is_said_to_callers_and_survives_a_resta
     assert edited.code(service) == "one"
     before = _versions(service)
     assert service.stop() == 0
+    edited.write_code("three")
     service.start()
     assert _versions(service) == before
     assert (edited.code(service), edited.call(service, "2.0.0")[0]) == ("one", httpx.codes.NOT_FOUND)
     assert _decide(service, "2.0.0", "activate").is_success
-    assert edited.code(service) == "two"
+    assert edited.code(service) == "three", "what is in the folder is the newest version's, also when it was edited between two starts"
 
 
 def test_without_the_watcher_an_edit_waits_for_the_next_start(edited: Edited) -> None:
@@ -164,8 +165,4 @@ def test_an_edited_project_of_the_same_version_answers_later_calls(edited: Edite
     assert result is not None
     assert isinstance(result.result, dict)
     assert result.result["code"] == "one", "who was being served is served to the end"
-    assert service.stop() == 0
-    edited.write_code("three")
-    service.start()
-    assert edited.code(service) == "three"
     assert [one.version for one in _versions(service).versions] == ["1.0.0"]

@@ -9,6 +9,8 @@ from anthropic.types import Message, MessageParam
 from tests.testing_servers.conversations import KEY, MODEL, At, ask, ask_streamed, client_of, outcome, said, scenario, user, uses
 from toolagent.testing.servers.model_server import ModelServer
 from toolagent.testing.servers.recorder import Recorder
+from toolagent.testing.servers.recording import Recording
+from toolagent.testing.servers.requests import MessagesRequest
 from toolagent.testing.servers.scenario import Fault, FaultKind, Scenario, load_scenario
 
 SESSION = """
@@ -94,6 +96,15 @@ async def test_the_recording_is_readable_and_has_no_key(tmp_path: Path) -> None:
     text = file.read_text("utf-8")
     assert KEY not in text
     assert "your key is (hidden), I believe" in text
+
+
+@pytest.mark.parametrize("key", ["name", "x", "turns"])
+def test_a_key_that_is_hardly_one_does_not_spoil_the_recording(key: str) -> None:
+    recording = Recording("recorded")
+    recording.hide(key)
+    request = MessagesRequest.model_validate({"model": MODEL, "max_tokens": 1, "messages": [user("hi")]})
+    recording.answered(request, {"content": [{"type": "text", "text": "next"}], "stop_reason": "end_turn"})
+    assert [turn.text for turn in scenario(recording.text()).turns] == ["next"]
 
 
 async def test_text_of_several_lines_is_written_as_such(tmp_path: Path) -> None:

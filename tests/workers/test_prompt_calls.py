@@ -4,8 +4,10 @@ import asyncio
 import gc
 import logging
 import subprocess
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 import pytest_asyncio
@@ -18,6 +20,7 @@ from engine.calls.settled import SettledCalls
 from engine.store.calls import CallTable
 from engine.store.clock import now
 from engine.store.database import Database
+from tests.conftest import temporal_server
 from toolagent.client import names
 from toolagent.client.failures import CallRefusedError
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
@@ -56,6 +59,7 @@ class Stage:
 
     def __init__(self, client: Client, database: Database) -> None:
         self.client = client
+        self._own = uuid4().hex
         self.records = CallTable(database)
         self.settled = SettledCalls()
         self.calls = PromptCalls(client, self.settled, patience_s=0.5)
@@ -75,24 +79,24 @@ class Stage:
         return stands
 
     def asked(self, key: str, **params: JsonValue) -> "asyncio.Task[ToolResult]":
-        return asyncio.create_task(self.calls.run(call_of(key, **params)))
+        call = ToolCall(tool_id="echo", params=params, idempotency_key=self._key(key))
+        return asyncio.create_task(self.calls.run(call))
 
     async def answer(self, key: str, **params: JsonValue) -> ToolResult:
-        return await asyncio.wait_for(self.calls.run(call_of(key, **params)), _BOUND_S)
+        return await asyncio.wait_for(self.asked(key, **params), _BOUND_S)
 
     async def let_go(self, *keys: str) -> None:
         for key in keys:
-            await self.client.get_workflow_handle(call_id_for_key(None, key)).signal("let_go")
+            await self.client.get_workflow_handle(call_id_for_key(None, self._key(key))).signal("let_go")
+
+    def _key(self, key: str) -> str:
+        return f"{self._own} {key}"
 
     async def recorded(self, key: str) -> CallRecord:
         async with asyncio.timeout(_BOUND_S):
-            while (record := await self.records.get(call_id_for_key(None, key))) is None:  # noqa: ASYNC110 - a database has no events
+            while (record := await self.records.get(call_id_for_key(None, self._key(key)))) is None:  # noqa: ASYNC110 - a database has no events
                 await asyncio.sleep(0.02)
         return record
-
-
-def call_of(key: str, **params: JsonValue) -> ToolCall:
-    return ToolCall(tool_id="echo", params=params, idempotency_key=key)
 
 
 async def until(look: Callable[[], bool]) -> None:
@@ -111,14 +115,27 @@ def never_retrieved(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.name == "asyncio" and record.levelno >= logging.ERROR]
 
 
-@pytest_asyncio.fixture
-async def stage(own_temporal: tuple[str, subprocess.Popen[bytes]], database: Database) -> AsyncGenerator[Stage]:
-    client = await connect(own_temporal[0], "default", sandbox=False, patience_s=30)
+@asynccontextmanager
+async def staged(address: str, database: Database) -> AsyncGenerator[Stage]:
+    client = await connect(address, "default", sandbox=False, patience_s=30)
     await register_search_attributes(client)
     stage = Stage(client, database)
     async with Worker(client, task_queue=names.TASK_QUEUE, workflows=[Held], activities=[stage.record], max_cached_workflows=100):
         yield stage
         await stage.calls.close()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
+    """A server for all tests of this file, whose calls no other worker understands; each test's have keys of their own."""
+    with temporal_server(tmp_path_factory.mktemp("temporal")) as (address, _):
+        yield address
+
+
+@pytest_asyncio.fixture
+async def stage(address: str, database: Database) -> AsyncGenerator[Stage]:
+    async with staged(address, database) as stage:
+        yield stage
 
 
 async def test_a_call_is_answered_when_its_record_is_committed_and_before_its_workflow_ends(stage: Stage) -> None:
@@ -214,13 +231,16 @@ async def test_an_end_that_cannot_be_read_is_logged_and_does_not_take_up_a_place
 
 
 async def test_a_temporal_that_dies_after_the_answer_is_told_of_and_costs_no_place(
-    stage: Stage, own_temporal: tuple[str, subprocess.Popen[bytes]], caplog: pytest.LogCaptureFixture
+    sqlite_url: str, own_temporal: tuple[str, subprocess.Popen[bytes]], caplog: pytest.LogCaptureFixture
 ) -> None:
-    results = await asyncio.gather(*(stage.answer(f"last-{number}", held=True) for number in range(3)))
-    own_temporal[1].kill()
-    own_temporal[1].wait(_BOUND_S)
-    # The SDK itself tries for ten seconds.
-    await until(lambda: stage.calls.ahead == 0)
+    database = Database(sqlite_url)
+    async with staged(own_temporal[0], database) as stage:
+        results = await asyncio.gather(*(stage.answer(f"last-{number}", held=True) for number in range(3)))
+        own_temporal[1].kill()
+        own_temporal[1].wait(_BOUND_S)
+        # The SDK itself tries for ten seconds.
+        await until(lambda: stage.calls.ahead == 0)
+    await database.close()
     told = [record for record in caplog.records if record.name == "workers.prompt_calls"]
     assert {record.levelname for record in told} == {"WARNING"}
     assert all(any(result.call_id in record.getMessage() for record in told) for result in results)

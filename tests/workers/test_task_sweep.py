@@ -1,5 +1,7 @@
 """Tasks whose workflow is gone end, and what ended or moved away leaves the host: on a real Temporal server."""
 
+import asyncio
+import errno
 import uuid
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
@@ -8,12 +10,14 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from pydantic import JsonValue
+from sqlalchemy import update
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.worker import Worker
 
 from engine.making.workbench.bench import Workbenches
 from engine.runtimes.scripts.cache import mark, reserve
 from engine.runtimes.scripts.environments import ScriptEnvironments
+from engine.store import tables
 from engine.store.clock import now
 from engine.store.database import Database
 from engine.store.evidence import EvidenceTable
@@ -27,7 +31,7 @@ from toolagent.contracts.making import Evidence, MakeRequest, MakeTask, TaskNote
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.task_specs import BuildTool
 from toolagent.contracts.tasks import TaskState
-from workers.task_sweep import TaskSweep
+from workers.task_sweep import TaskSweep, sweeping_tasks
 from workflows.create_tool import CreateTool
 
 SPEC = BuildTool(tool_name="word_counter", description="Count.")
@@ -38,6 +42,7 @@ class Place:
     """The host `here`, whose tasks have folders."""
 
     client: Client
+    database: Database
     tasks: TaskTable
     notes: TaskNoteTable
     tools: ToolTable
@@ -56,9 +61,7 @@ class Place:
         if with_workflow:
             given = MakeRequest(task_id=task_id, spec=SPEC).model_dump(mode="json") if given else None
             await self.client.start_workflow(names.CREATE_TOOL, given, id=task_id, task_queue=f"nobody-{task_id}")
-        await self.tasks.create(
-            MakeTask(task_id=task_id, status=TaskState.PENDING, spec=SPEC, tool_id="word_counter", created_at=now()), task_id
-        )
+        await self.tasks.create(MakeTask(task_id=task_id, status=TaskState.PENDING, spec=SPEC, tool_id="word_counter", created_at=now()))
         assert await self.tasks.claim_slot(task_id, 9, "here")
         await self.benches.of(task_id)
         return task_id
@@ -86,7 +89,7 @@ async def place(temporal: Client, sqlite_url: str, tmp_path: Path) -> AsyncGener
         benches = Workbenches(folder, parts, "The tests have no engine.")
         tables = (TaskTable(database), TaskNoteTable(database), ToolTable(database), EvidenceTable(database))
         environments = ScriptEnvironments(tmp_path / "environments", parts.executor, parts.programs, parts.installer)
-        yield Place(temporal, *tables, benches, environments, folder)
+        yield Place(temporal, database, *tables, benches, environments, folder)
         await benches.close()
     await database.close()
 
@@ -96,9 +99,8 @@ async def test_a_task_whose_workflow_was_terminated_ends_and_gives_its_slot_back
     gone, stays = place.environment_for(task_id), place.environment_for(other)
     await place.client.get_workflow_handle(task_id).terminate("by a person")
     waiting = f"create_{uuid.uuid4().hex[:8]}"
-    await place.tasks.create(
-        MakeTask(task_id=waiting, status=TaskState.PENDING, spec=SPEC, tool_id="word_counter", created_at=now()), other
-    )
+    await place.tasks.create(MakeTask(task_id=waiting, status=TaskState.PENDING, spec=SPEC, tool_id="word_counter", created_at=now()))
+    await place.client.start_workflow(names.CREATE_TOOL, None, id=waiting, task_queue=f"nobody-{waiting}")
     assert await place.tasks.claim_slot(waiting, 2) is False
     await place.sweep.run()
     assert await place.state(task_id) == (TaskState.FAILED, False)
@@ -109,7 +111,8 @@ async def test_a_task_whose_workflow_was_terminated_ends_and_gives_its_slot_back
     assert ended.reason == "Its workflow was terminated on Temporal. Nothing it made can be called. Ask for it again."
     assert TaskNoteKind.TOOL_ERROR in [note.kind for note in await place.notes.after(task_id)]
     assert await place.tasks.claim_slot(waiting, 2) is True
-    await place.client.get_workflow_handle(other).terminate()
+    for each in (other, waiting):
+        await place.client.get_workflow_handle(each).terminate()
 
 
 async def test_what_it_had_registered_when_it_was_terminated_is_named(place: Place) -> None:
@@ -126,6 +129,34 @@ async def test_what_it_had_registered_when_it_was_terminated_is_named(place: Pla
     assert task is not None
     assert (task.status, task.tool_ids) == (TaskState.FAILED, ("counter",))
     assert task.reason == "Its workflow was terminated on Temporal. What it had registered by then can be called: counter 1.0.0."
+
+
+async def test_what_is_wrong_with_one_task_or_with_the_disk_does_not_end_the_sweep(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken, gone = await place.begun(), await place.begun()
+    made = ToolEntry(manifest=ToolManifest(tool_id="counter", name="counter"))
+    assert await place.tools.put_made([(made, Evidence(task_id=broken, at=now()))]) is None
+    async with place.database.write() as connection:
+        await connection.execute(update(tables.tool_versions).values(manifest="{}"))
+    for task_id in (broken, gone):
+        await place.client.get_workflow_handle(task_id).terminate()
+    looks, has_gone_on, present = list[int](), asyncio.Event(), place.benches.present
+
+    async def failing_once() -> frozenset[str]:
+        looks.append(1)
+        match len(looks):
+            case 1:
+                raise OSError(errno.EIO, "Input/output error")
+            case 3:
+                has_gone_on.set()
+            case _:
+                pass
+        return await present()
+
+    monkeypatch.setattr(place.benches, "present", failing_once)
+    async with asyncio.timeout(20.0), sweeping_tasks(place.sweep, 0.01):
+        await has_gone_on.wait()
+    assert await place.state(gone) == (TaskState.FAILED, False)
+    assert (await place.state(broken))[0] is TaskState.RUNNING
 
 
 async def test_a_workflow_that_failed_is_told_of_with_its_cause(place: Place) -> None:

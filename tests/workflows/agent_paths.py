@@ -13,16 +13,19 @@ from toolagent.client import names
 from toolagent.contracts.agent import AgentLimits, AgentRequest, LoopState, ToolUseNote
 from toolagent.contracts.making_steps import AgentStart, Slot
 
-__all__ = ["PATHS"]
+__all__ = ["EVENTS_OF_A_STEP", "PATHS", "WRITE"]
 
 WRITE = ToolUseNote(id="use-write", name="write_file", summary="write main.py", input_digest="1")
 READ = ToolUseNote(id="use-read", name="read_file", summary="read main.py", input_digest="2")
 UNKNOWN = ToolUseNote(id="use-unknown", name="fly", summary="fly", input_digest="3", fault="There is no tool 'fly'.")
 REACHED_S = 100
+EVENTS_OF_A_STEP = 8
+"""A run that may have no more does one step: the next one is another run's."""
 LONG_S = 150.0
 """As patience with a host that is alive."""
 
 IDLE = turn(stop_reason="end_turn", said="Done.")
+UNBOUNDED = AgentLimits()
 
 
 async def play_agent(
@@ -30,12 +33,12 @@ async def play_agent(
     steps: MakingSteps,
     during: While | None = None,
     *,
-    turns: int = 100,
+    limits: AgentLimits = UNBOUNDED,
     state: LoopState | None = None,
     ends_well: bool = True,
 ) -> AnyHandle:
     task_id, host = f"task-{stage.queue}", f"host-{stage.queue}"
-    request = AgentRequest(task_id=task_id, prompt="coding", limits=AgentLimits(turns=turns), resume_from=state)
+    request = AgentRequest(task_id=task_id, prompt="coding", limits=limits, resume_from=state)
     own = Stage(stage.client, names.making_queue(host))
     async with own.workers(steps.all):
         slot = Slot(host=host, patience_s=LONG_S)
@@ -63,7 +66,7 @@ async def gave_up(stage: Stage) -> AnyHandle:
 
 
 async def out_of_turns(stage: Stage) -> AnyHandle:
-    return await play_agent(stage, MakingSteps(turns={1: turn(WRITE)}), turns=1)
+    return await play_agent(stage, MakingSteps(turns={1: turn(WRITE)}), limits=AgentLimits(turns=1))
 
 
 async def the_model_refuses(stage: Stage) -> AnyHandle:
@@ -99,6 +102,19 @@ async def told(stage: Stage) -> AnyHandle:
     return await play_agent(stage, MakingSteps(turns={1: turn(WRITE)}, holds="ask"), twice)
 
 
+async def told_and_cancelled_in_its_second_run(stage: Stage) -> AnyHandle:
+    """The first one has asked the model, and is too long by then."""
+
+    async def spoken_to(handle: AnyHandle, steps: MakingSteps) -> None:
+        await asyncio.wait_for(steps.reached.wait(), REACHED_S)
+        await say(handle)
+        await after_event(handle, EventType.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED)
+        await handle.cancel()
+
+    steps = MakingSteps(turns={1: turn(WRITE)}, holds="use")
+    return await play_agent(stage, steps, spoken_to, limits=AgentLimits(events=EVENTS_OF_A_STEP), ends_well=False)
+
+
 async def cancelled_while_the_model_thinks(stage: Stage) -> AnyHandle:
     return await play_agent(stage, MakingSteps(holds="ask"), cancelled, ends_well=False)
 
@@ -116,6 +132,7 @@ PATHS: Mapping[str, Callable[[Stage], Awaitable[AnyHandle]]] = {
     "a-use-breaks": a_use_breaks,
     "host-lost": host_lost,
     "told": told,
+    "told-and-cancelled-in-its-second-run": told_and_cancelled_in_its_second_run,
     "cancelled-while-the-model-thinks": cancelled_while_the_model_thinks,
     "cancelled-while-a-tool-works": cancelled_while_a_tool_works,
 }

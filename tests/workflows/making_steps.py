@@ -71,6 +71,7 @@ class MakingSteps:
     turns: Mapping[int, ModelTurnNote | ApplicationError] = field(default_factory=dict[int, ModelTurnNote | ApplicationError])
     faults: tuple[str, ...] = ("",)
     registered: Registered = field(default_factory=lambda: Registered(tool_ids=("reckoner",)))
+    limits: AgentLimits = field(default_factory=lambda: AgentLimits(rounds=2))
     holds: str = ""
     asked: list[str] = field(default_factory=list[str])
     stages: list[Stage] = field(default_factory=list[Stage])
@@ -129,11 +130,11 @@ class MakingSteps:
 
     @activity.defn(name=names.BRIEF_AGENT)
     async def brief_agent(self, step: BriefStep) -> AgentRequest:
-        """Of two rounds; where there is no model the first turn is refused already here."""
+        """Where there is no model the first turn is refused already here."""
         if isinstance(refusal := self.turns.get(0), ApplicationError):
             raise refusal
         assert step.diagnosis in (None, self.found)
-        return AgentRequest(task_id=step.task_id, prompt="coding", limits=AgentLimits(rounds=2))
+        return AgentRequest(task_id=step.task_id, prompt="coding", limits=self.limits)
 
     @activity.defn(name=names.ASK_MODEL)
     async def ask_model(self, ask: ModelAsk) -> ModelTurnNote:

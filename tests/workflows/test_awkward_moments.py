@@ -11,11 +11,12 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
+from tests.workflows.agent_paths import EVENTS_OF_A_STEP, WRITE
 from tests.workflows.making_stage import after_event
 from tests.workflows.making_steps import turn
 from tests.workflows.two_hosts import AN_APP, ONCE, REPOSITORY, WORDS, Handle, TwoHosts, begun, host, working
 from toolagent.client import names
-from toolagent.contracts.agent import AgentRequest, Guidance, ModelAsk, ModelTurnNote, ToolUseNote
+from toolagent.contracts.agent import AgentLimits, AgentRequest, Guidance, ModelAsk, ModelTurnNote, ToolUseNote
 from toolagent.contracts.making import MakeRequest, Stage
 from toolagent.contracts.making_steps import BriefStep, BuildOutcome, BuildStep, MakeEnd, Registered, RegisterStep
 from toolagent.contracts.tasks import TaskState
@@ -133,6 +134,25 @@ async def test_what_an_agent_has_heard_is_not_told_again(temporal: Client) -> No
     assert (end.status, steps.stages.count(Stage.BUILD)) == (TaskState.COMPLETED, 2)
     assert kinds.count(EventType.EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED) == 1
     assert "".join(steps.remarks).count("Faster.") == 1
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+async def test_an_agent_hears_and_is_cancelled_in_its_second_run_as_in_its_first(temporal: Client, *, goes_on: bool) -> None:
+    steps = TwoHosts(holds="use", turns={1: turn(WRITE)}, limits=AgentLimits(events=EVENTS_OF_A_STEP))
+    async with asyncio.timeout(BOUND_S), working(temporal, steps) as queue, host(temporal, steps, steps.host):
+        handle = await begun(temporal, queue, WORDS)
+        await steps.reached.wait()
+        await handle.signal(names.GUIDE, Guidance(id="said", text="Faster."))
+        await after_event(handle, EventType.EVENT_TYPE_EXTERNAL_WORKFLOW_EXECUTION_SIGNALED)
+        if goes_on:
+            steps.released.set()
+        else:
+            await handle.cancel()
+        end = await handle.result()
+        agent = await temporal.get_workflow_handle(names.coding_id(handle.id)).describe()
+    assert (end.status, agent.close_time is None) == (TaskState.COMPLETED if goes_on else TaskState.CANCELLED, False)
+    assert "".join(steps.remarks).count("Faster.") == goes_on
+    assert steps.asked == ["clear up", "end"]
 
 
 async def test_the_reason_of_what_breaks_in_an_agent_is_that_of_the_step(temporal: Client) -> None:

@@ -7,9 +7,10 @@ from temporalio.client import Client
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.worker import Worker
 
-from tests.workflows.making_steps import MakingSteps
+from tests.workflows.agent_paths import EVENTS_OF_A_STEP
+from tests.workflows.making_steps import MakingSteps, turn
 from toolagent.client import names
-from toolagent.contracts.agent import AgentEnd, AgentLimits, AgentRequest, AgentResult
+from toolagent.contracts.agent import AgentEnd, AgentLimits, AgentRequest, AgentResult, ToolUseNote
 from toolagent.contracts.making_steps import AgentStart, Slot
 from workflows.coding_agent import CodingAgent
 
@@ -17,8 +18,8 @@ LIFE = timedelta(seconds=60)
 OVER = "The time of 1 s is over. Give more with limits.wall_s."
 
 
-async def ended(client: Client, steps: MakingSteps, limits: AgentLimits) -> AgentResult:
-    queue, task_id = names.making_queue(steps.host), f"task-{uuid.uuid4().hex[:8]}"
+async def ended(client: Client, steps: MakingSteps, limits: AgentLimits, task_id: str = "") -> AgentResult:
+    queue, task_id = names.making_queue(steps.host), task_id or f"task-{uuid.uuid4().hex[:8]}"
     start = AgentStart(request=AgentRequest(task_id=task_id, prompt="coding", limits=limits), slot=Slot(host=steps.host))
     async with Worker(client, task_queue=queue, workflows=[CodingAgent], activities=steps.all):
         return await client.execute_workflow(
@@ -53,3 +54,13 @@ async def test_a_model_that_refuses_to_be_asked_ends_it_by_the_model(temporal: C
     refused = failure("The key is not known.", "unauthenticated", kind=names.MODEL_REFUSED)
     result = await ended(temporal, MakingSteps(turns={1: refused}), AgentLimits())
     assert (result.end, result.reason) == (AgentEnd.MODEL, "The key is not known.")
+
+
+async def test_one_whose_history_is_long_goes_on_in_another_run_with_what_it_knows(temporal: Client) -> None:
+    writes = {number: turn(ToolUseNote(id=f"use-{number}", name="write_file", summary="", input_digest=str(number))) for number in (1, 2)}
+    task_id = f"task-{uuid.uuid4().hex[:8]}"
+    result = await ended(temporal, MakingSteps(turns=writes), AgentLimits(events=EVENTS_OF_A_STEP), task_id)
+    assert (result.end, result.candidate, result.state.turns) == (AgentEnd.REGISTERED, "candidate-use-3", 3)
+    assert (result.state.tokens, round(result.state.cost_usd, 2)) == (3 * 1_100, 0.03)
+    history = await temporal.get_workflow_handle(names.coding_id(task_id)).fetch_history()
+    assert history.events[0].workflow_execution_started_event_attributes.continued_execution_run_id

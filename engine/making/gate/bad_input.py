@@ -1,7 +1,9 @@
 """Input that its schema does not allow is answered with a 4xx."""
 
+import asyncio
+import contextlib
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from engine.making.gate.bad_params import bad_params
 from engine.making.gate.subject import Came, Params, Reply, Subject
@@ -27,22 +29,41 @@ async def check(subject: Subject) -> CheckResult:
     for entry in subject.entries:
         match entry.sources[0]:
             case LocalSource() | DockerSource() | RemoteSource() as source if subject.may_be_probed(entry):
-                async for what, reply in _replies(subject, entry, source):
-                    asked += 1
-                    faults += _faults(entry, what, reply)
+                done, wrong = await _tried(subject, entry, source)
+                asked += done
+                faults += wrong
             case _:
                 continue
-    if not asked:
+    if not asked and not faults:
         details = "There is no input that it could be given and must refuse, or it may change something elsewhere."
         return CheckResult(check=NAME, passed=True, applies=False, details=details)
-    told = f"{asked - len(faults)} of {asked} were refused."
+    told = f"{max(asked - len(faults), 0)} of {asked} were refused."
     details = f"{told}\n{listed(faults, subject.limits.told)}\n{_WANTED}" if faults else told
     return CheckResult(check=NAME, passed=not faults, details=details)
 
 
+async def _tried(subject: Subject, entry: ToolEntry, source: LocalSource | DockerSource | RemoteSource) -> tuple[int, list[str]]:
+    """How many were sent, until the time was up or enough was seen; and what was wrong."""
+    faults: list[str] = []
+    done = 0
+    over = asyncio.timeout(subject.limits.cases_s)
+    try:
+        async with over, contextlib.aclosing(_replies(subject, entry, source)) as replies:
+            async for what, reply in replies:
+                done += 1
+                faults += _faults(entry, what, reply)
+                if len(faults) == subject.limits.told:
+                    break
+    except TimeoutError:
+        if not over.expired():  # somebody else's
+            raise
+        faults += [f"{entry.manifest.tool_id!r} was given bad input, which took all of {subject.limits.cases_s:g} s."] if not done else []
+    return done, faults
+
+
 async def _replies(
     subject: Subject, entry: ToolEntry, source: LocalSource | DockerSource | RemoteSource
-) -> AsyncIterator[tuple[str, Reply]]:
+) -> AsyncGenerator[tuple[str, Reply]]:
     manifest = entry.manifest
     base = await _base(subject, entry)
     names, as_text = _names(manifest.input_schema), _as_text(manifest.input_schema, source)
@@ -52,7 +73,7 @@ async def _replies(
     is_strict = takes_more and subject.written_by_us
     for what, params in bad_params(manifest.input_schema, base, as_text=as_text, takes_more=is_strict, most=_MOST):
         reply = await subject.trial.send(manifest.tool_id, params)
-        if reply.came is not Came.NOT_SENT:  # a part of the path cannot be left out
+        if reply.came.was_sent:  # a part of the path cannot be left out
             yield f"{what} ({quoted(params)})", reply
     # Where a part of the path is missing, or the body may be a list, these are no bad bodies. To others' servers only calls are sent.
     has_bad_bodies = takes_more and "{" not in source.endpoint_path and not isinstance(source, RemoteSource)

@@ -22,10 +22,14 @@ async def check(subject: Subject) -> CheckResult:
     killed = 0
     for entries in _by_process(subject.entries):
         before = [await _asked(subject, entry) for entry in entries]
-        if not await subject.trial.kill(entries[0].manifest.tool_id):
-            continue
+        try:
+            if not await subject.trial.kill(entries[0].manifest.tool_id):
+                continue
+        except NotSent as failure:
+            faults.append(f"{entries[0].manifest.tool_id!r}: {failure.message}")
+        else:
+            faults += await _faults(subject, entries, before)
         killed += 1
-        faults += await _faults(subject, entries, before)
     if not killed:
         return CheckResult(check=NAME, passed=True, applies=False, details="It has no process here that could be killed.")
     return CheckResult(check=NAME, passed=not faults, details=listed(faults, subject.limits.told) or "It was killed and came back.")

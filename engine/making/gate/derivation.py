@@ -67,7 +67,7 @@ class Derivation:
         await asyncio.to_thread(self.folder.mkdir, parents=True, exist_ok=True)
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", str(_PROGRAM)),
+            *(sys.executable, "-I", str(_PROGRAM), str(os.getpid())),
             cwd=self.folder,
             env={"HYPOTHESIS_STORAGE_DIRECTORY": str(self.folder)},
             stdin=pipe,

@@ -1,5 +1,6 @@
 """The program that derives cases: reads a JSON object from stdin, and writes a line for each, the number of its schema and the case."""
 
+import ctypes
 import importlib
 import json
 import math
@@ -19,6 +20,7 @@ from hypothesis_jsonschema import from_schema  # pyright: ignore[reportUnknownVa
 
 __all__ = ["main"]
 
+_PR_SET_PDEATHSIG = 1
 _MEMORY = 2 * 1024**3
 _MOST = 2**53 - 1
 """What every reader of JSON can hold (RFC 7493). What is larger tells of number formats, not of a tool."""
@@ -31,7 +33,12 @@ _CASE_BYTES = 64 * 1024
 
 
 def main() -> None:
-    """The request has `schemas`, each with its `seed`, and `count` and `seconds`, which each of them may take."""
+    """The request has `schemas`, each with its `seed`, and `count` and `seconds`, which each of them may take.
+
+    Of the process that is named by its id, which began this one, it is a part: when that ends, by whatever signal, so does this.
+    """
+    _end_with(int(sys.argv[1]))
+    own = os.getpid()
     request = cast("dict[str, object]", json.load(sys.stdin))
     _provide_older_collections()
     charmap.intervals_from_codec = _known_codec
@@ -39,6 +46,7 @@ def main() -> None:
     for number, asked in enumerate(cast("list[dict[str, object]]", request["schemas"])):
         # Each in a process of its own: one that takes for ever, or all memory, is no other's business.
         if (pid := os.fork()) == 0:
+            _end_with(own)
             _limit(seconds)
             _derive(number, _object(asked["schema"]), asked["seed"], cast("int", request["count"]))
             sys.stdout.flush()
@@ -46,8 +54,13 @@ def main() -> None:
         os.waitpid(pid, 0)
 
 
+def _end_with(parent: int) -> None:
+    """The kernel forgets it at each fork."""
+    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL) or os.getppid() != parent:
+        os._exit(1)
+
+
 def _limit(seconds: int) -> None:
-    """Whoever asked may be gone."""
     signal.alarm(seconds)
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))

@@ -16,14 +16,14 @@ _SERVER_ERROR = 500
 
 
 async def check(subject: Subject) -> CheckResult:
-    """Of tools that we write `/health` answers 200; of others their health path, or, where there is none, anything that is no failure."""
+    """Of tools that we write `/health` answers 200; of others their health path, or, where none is declared, what is no failure."""
     faults: list[str] = []
     asked = 0
     for entry in subject.entries:
         match entry.sources[0]:
-            case LocalSource(health_path=path) | DockerSource(health_path=path) | RemoteSource(health_path=path):
+            case LocalSource() | DockerSource() | RemoteSource() as source:
                 asked += 1
-                faults += await _faults(subject, entry, path)
+                faults += await _faults(subject, entry, source)
             case _:
                 continue
     if not asked:
@@ -31,16 +31,19 @@ async def check(subject: Subject) -> CheckResult:
     return CheckResult(check=NAME, passed=not faults, details=listed(faults, subject.limits.told) or "It answered.")
 
 
-async def _faults(subject: Subject, entry: ToolEntry, path: str) -> list[str]:
-    tool_id = entry.manifest.tool_id
+async def _faults(subject: Subject, entry: ToolEntry, source: LocalSource | DockerSource | RemoteSource) -> list[str]:
+    tool_id, path = entry.manifest.tool_id, source.health_path
     if subject.written_by_us:
         status = await subject.trial.health(tool_id, _OURS)
         return [] if status == _OK else [f"GET {_OURS} of {tool_id!r} {_said(status)}; it has to answer 200 as soon as it can serve."]
     status = await subject.trial.health(tool_id, path)
     if status == _NOT_FOUND:
-        root = await subject.trial.health(tool_id, "/")
-        status = _OK if root is not None and root < _SERVER_ERROR else root
-    return [] if status == _OK else [f"GET {path} of {tool_id!r} {_said(status)} instead of 200."]
+        path, status = "/", await subject.trial.health(tool_id, "/")
+    elif not (isinstance(source, RemoteSource) or path == _OURS):
+        return [] if status == _OK else [f"GET {path} of {tool_id!r} {_said(status)} instead of 200."]
+    # Nobody declared this path. A server of others refuses those that it does not know, and whoever shows no key.
+    is_well = status is not None and status < _SERVER_ERROR
+    return [] if is_well else [f"GET {path} of {tool_id!r} {_said(status)}."]
 
 
 def _said(status: int | None) -> str:

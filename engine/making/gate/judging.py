@@ -1,5 +1,6 @@
 """Asks everything that a version has to show, in order."""
 
+import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +10,10 @@ from engine.making.gate import CHECKS, derived_cases, withheld_examples
 from engine.making.gate.subject import Check, Subject
 from toolagent.contracts.making import CheckResult
 
-__all__ = ["Judgement", "judge"]
+__all__ = ["IN_TIME", "Judgement", "judge"]
+
+IN_TIME = "in time"
+"""The name of what fails when the whole of it takes too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +45,28 @@ async def judge(subject: Subject, tell: Callable[[str], None] = _unheard, checks
     """
     began = time.monotonic()
     results: list[CheckResult] = []
-    async with subject.cases:
-        subject.cases.begin(entry.manifest for entry in subject.entries if derived_cases.why_not(subject, entry) is None)
-        for check in checks:
-            asked = time.monotonic()
-            result = await check(subject)
-            results.append(result.model_copy(update={"seconds": round(time.monotonic() - asked, 3)}))
-            tell(f"{result.check}: {_word(result)}")
-            if check is checks[0] and not result.passed:
-                break
+    over = asyncio.timeout(subject.limits.whole_s)
+    try:
+        async with subject.cases, over:
+            await _ask(subject, checks, results, tell)
+    except TimeoutError:
+        if not over.expired():  # somebody else's
+            raise
+        told = f"What was asked took all of {subject.limits.whole_s:g} s, so the rest was not. Make it answer faster, or of fewer tools."
+        results.append(CheckResult(check=IN_TIME, passed=False, details=told, seconds=round(time.monotonic() - began, 3)))
     shown = any(result.check == withheld_examples.NAME and result.applies and result.passed for result in results)
     return Judgement(tuple(results), "verified" if shown else "unverified", round(time.monotonic() - began, 3))
+
+
+async def _ask(subject: Subject, checks: tuple[Check, ...], results: list[CheckResult], tell: Callable[[str], None]) -> None:
+    subject.cases.begin(entry.manifest for entry in subject.entries if derived_cases.why_not(subject, entry) is None)
+    for check in checks:
+        asked = time.monotonic()
+        result = await check(subject)
+        results.append(result.model_copy(update={"seconds": round(time.monotonic() - asked, 3)}))
+        tell(f"{result.check}: {_word(result)}")
+        if check is checks[0] and not result.passed:
+            return
 
 
 def _word(result: CheckResult) -> str:

@@ -6,7 +6,7 @@ import httpx
 from pydantic import JsonValue
 
 from engine.making.gate.subject import Came, Reply
-from engine.runtimes.failures import CallFailed, RuntimeFailure
+from engine.runtimes.failures import CallFailed, RuntimeFailure, StartFailed
 from toolagent.contracts.calls import ErrorType, ValidationIssue
 from toolagent.contracts.manifest import JsonSchema
 from toolagent.validation.schemas import issues_of
@@ -47,7 +47,7 @@ def misfitting(issues: tuple[ValidationIssue, ...]) -> str:
 
 def _came(failure: RuntimeFailure) -> Came:
     if not isinstance(failure, CallFailed):
-        return Came.NOT_SENT
+        return _of_unsent(failure)
     match failure.error_type:
         case ErrorType.TIMEOUT:
             return Came.SILENCE
@@ -60,6 +60,12 @@ def _came(failure: RuntimeFailure) -> Came:
         case _:
             status = failure.details.get("status_code")
             return _of_status(status) if isinstance(status, int) else Came.ERROR
+
+
+def _of_unsent(failure: RuntimeFailure) -> Came:
+    if failure.error_type is ErrorType.VALIDATION_ERROR and not isinstance(failure, StartFailed):
+        return Came.UNSENDABLE
+    return Came.KEYLESS if "secret" in failure.details else Came.NOT_SENT
 
 
 def _of_status(status: int) -> Came:

@@ -23,6 +23,7 @@ class Sightings:
         self._hosts: dict[str, None] = {}
         self._unnamed: dict[str, None] = {}
         self._sandbox: SandboxAccount | None = None
+        self._calls = 0
         self._is_withheld = False
         self._up: dict[str, tuple[int | None, datetime | None]] = {}
         self._killed: set[tuple[int | None, datetime | None]] = set()
@@ -37,6 +38,7 @@ class Sightings:
         # One that was seen before may be named.
         (self._unnamed if self._is_withheld else self._hosts).update(asked)
         self._sandbox = entry.sandbox or self._sandbox
+        self._calls += entry.action == "call"
         self._audit.note(entry)
 
     async def save(self, route: ToolRoute, version: str) -> None:  # noqa: ARG002 - the protocol's
@@ -65,4 +67,4 @@ class Sightings:
 
     def account(self) -> Account:
         unnamed = [host for host in self._unnamed if host not in self._hosts]
-        return Account(tuple(self._hosts), bool(unnamed), len(self._died), self._sandbox)
+        return Account(tuple(self._hosts), bool(unnamed), len(self._died), self._calls, self._sandbox)

@@ -14,13 +14,16 @@ _NAMED = 10
 
 async def check(subject: Subject) -> CheckResult:
     """Hosts are seen by the proxy. Paths and secrets that it does not declare are not in its sandbox: what held so far held without."""
+    # What was refused to it beside its calls is told when it has ended.
+    await subject.trial.renew()
     account = subject.trial.account()
     if account.sandbox is None:
         return CheckResult(check=NAME, passed=True, applies=False, details="It does not run in a sandbox of this host.")
     undeclared = [host for host in account.hosts if not _is_declared(subject, host)]
     if undeclared or account.unnamed:
         return CheckResult(check=NAME, passed=False, details=_told(undeclared, unnamed=account.unnamed))
-    return CheckResult(check=NAME, passed=True, details=" ".join(["It asked for nothing that it does not declare.", *_limits(account)]))
+    seen = "It asked for nothing that it does not declare." if account.calls else "It was given nothing to do, so this shows little."
+    return CheckResult(check=NAME, passed=True, applies=account.calls > 0, details=" ".join([seen, *_limits(account)]))
 
 
 def _is_declared(subject: Subject, host: str) -> bool:

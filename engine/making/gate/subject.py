@@ -31,6 +31,13 @@ class Came(StrEnum):
     LOST = "broke the connection"
     SILENCE = "did not answer in time"
     NOT_SENT = "could not be asked"
+    UNSENDABLE = "could not be given that"
+    """Our own client does not write it: no fault of the tool's, and nothing that a caller could send."""
+    KEYLESS = "wants a secret that is not set"
+
+    @property
+    def was_sent(self) -> bool:
+        return self not in (Came.NOT_SENT, Came.UNSENDABLE, Came.KEYLESS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +54,14 @@ class Account:
     """What was seen of a candidate so far.
 
     `hosts` are those it asked for and was refused, as `host:port`; `unnamed`: it asked for others after it was shown what its maker must
-    not learn, and their number could tell of that as well as their names. `deaths` counts the processes that ended without being told to.
+    not learn, and their number could tell of that as well as their names. `deaths` counts the processes that ended without being told to,
+    `calls` what it was asked to do.
     """
 
     hosts: tuple[str, ...] = ()
     unnamed: bool = False
     deaths: int = 0
+    calls: int = 0
     sandbox: SandboxAccount | None = None
 
 
@@ -76,7 +85,10 @@ class OnTrial(Protocol):
         ...
 
     async def kill(self, tool_id: str) -> bool:
-        """End it as a crash does, and wait until it is gone. False when there is no process of it that could be killed."""
+        """End it as a crash does, and wait until it is gone. False when there is no process of it that could be killed.
+
+        Raises NotSent when it is not seen to end.
+        """
         ...
 
     async def renew(self) -> None:
@@ -88,11 +100,15 @@ class OnTrial(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GateLimits:
-    """`cases`: how many are derived from an input schema at most, within `derivation_s` seconds. `cases_s`: how long they may take."""
+    """`cases`: how many are derived from an input schema at most, within `derivation_s` seconds.
+
+    `cases_s`: how long those of one tool may take, and likewise its bad input; `whole_s`: how long all that is asked may take.
+    """
 
     cases: int = 25
     derivation_s: float = 15.0
     cases_s: float = 60.0
+    whole_s: float = 3600.0
     told: int = 3
 
 

@@ -14,10 +14,11 @@ from engine.calls.file_parameters import CallFolder, FileParameters, FileRefused
 from engine.making.gate.replies import answered, failed, misfitting, of_status
 from engine.making.gate.sightings import Sightings
 from engine.making.gate.subject import Account, Came, Params, Reply
+from engine.making.outages import Outage, is_outage
 from engine.runtimes import RUNTIMES
 from engine.runtimes.audit import Audit
 from engine.runtimes.docker.parts import DockerParts
-from engine.runtimes.failures import RuntimeFailure
+from engine.runtimes.failures import NotSent, RuntimeFailure
 from engine.runtimes.http_reply import read
 from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.runtime import Progress, ToolRequest
@@ -27,7 +28,7 @@ from engine.runtimes.scripts.network import through
 from engine.runtimes.scripts.service import ScriptService
 from engine.runtimes.start_budget import StartBudget
 from engine.runtimes.supervisor import Supervisor
-from toolagent.contracts.calls import Caller
+from toolagent.contracts.calls import Caller, ErrorType
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.routes import ToolRoute
 from toolagent.contracts.sources import DockerSource, LocalSource, RemoteSource
@@ -74,16 +75,22 @@ class Trial:
         limits: TrialLimits,
         progress: Progress,
         caller: Caller,
+        *,
+        is_patient: bool = False,
     ) -> None:
         self._entries = {entry.manifest.tool_id: entry for entry in entries}
         self._supervisor, self._sightings, self._limits = supervisor, sightings, limits
         self._state, self._calls, self._http, self._files = parts.local.state, parts.local.calls, parts.http, files
-        self._progress, self._caller = progress, caller
+        self._progress, self._caller, self._is_patient = progress, caller, is_patient
 
     async def start(self) -> None:
         for entry in self._entries.values():
             budget = StartBudget(entry.manifest.tool_id, self._limits.start_s, self._progress)
-            await budget.spend(self._supervisor.start(entry, budget.tell))
+            try:
+                await budget.spend(self._supervisor.start(entry, budget.tell))
+            except NotSent as failure:
+                self._insist_on_ours(failure)
+                raise
 
     async def health(self, tool_id: str, path: str) -> int | None:
         route = self._supervisor.route(tool_id)
@@ -118,8 +125,14 @@ class Trial:
             psutil.Process(route.pid).kill()
         except psutil.NoSuchProcess:
             return False
-        async with asyncio.timeout(_GONE_S):
-            await self._sightings.gone(tool_id)
+        try:
+            async with asyncio.timeout(_GONE_S):
+                await self._sightings.gone(tool_id)
+        except TimeoutError:
+            message = f"It was killed, and {_GONE_S:g} s later it was not seen to have ended."
+            if self._is_patient:
+                raise Outage(message) from None
+            raise NotSent(ErrorType.UNAVAILABLE, message) from None
         return True
 
     async def renew(self) -> None:
@@ -145,6 +158,7 @@ class Trial:
         except FileRefused as refused:
             return Reply(Came.NOT_SENT, message=refused.error.message)
         except RuntimeFailure as failure:
+            self._insist_on_ours(failure)
             return failed(failure)
         return answered(entry.manifest.output_schema, reply.output)
 
@@ -159,11 +173,17 @@ class Trial:
             async with asyncio.timeout(self._limits.call_s):
                 return await _posted(target, route, body, self._limits.call_s)
         except RuntimeFailure as failure:
+            self._insist_on_ours(failure)
             return failed(failure)
         except (TimeoutError, httpx.TimeoutException):
             return Reply(Came.SILENCE, message=f"It did not answer within {self._limits.call_s:g} s.")
         except httpx.HTTPError as error:
             return Reply(Came.LOST, message=f"The connection broke ({type(error).__name__}).")
+
+    def _insist_on_ours(self, failure: RuntimeFailure) -> None:
+        """Raises Outage when something of ours was away, and it is worth trying again."""
+        if self._is_patient and isinstance(failure, NotSent) and is_outage(failure):
+            raise Outage(failure.message) from failure
 
 
 @asynccontextmanager
@@ -175,12 +195,14 @@ async def on_trial(
     files: FileParameters | None = None,
     limits: TrialLimits | None = None,
     progress: Progress = _unheard,
+    is_patient: bool = False,
 ) -> AsyncGenerator[Trial]:
     """The candidate, nothing of it started yet.
 
     It has homes, logs and processes of its own, and is told of to nobody but the audit. All of it has ended and gone after the block;
     what a dead worker left is removed by `sweep_trials`, and its processes by the sweep of all tools. `parts` are those of this host;
-    files of a source have to be in the content store, or below the data folder.
+    files of a source have to be in the content store, or below the data folder. When it `is_patient`, what of ours is away is raised from
+    within the block (Outage); else the candidate is judged by it.
     """
     folder = parts.local.state / _FOLDER / secrets.token_hex(8)
     await asyncio.to_thread(folder.mkdir, parents=True, mode=0o700)
@@ -192,7 +214,7 @@ async def on_trial(
         supervisor = Supervisor({tag: RUNTIMES[tag](own) for tag in tags & RUNTIMES.keys()}, sightings, parts.local.host)
         await asyncio.to_thread(own.local.calls.mkdir)
         caller = Caller(caller_id=task_id, caller_type="gate")
-        yield Trial(entries, supervisor, sightings, own, files, limits or TrialLimits(), progress, caller)
+        yield Trial(entries, supervisor, sightings, own, files, limits or TrialLimits(), progress, caller, is_patient=is_patient)
     finally:
         # Whoever is cancelled a second time must not stop the ending.
         await asyncio.shield(asyncio.ensure_future(_end(supervisor, folder)))

@@ -18,6 +18,7 @@ HEALTH_PATHS = frozenset({"/health", "/healthz", "/health/", "/livez", "/readyz"
 _METHODS: tuple[HttpMethod, ...] = get_args(HttpMethod)
 _MOST = 500
 _LONGEST = 2_000
+_IN_HEADER = r"^([\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?)?$"
 _OWN_HEADERS = frozenset(
     {
         "accept", "accept-encoding", "authorization", "connection", "content-encoding", "content-length", "content-type", "cookie",
@@ -171,7 +172,7 @@ def _parameter(name: str, place: str, described: Part) -> Parameter | None:
     match place:
         case "path" | "query" | "header" if reason is None:
             schema = described.get("schema", {})
-            schema = _not_empty(schema) if place == "path" else schema
+            schema = _not_empty(schema) if place == "path" else _visible(schema) if place == "header" else schema
             return Parameter(name, place, required, schema, _text(described, "description"))
         case _ if required:
             raise _NoTool(reason or f"It needs the {place} parameter {name!r}, which cannot be sent.")
@@ -184,6 +185,11 @@ def _not_empty(schema: JsonValue) -> JsonValue:
     if isinstance(schema, dict) and schema.get("type") == "string" and not schema.get("minLength"):
         return {**schema, "minLength": 1}
     return schema
+
+
+def _visible(schema: JsonValue) -> JsonValue:
+    """What can stand in a header; a pattern of its own says more. Of a reference of 3.0 nothing is said beside it."""
+    return {"pattern": _IN_HEADER, **schema} if isinstance(schema, dict) else schema
 
 
 def _unsendable(name: str, place: str, described: Part) -> str | None:

@@ -2,7 +2,7 @@
 
 import re
 from typing import TypedDict
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from engine.making.openapi.document import DocumentRefused, OpenApiDocument
 from engine.making.openapi.operations import Operation
@@ -12,6 +12,7 @@ from toolagent.contracts.sources import DockerSource, HttpMethod, LocalSource, R
 
 __all__ = ["docker_sources", "local_sources", "remote_sources"]
 
+_HERE = ("localhost", "127.0.0.1", "::1")
 _NOT_IN_A_SECRET = re.compile(r"[^A-Z0-9]+")
 
 
@@ -27,7 +28,7 @@ def remote_sources(document: OpenApiDocument, tool_name: str) -> SourceOf:
     """At the document's first server. A key that an operation wants is the secret `<TOOL_NAME>_API_KEY`. Raises DocumentRefused."""
     if not document.server_url:
         raise DocumentRefused("The document names no server by an absolute address (`servers: [{url: https://…}]`).")
-    secret = _secret_of(tool_name)
+    secret, is_private = _secret_of(tool_name), _is_private(document.server_url)
 
     def source(operation: Operation, shape: RequestShape, _health: str | None) -> RemoteSource:
         key = operation.credential
@@ -37,6 +38,10 @@ def remote_sources(document: OpenApiDocument, tool_name: str) -> SourceOf:
             return plain
         if not key.is_known:
             raise DocumentRefused("It wants to be shown something that is no single key.")
+        if not is_private:
+            raise DocumentRefused(
+                "It wants to be shown a key, which everybody on the way to an http:// address could read. Name an https:// one."
+            )
         if key.place == "query":
             asking = f"{called['endpoint_path']}?{quote(key.name)}=secret:{secret}"
             return plain.model_copy(update={"endpoint_path": asking})
@@ -89,6 +94,12 @@ def _insist_on_no_key(operation: Operation) -> None:
     """A tool that we run itself is shown no key."""
     if operation.credential is not None:
         raise DocumentRefused("It wants to be shown a key, which a tool that runs here has nobody to give.")
+
+
+def _is_private(url: str) -> bool:
+    """Whether nobody on the way can read what is sent there."""
+    parts = urlsplit(url)
+    return parts.scheme == "https" or parts.hostname in _HERE
 
 
 def _secret_of(tool_name: str) -> str:

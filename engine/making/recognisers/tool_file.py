@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from pydantic import JsonValue
 
-from engine.making.recognisers.recogniser import is_aside
+from engine.making.recognisers.recogniser import is_example
 from engine.making.trees import Tree
 from toolagent.contracts.making import Finding, FindingKind
 from toolagent.contracts.tool_files import ExternalScript
@@ -15,14 +15,20 @@ from toolagent.validation.tool_rules import ToolRules
 __all__ = ["recognise_tool_files"]
 
 _MOST = 50
+_MOST_NAMED = 100
 _RULES = ToolRules()
 
 
 def recognise_tool_files(tree: Tree) -> Iterator[Finding]:
-    """`details`: `tool_id`, `version`, `script` where it is usable; else `faults`, why it is not."""
-    found = [path for path in tree.files if path.name.endswith(SUFFIX) and not path.name.startswith(".")]
-    findings = [_finding(tree, path.as_posix()) for path in found[:_MOST]]
-    yield from sorted(findings, key=lambda one: ("faults" in one.details, is_aside(one.path)))
+    """`details`: `tool_id`, `version`, `script` where it is usable, and `aside` of an example; else `faults`, why it is not."""
+    found = [path.as_posix() for path in tree.files if path.name.endswith(SUFFIX) and not path.name.startswith(".")]
+    found.sort(key=is_example)
+    findings = [*(_finding(tree, path) for path in found[:_MOST]), *map(_one_too_many, found[_MOST:_MOST_NAMED])]
+    yield from sorted(findings, key=lambda one: ("faults" in one.details, is_example(one.path)))
+
+
+def _one_too_many(path: str) -> Finding:
+    return _faulty(path, f"There are more than {_MOST} descriptions of tools.")
 
 
 def _finding(tree: Tree, path: str) -> Finding:
@@ -50,6 +56,8 @@ def _usable(tree: Tree, path: str, read: ReadToolFile) -> Finding:
         return _faulty(path, f"$.handler.scriptPath: {error}")
     place = script.folder.relative_to(tree.folder.resolve()) / script.name
     details: dict[str, JsonValue] = {"tool_id": file.tool_id, "version": file.version, "script": place.as_posix()}
+    if is_example(path):
+        details["aside"] = True
     return Finding(kind=FindingKind.TOOL_FILE, path=path, summary=f"The tool {file.tool_id} {file.version}, a script.", details=details)
 
 

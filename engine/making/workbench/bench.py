@@ -1,7 +1,6 @@
 """The workbench of a task: a folder of this host with all that it makes until that is a tool."""
 
 import asyncio
-import hashlib
 import json
 import re
 import secrets
@@ -9,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from engine.making.finishing import finished
 from engine.making.locking import pinned
 from engine.making.packaging import Room, pack_repository
 from engine.making.trees import Tree
@@ -16,6 +16,7 @@ from engine.making.workbench.commands import BenchCommands, Ran
 from engine.making.workbench.containers import BenchContainers
 from engine.making.workbench.environments import ProjectEnvironments
 from engine.making.workbench.files import BenchFiles
+from engine.making.workbench.notes import use_digest
 from engine.making.workbench.places import WORK, Area, Place, place_of
 from engine.making.workbench.refusal import BenchRefused
 from engine.making.workbench.runs import BenchParts, Run
@@ -69,7 +70,7 @@ class Workbench:
 
     async def ensure(self) -> None:
         """Raises OSError."""
-        await asyncio.to_thread(self._ensure)
+        await finished(self._ensure)
 
     async def create_project(self, name: str, dependencies: Sequence[str] = ()) -> str:
         """An environment and a `pyproject.toml`, unless they are there; the folder as the model sees it. Raises BenchRefused."""
@@ -84,7 +85,7 @@ class Workbench:
     async def _create(self, name: str, place: Place, dependencies: Sequence[str]) -> None:
         if not await asyncio.to_thread(self._has, place):
             text = _PYPROJECT.format(name=name, python=self.python_version, dependencies=json.dumps([*dependencies], indent=4))
-            await asyncio.to_thread(self.files.write, place, text, "overwrite", f"project:{name}:{secrets.token_hex(8)}")
+            await finished(self.files.write, place, text, "overwrite", f"project:{name}:{secrets.token_hex(8)}")
         await self.environments.ensure(name)
 
     async def bring(self, name: str, folder: Path, room: Room | None = None) -> str:
@@ -95,12 +96,12 @@ class Workbench:
         target, part = self.folder / Area.WORK.value / name, self.folder / "brought"
         if not await asyncio.to_thread(target.is_dir):
             try:
-                await asyncio.to_thread(pack_repository, folder, part, room)
+                await finished(pack_repository, folder, part, room)
             except ValueError as error:
-                await asyncio.to_thread(remove, part)
+                await finished(remove, part)
                 raise BenchRefused(str(error)) from error
-            await asyncio.to_thread(_hand_over, part, self._parts.identity)
-            await asyncio.to_thread(part.rename, target)
+            await finished(_hand_over, part, self._parts.identity)
+            await finished(part.rename, target)
         return str(WORK / name)
 
     async def bring_project(self, name: str, folder: Path) -> str:
@@ -129,12 +130,12 @@ class Workbench:
     async def run(self, project_dir: str, command: str, wall_s: float, use: str) -> Ran:
         """Raises BenchRefused, ScriptFailure."""
         project, environment = await self._for_command(project_dir, command)
-        return await self.commands.run(project, environment, command, wall_s, log_name(use))
+        return await self.commands.run(project, environment, command, wall_s, use_digest(use)[:8])
 
     async def start(self, project_dir: str, command: str, wall_s: float, use: str) -> str:
         """The log of it. Raises BenchRefused, ScriptFailure."""
         project, environment = await self._for_command(project_dir, command)
-        return await self.commands.start(project, environment, command, wall_s, log_name(use))
+        return await self.commands.start(project, environment, command, wall_s, use_digest(use)[:8])
 
     async def add_dependency(self, project_dir: str, verdict: DependencyVerdict, wall_s: float, *, dev: bool) -> None:
         """What the gate let pass: installed, and written into the project. Raises BenchRefused, ScriptFailure."""
@@ -163,7 +164,7 @@ class Workbench:
         """All that runs for the task, its containers, and its folder. Raises StartFailed when a container does not go."""
         await self.commands.end()
         await self.containers.remove()
-        await asyncio.to_thread(remove, self.folder)
+        await finished(remove, self.folder)
 
     async def _for_command(self, project_dir: str, command: str) -> tuple[str, Path]:
         if not command.strip() or "\0" in command:
@@ -224,7 +225,7 @@ class Workbenches:
     async def clear(self, task_id: str) -> None:
         """Remove all that the task has here, also what its other steps made. Raises StartFailed when a container does not go."""
         await self.remove(task_id)
-        await asyncio.to_thread(remove, self._folder / task_id)
+        await finished(remove, self._folder / task_id)
 
     async def close(self) -> None:
         """What runs in the background ends; everything else stays."""
@@ -247,8 +248,3 @@ def _hand_over(folder: Path, identity: Identity | None) -> None:
         for entry in entries(folder):
             identity.own(Path(entry.path))
         identity.own(folder)
-
-
-def log_name(use: str) -> str:
-    """Short, and the same for each attempt."""
-    return hashlib.sha256(use.encode("utf-8", "surrogatepass")).hexdigest()[:8]

@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.making.finishing import finished
 from engine.making.workbench.places import LOGS, WORK, Area, Place, environment_of
 from engine.making.workbench.refusal import BenchRefused
 from engine.making.workbench.runs import BenchParts, Run, too_much
@@ -43,7 +44,7 @@ class BenchCommands:
     async def run(self, project: str, environment: Path, command: str, wall_s: float, log: str) -> Ran:
         """The text is read by a shell in the sandbox, and by none of ours. Raises ScriptFailure."""
         done = await self._parts.run(project, self._run_of(project, environment, command, wall_s), self._accounts / "command")
-        stdout, stderr = await asyncio.to_thread(outputs_shown, self._root, log, done.stdout, done.stderr)
+        stdout, stderr = await finished(outputs_shown, self._root, log, done.stdout, done.stderr)
         return Ran(_TIMED_OUT if done.cut == "time" else done.code, stdout, stderr, _note(done, wall_s))
 
     async def start(self, project: str, environment: Path, command: str, wall_s: float, log: str) -> str:

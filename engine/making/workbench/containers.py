@@ -1,13 +1,13 @@
 """The containers of a task, each found again by the use that made it; no others can be named."""
 
 import asyncio
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from engine.making.workbench.notes import write_whole
+from engine.making.finishing import finished
+from engine.making.workbench.notes import use_digest, write_whole
 from engine.making.workbench.places import WORK, Area
 from engine.making.workbench.refusal import BenchRefused
 from engine.runtimes.docker.building import BuildContainers
@@ -58,7 +58,7 @@ class BenchContainers:
 
         The new one has the mark of the old: an attempt that died before the old one was gone leaves two, of which the new one goes.
         """
-        note = self._folder / "uses" / f"rebuild-{hashlib.sha256(use.encode()).hexdigest()[:32]}.json"
+        note = self._folder / "uses" / f"rebuild-{use_digest(use)}.json"
         before = _noted(note)
         if before is None:
             own = self._own(container_id)
@@ -76,7 +76,7 @@ class BenchContainers:
 
     async def destroy(self, container_id: str, use: str) -> None:
         """Raises BenchRefused, StartFailed."""
-        note = self._folder / "uses" / f"destroy-{hashlib.sha256(use.encode()).hexdigest()[:32]}.json"
+        note = self._folder / "uses" / f"destroy-{use_digest(use)}.json"
         if (before := _noted(note)) is None:
             before = {"id": self._own(container_id).container_id}
             _keep(note, before)
@@ -93,8 +93,7 @@ class BenchContainers:
             return
         for one in self.own:
             await self._builds.destroy(one.container_id)
-        for folder in self._builds.volumes.glob(f"{self._task_id}_*"):
-            remove(folder)
+        await finished(_remove_all, self._builds.volumes, f"{self._task_id}_*")
 
     @property
     def own(self) -> tuple[ContainerInfo, ...]:
@@ -125,7 +124,7 @@ class BenchContainers:
         return BenchRefused(f"This task has no container {container_id[:80]!r}. {told} Make one with create_docker_env.")
 
     def _mark(self, use: str) -> str:
-        return f"{self._task_id}:u{hashlib.sha256(use.encode('utf-8', 'surrogatepass')).hexdigest()[:20]}"
+        return f"{self._task_id}:u{use_digest(use)[:20]}"
 
 
 def _text(command: str) -> str:
@@ -143,6 +142,11 @@ def _insist_on_volumes(volumes: Mapping[str, str]) -> None:
             )
         if PurePosixPath(target).is_relative_to(WORK) or WORK.is_relative_to(target):
             raise BenchRefused(f"The volume {name!r} cannot be at {target!r}: the files of the task are at {WORK}.")
+
+
+def _remove_all(folder: Path, pattern: str) -> None:
+    for path in folder.glob(pattern):
+        remove(path)
 
 
 def _noted(note: Path) -> dict[str, str] | None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
+from engine.making.finishing import finished
 from engine.making.workbench.places import environment_of
 from engine.making.workbench.refusal import BenchRefused
 from engine.making.workbench.runs import BenchParts, Run, too_much
@@ -56,8 +57,8 @@ class ProjectEnvironments:
             newest = await asyncio.to_thread(self.newest, project)
             if newest is not None:
                 return newest
-            part = await asyncio.to_thread(self._part, project)
-            await asyncio.to_thread(remove, part.with_name(_FRESH))
+            part = await finished(self._part, project)
+            await finished(remove, part.with_name(_FRESH))
             target, uv = str(environment_of(project)), str(self._parts.programs.uv.file)
             python = str(self._parts.programs.python.file)
             # Found from where it is, as it is made at one place and used at another where the sandbox has no view of its own.
@@ -68,10 +69,10 @@ class ProjectEnvironments:
             try:
                 await self._parts.interpreters.put_into(cache, part.with_name("interpreter"))
                 await self._step(project, Run(made, Path(target), _STEP_S, mounts, {"UV_CACHE_DIR": str(_CACHE)}))
-                return await asyncio.to_thread(self._finish, part, project)
+                return await finished(self._finish, part, project)
             finally:
-                await asyncio.shield(asyncio.to_thread(remove, cache))
-                await asyncio.shield(asyncio.to_thread(remove, part))
+                await finished(remove, cache)
+                await finished(remove, part)
 
     async def install(self, project: str, requirement: str, not_after: datetime | None, wall_s: float) -> Path:
         """One more package. The version there was before stays, also when this fails. Raises BenchRefused, ScriptFailure, OSError."""
@@ -81,7 +82,7 @@ class ProjectEnvironments:
     async def install_lock(self, project: str, lock: str, wall_s: float = 300.0) -> Path:
         """What a lock with hashes says, and nothing else. Raises as `install`."""
         file = self._folder / project / "requirements.lock"
-        await asyncio.to_thread(file.write_text, lock)
+        await finished(file.write_text, lock)
         return await self._next(project, ("sync", "--require-hashes", str(_LOCK)), wall_s, (Mount(file, _LOCK),))
 
     async def _next(self, project: str, how: Sequence[str], wall_s: float, mounts: tuple[Mount, ...] = ()) -> Path:
@@ -89,7 +90,7 @@ class ProjectEnvironments:
             before = await asyncio.to_thread(self.newest, project)
             if before is None:
                 raise BenchRefused(f"There is no project {project!r}. Make it with create_uv_project.")
-            part = await asyncio.to_thread(self._part, project)
+            part = await finished(self._part, project)
             target = Path(environment_of(project))
             own = Mount(part, target, writable=True)
             try:
@@ -97,9 +98,9 @@ class ProjectEnvironments:
                 await self._step(project, Run(("/bin/cp", "-aT", str(_FROM), str(target)), target, _STEP_S, (own, Mount(before, _FROM))))
                 await self._step(project, Run(("/bin/chmod", "-R", "u+w", str(target)), target, _STEP_S, (own,)))
                 await self._step(project, await self._uv(target, how, wall_s, (own, *mounts)))
-                return await asyncio.to_thread(self._finish, part, project)
+                return await finished(self._finish, part, project)
             finally:
-                await asyncio.shield(asyncio.to_thread(remove, part))
+                await finished(remove, part)
 
     async def _uv(self, target: Path, how: Sequence[str], wall_s: float, mounts: tuple[Mount, ...]) -> Run:
         # What is built is other people's code, which would see the password in the address of the index.

@@ -1,6 +1,5 @@
 """The files of a task, written whole and read in parts."""
 
-import hashlib
 import json
 import os
 import secrets
@@ -11,13 +10,13 @@ from typing import Literal
 from pydantic import TypeAdapter, ValidationError
 
 from engine.making.workbench.descent import folder_at, opened_file
-from engine.making.workbench.notes import write_whole
+from engine.making.workbench.notes import use_digest, write_whole
 from engine.making.workbench.places import Area, Place
 from engine.making.workbench.refusal import BenchRefused
 from engine.runtimes.sandbox.identity import Identity
 from toolagent.core.trimming import window
 
-__all__ = ["BenchFiles", "Written"]
+__all__ = ["MOST_WRITTEN", "BenchFiles", "Written"]
 
 MOST_WRITTEN = 4 * 1024 * 1024
 """Bytes of one file that is written."""
@@ -51,7 +50,7 @@ class BenchFiles:
         """
         if place.area is not Area.WORK or not place.parts:
             raise BenchRefused(f"{str(place)!r} cannot be written. Name a file below /work.")
-        stage, note = self._uses / f"{_digest(use)}.content", self._uses / f"{_digest(use)}.json"
+        stage, note = self._uses / f"{use_digest(use)}.content", self._uses / f"{use_digest(use)}.json"
         written = _noted(note)
         if written is None:
             before = self._before(place) if mode == "append" else b""
@@ -146,10 +145,6 @@ def _all(fd: int, shown: str, most: int) -> bytes:
         raise BenchRefused(f"{shown!r} has {size:,} bytes, and {most:,} is the most. Look at it with a command, such as head or grep.")
     with os.fdopen(os.dup(fd), "rb") as file:
         return file.read(most)
-
-
-def _digest(use: str) -> str:
-    return hashlib.sha256(use.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def _noted(note: Path) -> Written | None:

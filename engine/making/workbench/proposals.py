@@ -1,7 +1,6 @@
 """What a model puts down as a tool: checked, locked and packed, and nothing that could be called yet."""
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -12,6 +11,7 @@ from packaging.utils import canonicalize_name
 from pydantic import ValidationError
 
 from engine.making.candidates import Candidates
+from engine.making.finishing import finished
 from engine.making.locking import LockFailed, ProjectLocks, pinned
 from engine.making.packaging import pack_repository
 from engine.making.projects import PYPROJECT, pyproject_of
@@ -21,20 +21,21 @@ from engine.making.workbench.bench import Workbench
 from engine.making.workbench.places import Area, place_of
 from engine.making.workbench.refusal import BenchRefused
 from engine.registry.archives import NotPackedError
+from engine.runtimes.sandbox.package_indexes import IndexesUnknown
 from engine.runtimes.sandbox.removal import remove
 from engine.runtimes.scripts.dependencies import Kind, dependencies_of
-from engine.runtimes.scripts.failures import ScriptFailure
+from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
 from engine.runtimes.scripts.paths import Script
 from engine.validation.references import SchemaNotFollowedError, written_out
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.dependency_policy import DependencyVerdict
-from toolagent.contracts.identifiers import TOOL_ID_PATTERN
+from toolagent.contracts.dependency_policy import DependencyRefusal, DependencyVerdict, RefusalKind
 from toolagent.contracts.making import Candidate
 from toolagent.contracts.manifest import JsonSchema, ToolManifest
 from toolagent.contracts.sources import BackendRuntime, DockerSource, HttpMethod, LocalSource, ScriptLanguage
+from toolagent.contracts.task_specs import MakeRuntime
 from toolagent.validation.schemas import schema_faults
 
-__all__ = ["Judge", "Proposal", "Proposals", "PutDown"]
+__all__ = ["Judge", "Proposal", "Proposals", "PutDown", "insist_on_answers"]
 
 _MAIN = "main.py"
 _DOCKERFILE = "Dockerfile"
@@ -81,12 +82,15 @@ class Proposals:
     ) -> None:
         self._gate, self._locks, self._candidates, self._is_anothers = gate, locks, candidates, is_anothers
 
-    async def put_down(self, bench: Workbench, own: str, told: Proposal, *, is_there: bool = False) -> PutDown:
-        """`own` is the id that the task is about; `is_there`: the tool is there, and to be mended. The same files give the same candidate.
+    async def put_down(
+        self, bench: Workbench, own: str, told: Proposal, *, is_there: bool = False, runtime: MakeRuntime | None = None
+    ) -> PutDown:
+        """`own` is the id that the task is about; `is_there`: the tool is there, and to be mended; `runtime` is the one asked for.
 
-        Raises BenchRefused, ScriptFailure, and what the content store raises.
+        The same files give the same candidate. Raises BenchRefused, ScriptFailure, and what the content store raises.
         """
         await self._insist_on_id(bench.task_id, own, told.tool_id, is_there=is_there)
+        _insist_on_runtime(told, runtime)
         manifest = _manifest_of(told)
         source = _source_of(told)
         project = await asyncio.to_thread(_folder_of, bench, told)
@@ -100,29 +104,24 @@ class Proposals:
         except NotPackedError as error:
             raise BenchRefused(f"The files cannot be packed: {error}") from error
         finally:
-            await asyncio.to_thread(remove, folder)
+            await finished(remove, folder)
         return PutDown(file_id, manifest.backend_runtime)
 
     async def _insist_on_id(self, task_id: str, own: str, tool_id: str, *, is_there: bool) -> None:
-        if is_there and tool_id == own:
-            return
-        if tool_id != own and not tool_id.startswith(f"{own}_"):
+        if tool_id != own:
+            raise BenchRefused(f"This task is about the tool {own!r}, and {tool_id[:80]!r} would not be it: register it as {own!r}.")
+        if not is_there and await self._is_anothers(task_id, tool_id):
             raise BenchRefused(
-                f"This task is about the tool {own!r}: register that, or a part of it under an id that begins with '{own}_'."
-            )
-        if not re.fullmatch(TOOL_ID_PATTERN.strip("^$"), tool_id):
-            raise BenchRefused(f"{tool_id!r} is no id of a tool: small letters, digits, '_' and '-', the first a letter.")
-        if await self._is_anothers(task_id, tool_id):
-            raise BenchRefused(
-                f"There is a tool {tool_id!r} already, and it is not this task's to change. Take an id that begins with '{own}_'."
+                f"There is a tool {tool_id!r} already, and it is not this task's to change. Nothing that is made here can be registered: "
+                "say so, and stop."
             )
 
     async def _pack_local(self, bench: Workbench, project: str, into: Path) -> None:
         tree = await asyncio.to_thread(bench.tree_of, project)
         if not tree.has(_MAIN):
             raise BenchRefused(f"The project {project!r} has no {_MAIN}, which is what is started, as `python {_MAIN} --port N`.")
-        await asyncio.to_thread(_packed, tree.folder, into)
-        await asyncio.to_thread(_put_lock, into, await self._locked(bench, project, tree))
+        await finished(_packed, tree.folder, into)
+        await finished(_put_lock, into, await self._locked(bench, project, tree))
         await asyncio.to_thread(_insist_on_lock, into)
 
     async def _pack_docker(self, bench: Workbench, project: str, told: Proposal, into: Path) -> None:
@@ -134,7 +133,7 @@ class Proposals:
             )
         if not told.internal_port:
             raise BenchRefused("internal_port is 0. Name the port that the tool listens on in its container.")
-        await asyncio.to_thread(_packed, tree.folder, into)
+        await finished(_packed, tree.folder, into)
 
     async def _locked(self, bench: Workbench, project: str, tree: Tree) -> str:
         """Of what the project declares, in the versions that it was tried with."""
@@ -142,9 +141,10 @@ class Proposals:
         installed = await asyncio.to_thread(bench.environments.installed, project)
         _insist_on_installed(declared, {canonicalize_name(name) for name in installed})
         verdicts = await self._gate.judge(declared)
-        refused = [verdict.refusal.message for verdict in verdicts if verdict.refusal is not None]
-        if refused:
-            raise BenchRefused("The project depends on what it may not have. " + " ".join(refused))
+        refusals = [verdict.refusal for verdict in verdicts if verdict.refusal is not None]
+        insist_on_answers(refusals)
+        if refusals:
+            raise BenchRefused("The project depends on what it may not have. " + " ".join(refusal.message for refusal in refusals))
         wanted = Wanted(
             tuple(verdict.requirement for verdict in verdicts), tuple(f"{name}=={version}" for name, version in installed.items())
         )
@@ -152,9 +152,25 @@ class Proposals:
         try:
             lock = await self._locks.lock(wanted, (), bench.folder / "locking", not_after)
         except LockFailed as error:
+            if isinstance(error.__cause__, IndexesUnknown):
+                raise ScriptFailure(ScriptErrorKind.UNAVAILABLE, error.message) from error
+            # The index may have gone away since.
+            insist_on_answers([verdict.refusal for verdict in await self._gate.judge(declared) if verdict.refusal is not None])
             raise BenchRefused(f"{error.message}\n{error.told}".strip()) from error
         _insist_on_tried(lock, {canonicalize_name(name) for name in installed})
         return lock
+
+
+def insist_on_answers(refusals: Sequence[DependencyRefusal]) -> None:
+    """Raises ScriptFailure (`UnavailableError`) when the index did not answer: that says nothing of a package."""
+    for refusal in refusals:
+        if refusal.kind is RefusalKind.INDEX_UNAVAILABLE:
+            raise ScriptFailure(ScriptErrorKind.UNAVAILABLE, refusal.message)
+
+
+def _insist_on_runtime(told: Proposal, asked: MakeRuntime | None) -> None:
+    if asked is not None and told.is_docker is not (asked == "docker"):
+        raise BenchRefused(f"This task asks for the runtime {asked!r}: make it like that, and register it with runtime_type {asked!r}.")
 
 
 def _folder_of(bench: Workbench, told: Proposal) -> str:

@@ -14,6 +14,7 @@ from engine.validation.references import SchemaNotFollowedError, written_out
 from toolagent.contracts.manifest import JsonSchema, ToolManifest
 from toolagent.contracts.records import CatalogFault
 from toolagent.validation.schemas import schema_faults
+from toolagent.validation.tool_rules import faults_of_test_mode
 
 __all__ = ["FILE_NAME", "FORMAT", "checked", "dump_manifest", "format_faults", "parse"]
 
@@ -68,7 +69,7 @@ def format_faults(document: Document, file: str, versions: tuple[str, ...]) -> t
 
 
 def checked(manifest: ToolManifest, file: str, where: str) -> tuple[ToolManifest, list[CatalogFault]]:
-    """The manifest with its schemas' references written out, and what is wrong with them."""
+    """The manifest with its schemas' references written out, and what is wrong with these and with what has to fit them."""
     schemas: dict[str, JsonSchema] = {"input_schema": manifest.input_schema, "output_schema": manifest.output_schema}
     wrong: list[CatalogFault] = []
     for name, schema in schemas.items():
@@ -79,7 +80,10 @@ def checked(manifest: ToolManifest, file: str, where: str) -> tuple[ToolManifest
             except SchemaNotFollowedError as error:
                 found = [(error.path, str(error))]
         wrong += [CatalogFault(file=file, field=f"{where}.{name}{path.removeprefix('$')}", reason=reason) for path, reason in found]
-    return manifest.model_copy(update=schemas), wrong
+    followed = manifest.model_copy(update=schemas)
+    for fault in () if wrong else faults_of_test_mode(followed):
+        wrong.append(CatalogFault(file=file, field=f"{where}.test_mode{fault.path.removeprefix('$')}", reason=fault.message))
+    return followed, wrong
 
 
 def _take(parsed: Parsed[ToolManifest], file: str, where: str, item: JsonValue, vault: SecretVault) -> None:

@@ -33,7 +33,7 @@ class AnthropicClient:
 
     def __init__(self, options: ProviderOptions) -> None:
         self._options = options
-        self._client = AsyncAnthropic(
+        self._client = _Client(
             api_key=options.api_key or _NO_KEY,
             base_url=options.base_url or _SERVICE,
             timeout=Timeout(connect=options.connect_s, read=options.silence_s, write=_WRITE_S, pool=options.connect_s),
@@ -72,6 +72,14 @@ class AnthropicClient:
             messages=messages_of(request),
         ) as stream:
             yield stream
+
+
+class _Client(AsyncAnthropic):
+    """Without the headers of `ANTHROPIC_CUSTOM_HEADERS`, which the client always takes: nothing of ours comes from there."""
+
+    def __init__(self, *, api_key: str, base_url: str, timeout: Timeout, max_retries: int) -> None:
+        super().__init__(api_key=api_key, base_url=base_url, timeout=timeout, max_retries=max_retries)
+        self._custom_headers = {}
 
 
 class _Progress:

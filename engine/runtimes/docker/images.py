@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from engine.runtimes.docker.dockerfiles import Dockerfile, DockerfileRefused, check_triggers
@@ -21,6 +22,7 @@ from toolagent.contracts.sources import DockerSource
 __all__ = ["Images", "failure_of"]
 
 _TOOLS = f"{OWN_IMAGES}tool/"
+_YOUNG = timedelta(hours=1)
 
 
 class Images:
@@ -30,6 +32,7 @@ class Images:
         self._settings, self._engine, self._projects = parts.settings, parts.engine, projects
         self._builds = ImageBuilds(parts)
         self._turns: dict[str, asyncio.Lock] = {}
+        self._tools, self._has_swept = set[str](), False
 
     async def of(self, tool_id: str, source: DockerSource, hosts: Sequence[str], progress: Progress) -> Image:
         """`hosts` may be reached by a build, besides where packages come from. Raises StartFailed."""
@@ -59,18 +62,33 @@ class Images:
         return _public(name, found)
 
     async def sweep(self, sources_of: Callable[[str], Awaitable[Sequence[DockerSource]]]) -> tuple[str, ...]:
-        """Remove what was built here for sources that no tool has any more; its names. Raises EngineFailure."""
+        """Remove what was built here for sources that no tool has any more; its names. Raises EngineFailure.
+
+        What is young and was no tool's yet may be a candidate's, and stays; but not the first time, when nothing is on trial here.
+        """
         filters = {"label": f"{STATE}={self._settings.owner.state}"}
         images = await self._engine.ask(lambda api: api.images(filters=filters))
         labels = {tag: dict[str, str](one["Labels"]) for one in images for tag in one.get("RepoTags") or () if tag.startswith(_TOOLS)}
         built = {tag: said.get(TOOL, "") for tag, said in labels.items()}
         needed = {await self._tag_of(tool, source) for tool in set(built.values()) for source in await sources_of(tool)}
-        gone = [tag for tag in built if tag not in needed]
+        gone = [tag for tag in built if tag not in needed and (tag in self._tools or not self._has_swept or await self._is_old(tag))]
+        self._tools |= {tag for tag in needed if tag}
+        self._has_swept = True
         for tag in gone:
             with contextlib.suppress(EngineRefused):  # a container is made of it still
                 await self._engine.ask(lambda api, tag=tag: api.remove_image(tag))
+                self._tools.discard(tag)
         await self._builds.tidy()
         return tuple(sorted(gone))
+
+    async def _is_old(self, tag: str) -> bool:
+        """By when it was given its name: one that came out of the engine's cache was created long before."""
+        found = await self._find(tag)
+        if found is None:
+            return True
+        said: Document = found.get("Metadata") or {}
+        at = datetime.fromisoformat(str(said.get("LastTagTime") or found["Created"]))
+        return datetime.now(UTC) - at > _YOUNG
 
     async def _find(self, name: str) -> Document | None:
         try:

@@ -240,7 +240,7 @@ class DockerRuntime:
             way, opened = await self._opened(marks.name, shape.port, hosts, audited)
             self._deaths.watch(container)
             health = await self._http.health(way.endpoint, source.health_path, _ASK_S)
-            if health is not None and await serves(health, way.endpoint, self._http):
+            if health is not None and await serves(health, source.health_path, way.endpoint, self._http):
                 progress(f"found the container of {marks.tool} that was left")
                 serving, info = await self._serving(container, shape, audited, marks.name, way.endpoint, opened)
                 await self._book.note(info)  # somebody may have died who was about to remove it
@@ -321,7 +321,7 @@ class DockerRuntime:
                 while not self._deaths.has_ended(container):
                     health = await self._http.health(endpoint, path, _ASK_S)
                     last = f"status {health.status}" if health else last
-                    if health and await serves(health, endpoint, self._http):
+                    if health and await serves(health, path, endpoint, self._http):
                         return
                     await asyncio.sleep(pause)
                     pause = min(pause * 1.5, _SLOWEST_LOOK_S)
@@ -355,6 +355,7 @@ class DockerRuntime:
             said = await self._log_of(serving.container)
             await asyncio.to_thread(_write, self._settings.kept / "tools" / serving.place / "last_run.log", said)
             await serving.way.aclose()
+            serving.audited.ended()
             await self._http.forget(serving.running.endpoint)
             if serving.info is not None:
                 await self._book.note(gone(serving.info))

@@ -23,6 +23,11 @@ class Refusals:
                 if len(heard) < _MOST:
                     heard[f"{asked.host}:{asked.port}: {asked.reason}"] = None
 
+    def unheard(self) -> tuple[str, ...]:
+        """What nobody listened to so far. It is told once."""
+        told, self._unheard = tuple(self._unheard), {}
+        return told
+
     @contextlib.contextmanager
     def heard(self) -> Generator[dict[str, None]]:
         """Grows while the block lasts. May be another call's doing: both have it."""

@@ -94,7 +94,7 @@ Make = Callable[[BuildContainers | str], Agent]
 async def make_agent(tmp_path: Path, sqlite_url: str) -> AsyncGenerator[Make]:
     database = Database(sqlite_url)
     files = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "spool", 64 << 20)
-    await TaskTable(database).create(task(1), TASK)
+    await TaskTable(database).create(task(1))
     made: list[Workbenches] = []
     async with bench_parts(tmp_path / "state") as parts:
         index = SimpleIndex(addresses_from(parts.installer.indexes))

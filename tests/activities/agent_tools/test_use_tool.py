@@ -1,9 +1,12 @@
 """The activity: what it tells, what it raises, what it writes down."""
 
+import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 from sqlalchemy import delete
 
 from engine.making.workbench.bench import Workbenches
@@ -11,7 +14,11 @@ from engine.making.workbench.runs import BenchParts
 from engine.runtimes.scripts.execution import Executor
 from engine.runtimes.scripts.failures import ScriptFailure
 from engine.store import tables
-from tests.activities.agent_tools.conftest import TASK, Agent
+from tests.activities.agent_tools.conftest import OWN, TASK, Agent
+from tests.activities.agent_tools.test_building import ABOUT
+from tests.store.making import task
+from toolagent.contracts.dependency_policy import DependencyRefusal, DependencyVerdict, RefusalKind
+from toolagent.contracts.task_specs import BuildTool
 from toolagent.core.failures import UnknownTaskError
 from toolagent.core.tool_uses import key_of_use
 
@@ -83,6 +90,59 @@ async def test_the_end_of_the_agents_time_is_an_outcome(agent: Agent) -> None:
     assert note.is_error or "Ended after" in (await agent.shown()).content
 
 
+async def test_another_attempt_has_what_is_left_of_the_time_and_not_all_of_it_again(agent: Agent) -> None:
+    await agent.told("create_uv_project", name="words")
+    run = await agent.ask("run_in_uv", project_dir="words", command="sleep 60")
+    begun = time.monotonic()
+    await agent.do(run.model_copy(update={"until": time.time() - 5.0}))
+    assert time.monotonic() - begun < 30.0
+
+
+async def test_what_answers_too_late_is_not_the_end_of_the_agents_time(agent: Agent) -> None:
+    agent.use_tool._gate = Judges(TimeoutError("the index is slow"))  # pyright: ignore[reportPrivateUsage]
+    run = await agent.ask("uv_add_dependency", project_dir="words", package="idna")
+    with pytest.raises(TimeoutError):
+        await agent.do(run)
+    agent.environment.info = replace(agent.environment.info, attempt=3)
+    assert (await agent.do(run)).is_error
+    told = (await agent.shown()).content
+    assert "the index is slow" in told
+    assert "whole task" not in told
+
+
+@pytest.mark.parametrize("name", ["uv_add_dependency", "register_tool"])
+async def test_an_index_that_is_away_is_asked_again_before_the_model_is_told(agent: Agent, name: str) -> None:
+    await agent.told("create_uv_project", name="words")
+    await agent.told("write_file", path="words/main.py", content="print()\n")
+    away = Judges(DependencyRefusal(kind=RefusalKind.INDEX_UNAVAILABLE, message="The index is away."))
+    agent.use_tool._gate = agent.use_tool._proposals._gate = away  # pyright: ignore[reportPrivateUsage]
+    given: dict[str, JsonValue] = {"project_dir": "words", "package": "idna"} if name == "uv_add_dependency" else {**ABOUT}
+    run = await agent.ask(name, **given)
+    for attempt in (1, 2):
+        agent.environment.info = replace(agent.environment.info, attempt=attempt)
+        with pytest.raises(ScriptFailure, match="away"):
+            await agent.do(run)
+    agent.environment.info = replace(agent.environment.info, attempt=3)
+    assert (await agent.do(run)).is_error
+    assert "The index is away." in (await agent.shown()).content
+
+
+async def test_the_runtime_that_is_asked_for_is_the_one_that_is_put_down(agent: Agent) -> None:
+    wanted = task(2, BuildTool(tool_name=OWN, description="Count words.", runtime="docker"))
+    await agent.use_tool._tasks.create(wanted)  # pyright: ignore[reportPrivateUsage]
+    run = await agent.ask("register_tool", **ABOUT)
+    (message,) = await agent.messages.read(TASK, run.position, run.position)
+    await agent.messages.put(wanted.task_id, run.position, message)
+    note = await agent.do(run.model_copy(update={"task_id": wanted.task_id}))
+    assert note.is_error
+    assert "runtime_type 'docker'" in note.summary
+
+
+async def test_a_note_says_how_much_the_model_will_read(agent: Agent) -> None:
+    note = await agent.use("write_file", path="x", content="\u4e00")
+    assert note.size == len((await agent.shown()).content.encode())
+
+
 async def test_a_use_of_no_task_is_our_fault(agent: Agent) -> None:
     run = await agent.ask("write_file", path="x", content="y")
     other = "create_0000000f"
@@ -90,3 +150,16 @@ async def test_a_use_of_no_task_is_our_fault(agent: Agent) -> None:
     await agent.messages.put(other, run.position, message)
     with pytest.raises(UnknownTaskError):
         await agent.do(run.model_copy(update={"task_id": other}))
+
+
+class Judges:
+    """Says the same of every package."""
+
+    def __init__(self, word: DependencyRefusal | Exception) -> None:
+        self._word = word
+
+    async def judge(self, requirements: Sequence[str]) -> tuple[DependencyVerdict, ...]:
+        if isinstance(self._word, Exception):
+            raise self._word
+        # A project without any asks all the same.
+        return tuple(DependencyVerdict(requirement=one, refusal=self._word) for one in requirements or ("idna",))

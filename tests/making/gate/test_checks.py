@@ -87,11 +87,28 @@ Make = Callable[..., Subject]
 
 @pytest.mark.parametrize(
     ("statuses", "passed"),
-    [({"/well": 200}, True), ({"/well": 503}, False), ({"/well": 404, "/": 404}, True), ({"/well": 404, "/": 500}, False), ({}, False)],
+    [
+        ({"/well": 200}, True),
+        ({"/well": 401}, False),
+        ({"/well": 503}, False),
+        ({"/well": 404, "/": 404}, True),
+        ({"/well": 404, "/": 500}, False),
+        ({}, False),
+    ],
 )
 async def test_the_health_of_what_others_wrote(subject: Make, statuses: dict[str, int], *, passed: bool) -> None:
     result = await health.check(subject(Candidate(statuses=statuses), entry(LOCAL.model_copy(update={"health_path": "/well"}))))
     assert result.passed is passed
+
+
+@pytest.mark.parametrize(
+    ("status", "passed"), [(200, True), (307, True), (401, True), (405, True), (422, True), (500, False), (503, False)]
+)
+@pytest.mark.parametrize("source", [LOCAL, RemoteSource(remote_url="https://example.test")])
+async def test_where_no_health_path_was_declared_whoever_answers_is_well(
+    subject: Make, source: ToolSource, status: int, *, passed: bool
+) -> None:
+    assert (await health.check(subject(Candidate(statuses={"/health": status}), entry(source)))).passed is passed
 
 
 async def test_what_is_no_server_has_no_health_path(subject: Make) -> None:
@@ -206,9 +223,17 @@ async def test_what_shares_a_process_is_killed_once_and_all_of_it_has_to_come_ba
 )
 async def test_hosts_that_are_declared_may_be_refused(subject: Make, hosts: tuple[str, ...], *, passed: bool) -> None:
     account = SandboxAccount(level=SandboxLevel.BUBBLEWRAP, requested=SandboxGrant(), enforced=SandboxGrant())
-    candidate = Candidate(seen=Account(hosts=hosts, sandbox=account))
+    candidate = Candidate(seen=Account(hosts=hosts, calls=1, sandbox=account))
     result = await stays_within.check(subject(candidate, entry(hosts=("*.example.test",))))
-    assert result.passed is passed
+    assert (result.passed, result.applies) == (passed, True)
+
+
+async def test_where_no_call_was_made_nothing_is_shown(subject: Make) -> None:
+    account = SandboxAccount(level=SandboxLevel.BUBBLEWRAP, requested=SandboxGrant(), enforced=SandboxGrant())
+    result = await stays_within.check(subject(Candidate(seen=Account(sandbox=account))))
+    assert (result.passed, result.applies) == (True, False)
+    seen = Account(hosts=("other.test:443",), sandbox=account)
+    assert not (await stays_within.check(subject(Candidate(seen=seen)))).passed
 
 
 async def test_how_many_hosts_it_asked_for_with_what_was_kept_back_is_not_told(subject: Make) -> None:

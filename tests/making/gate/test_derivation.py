@@ -1,6 +1,8 @@
 """Cases out of a schema, by the real library in a process of its own."""
 
 import asyncio
+import json
+import sys
 import time
 from pathlib import Path
 
@@ -33,6 +35,7 @@ FOR_EVER: JsonSchema = {
     "required": ["a"],
 }
 """Two to the thirtieth ways of joining them are tried."""
+PROGRAM = Path(__file__).parents[3] / "engine" / "making" / "gate" / "derivation_child.py"
 NOTHING: JsonSchema = {"type": "object", "properties": {}}
 
 
@@ -73,6 +76,33 @@ async def test_they_are_the_same_every_time_and_others_for_another_version(folde
             found.append(await derivation.of(manifest(TEXTS, version=version)))
     assert found[0] == found[1]
     assert found[0] != found[2]
+
+
+ASKING = """
+import json, os, subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-I", sys.argv[1], str(os.getpid())], stdin=-1, stdout=-3, cwd=sys.argv[2])
+child.stdin.write(json.dumps({"schemas": [{"schema": json.loads(sys.argv[3]), "seed": 1}] * 3, "count": 5, "seconds": 60}).encode())
+child.stdin.close()
+print(child.pid, flush=True)
+time.sleep(600)
+"""
+
+
+async def test_what_is_being_derived_ends_with_a_worker_that_is_killed(folder: Path) -> None:
+    await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
+    command = (sys.executable, "-c", ASKING, str(PROGRAM), str(folder), json.dumps(FOR_EVER))
+    worker = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    assert worker.stdout is not None
+    deriving = psutil.Process(int(await worker.stdout.readline()))
+    async with asyncio.timeout(30):
+        while not (forked := deriving.children()):  # noqa: ASYNC110 - what is waited for happens in another process
+            await asyncio.sleep(0.02)
+    worker.kill()
+    await worker.wait()
+    gone, alive = await asyncio.to_thread(psutil.wait_procs, [deriving, *forked], timeout=10)
+    for process in alive:
+        process.kill()
+    assert (len(gone), alive) == (2, [])
 
 
 async def test_what_cannot_be_derived_from_is_no_other_tools_business(folder: Path) -> None:

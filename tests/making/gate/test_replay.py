@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable
 from datetime import UTC, datetime, timedelta
+from typing import cast
 
 import pytest
 import pytest_asyncio
@@ -17,7 +18,7 @@ from engine.store.database import Database
 from engine.store.evidence import EvidenceTable
 from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
-from tests.making.gate.conftest import Court, entry_of, failed_checks
+from tests.making.gate.conftest import INPUT, Court, entry_of, failed_checks
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate, CheckResult
@@ -32,6 +33,20 @@ TASK = "repair_00000001"
 SUM: dict[str, JsonValue] = {"numbers": [1, 2, 3], "operation": "sum"}
 SIX: JsonValue = {"result": 6, "count": 3}
 PRESENT = entry_of().manifest
+TESTED = PRESENT.model_copy(
+    update={
+        "side_effect_scope": SideEffectScope.NETWORK,
+        "test_mode": {"dry_run": True},
+        "input_schema": {**INPUT, "properties": {**cast("JsonSchema", INPUT["properties"]), "dry_run": {"type": "boolean"}}},
+    }
+)
+"""It acts, but for calls with `dry_run`."""
+
+DRY = (
+    ('set(params) != {"numbers", "operation"}', 'set(params) - {"dry_run"} != {"numbers", "operation"}'),
+    ("def reckon(numbers: list, operation: str)", "def reckon(numbers: list, operation: str, dry_run: bool = False)"),
+    ("    total = sum(numbers)\n", '    if not dry_run:\n        raise ValueError("it acts")\n    total = sum(numbers) + MORE\n'),
+)
 
 
 def record(
@@ -60,9 +75,9 @@ async def repairs(sqlite_url: str) -> AsyncGenerator[Repairs]:
     await database.close()
 
 
-async def judged(court: Court, repairs: Repairs, made: ToolEntry, *recorded: CallRecord) -> Judgement:
+async def judged(court: Court, repairs: Repairs, made: ToolEntry, *recorded: CallRecord, manifest: ToolManifest = PRESENT) -> Judgement:
     """Of what was made in place of the good tool, after these calls of it."""
-    present = entry_of()
+    present = entry_of().model_copy(update={"manifest": manifest})
     await repairs.registry.register(present.manifest, present.sources)
     for one in recorded:
         assert one.result is not None
@@ -129,6 +144,62 @@ async def test_a_call_that_may_change_something_is_not_made_again(court: Court, 
         result = await recorded_calls(acting, [record(1, SUM, {"result": 7})], ["1.0.0"])(subject)
     assert (result.passed, result.applies) == (True, False)
     assert "network" in result.details
+
+
+def acting(spoilt: Spoilt, *changes: tuple[str, str], more: int = 0, **said: object) -> ToolEntry:
+    """A candidate that fails when it is to act; `more` is added to its sums."""
+    made = spoilt(*DRY, *changes, ("HOME = Path(", f"MORE = {more}\nHOME = Path("))
+    return made.model_copy(update={"manifest": TESTED.model_copy(update=said)})
+
+
+NINE = record(1, {"numbers": [9], "operation": "sum"}, {"result": 90, "count": 10})
+"""A call that did something. In test mode another result comes of it."""
+
+
+@pytest.mark.parametrize(("more", "passed"), [(0, True), (1, False)])
+async def test_a_tool_with_a_test_mode_is_asked_in_that_and_gives_what_it_gave_in_it(
+    court: Court, repairs: Repairs, spoilt: Spoilt, more: int, *, passed: bool
+) -> None:
+    tested = record(2, {**SUM, "dry_run": True}, SIX)
+    judgement = await judged(court, repairs, acting(spoilt, more=more), NINE, tested, manifest=TESTED)
+    found = of_replay(judgement)
+    assert (judgement.passed, found.passed, found.applies) == (passed, passed, True)
+    assert f"{1 + passed} of 2 calls" in found.details
+    assert passed or "at $.result 6 came before and 7 now" in found.details
+
+
+async def test_what_comes_in_test_mode_has_the_form_that_the_version_in_use_says(court: Court, repairs: Repairs, spoilt: Spoilt) -> None:
+    """Whatever the candidate says of its own results."""
+    made = acting(spoilt, ('"count": len(numbers)', '"count": "many"'), output_schema={"type": "object"})
+    judgement = await judged(court, repairs, made, NINE, manifest=TESTED)
+    assert failed_checks(judgement) == [NAME]
+    assert "not what the output schema in use allows, at $.count" in of_replay(judgement).details
+
+
+async def test_without_an_output_schema_it_is_of_the_kind_that_came_before(court: Court, spoilt: Spoilt) -> None:
+    said = TESTED.model_copy(update={"output_schema": {}})
+    replay = recorded_calls(said, [record(1, NINE.params, [90])], ["1.0.0"])
+    async with court.subject(acting(spoilt, output_schema={})) as subject:
+        result = await replay(subject)
+    assert not result.passed
+    assert "the result is an object, and a list came before" in result.details
+
+
+def test_in_test_mode_calls_are_made_once_and_those_that_do_not_fit_with_it_are_left_out() -> None:
+    alone: JsonSchema = {**TESTED.input_schema, "dependentSchemas": {"dry_run": {"properties": {"operation": {"const": "sum"}}}}}
+    mean: dict[str, JsonValue] = {"numbers": [2], "operation": "mean"}
+    records = [record(3, SUM, 1), record(2, {**SUM, "dry_run": True}, SIX), record(1, mean, {"result": 2.0, "count": 1})]
+    replay = recorded_calls(TESTED.model_copy(update={"input_schema": alone}), records, ["1.0.0"])
+    (call,) = replay.calls
+    assert (call.params, call.results, call.is_new) == ({**SUM, "dry_run": True}, (SIX,), False)
+    assert [*replay.left_out.values()] == [1]
+    example = Example(input=SUM, expected_output={"result": 7})
+    assert recorded_calls(TESTED, records[:2], ["1.0.0"], [example]).calls == ()
+
+
+def test_a_tool_that_changes_nothing_is_asked_as_it_was() -> None:
+    harmless = TESTED.model_copy(update={"side_effect_scope": SideEffectScope.NONE})
+    assert [call.params for call in recorded_calls(harmless, [record(1, SUM, SIX)], ["1.0.0"]).calls] == [SUM]
 
 
 def test_each_input_is_asked_once_and_no_more_than_a_number_of_them() -> None:

@@ -135,6 +135,14 @@ async def test_a_document_in_the_repository_counts_where_the_app_says_nothing(
     assert [entry.manifest.name for entry in built.candidate.entries] == ["GET /where"]
 
 
+async def test_an_app_that_leads_on_from_where_nobody_said_that_its_health_is_starts(
+    tmp_path: Path, builder: ModellessBuilder, local: LocalRuntime, place: Place
+) -> None:
+    leads_on = BARE.replace("200 if found else 404", "200 if found else 307")
+    built = await builder.asgi(PLAN, bare(tmp_path / "origin", DOCUMENT, leads_on), ABOUT, place, silent)
+    assert await called(local, built.candidate.entries[0]) == {"name": "main", "data": "read"}
+
+
 async def test_an_app_that_does_not_start_says_why(tmp_path: Path, builder: ModellessBuilder, place: Place) -> None:
     folder = bare(tmp_path / "origin", None, "raise RuntimeError('no database here')\n")
     with pytest.raises(BuildFailed) as caught:
@@ -229,6 +237,20 @@ async def test_tools_in_files_take_the_name_of_the_task(tmp_path: Path, builder:
     both = await builder.of_tool_files(ToolFileBuild(paths=("a.tool.json", "b.tool.json")), tmp_path, ABOUT)
     assert [entry.manifest.tool_id for entry in both.candidate.entries] == ["notes_a", "notes_b"]
     assert both.candidate.group is not None
+
+
+async def test_what_is_no_tool_of_those_in_files_is_told(tmp_path: Path, builder: ModellessBuilder) -> None:
+    for folder in ("", "examples", "scripts"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "x.py").write_text("print(1)")
+        (tmp_path / folder / "a.tool.json").write_text(tool_file("a"))
+    (tmp_path / "b.tool.json").write_text("{}")
+    way = plan(GithubDeploy(repo_url="https://example.com/x/y", tool_name="notes"), inspect(tmp_path))
+    assert way == ToolFileBuild(paths=("a.tool.json", "scripts/a.tool.json"))
+    assert isinstance(way, ToolFileBuild)
+    left_out = {one.operation: one.reason for one in (await builder.of_tool_files(way, tmp_path, ABOUT)).left_out}
+    assert set(left_out) == {"b.tool.json", "examples/a.tool.json"}
+    assert "cannot be used" in left_out["b.tool.json"]
 
 
 @pytest.mark.parametrize(("count", "size", "told"), [(5_001, 0, "5,001 files"), (1, 33 << 20, "largest file is 0.bin with 33.0 MiB")])

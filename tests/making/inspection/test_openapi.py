@@ -2,17 +2,23 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import nullcontext
 
 import pytest
 from pydantic import JsonValue
 
+from engine.making.keys import keys_of_others, wants_key
 from engine.making.openapi.document import DocumentRefused, OpenApiDocument
 from engine.making.openapi.sources import docker_sources, local_sources, remote_sources
 from engine.making.openapi.tools import Described, Drafted, NoTools, draft
+from engine.runtimes.failures import NotSent
+from engine.runtimes.request_parts import Places, request_parts
+from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.identifiers import TOOL_ID_PATTERN
 from toolagent.contracts.manifest import JsonSchema, ToolManifest
 from toolagent.contracts.sources import DockerSource, LocalSource, RemoteSource
 from toolagent.core.shared_processes import process_key, process_of
+from toolagent.validation.schemas import issues_of
 
 SERVER = "https://api.example.com/v1"
 OK: JsonValue = {"200": {"description": "", "content": {"application/json": {"schema": {"type": "object"}}}}}
@@ -168,6 +174,42 @@ def test_where_a_tool_runs_is_said_by_its_source() -> None:
     built = DockerSource(host_dir="tools/docker/tool", dockerfile="Dockerfile", internal_port=80)
     assert docker.sources == (built.model_copy(update={"endpoint_path": "/v1/x/{id}", "health_path": "/v1/health"}),)
     assert (remote.manifest.backend_runtime, docker.manifest.backend_runtime) == ("remote", "docker")
+
+
+def test_what_a_header_cannot_hold_its_schema_does_not_allow() -> None:
+    header: JsonValue = {"anyOf": [{"type": "string"}, {"type": "null"}], "default": "kg"}
+    parameters: JsonValue = [{"name": "X-Unit", "in": "header", "schema": header}]
+    schema = only(drafted({"/x": {"get": {"parameters": parameters, "responses": OK}}})).input_schema
+    taken = {text: not issues_of(schema, {"x_unit": text}) for text in ("", "kg", "a b", " a", "a ", "a\n", "\x80", "\x7f", "é")}
+    assert [text for text, fits in taken.items() if fits] == ["", "kg", "a b"]
+    for text, fits in taken.items():
+        with nullcontext() if fits else pytest.raises(NotSent):
+            request_parts("GET", "/x", {"x_unit": text}, Places(headers={"x_unit": "X-Unit"}))
+
+
+def test_a_key_is_shown_to_nobody_in_the_open() -> None:
+    paths: dict[str, JsonValue] = {"/x": {"get": {"responses": OK, "security": [{"k": []}]}}}
+    schemes: JsonValue = {"securitySchemes": {"k": {"type": "apiKey", "in": "header", "name": "X-Key"}}}
+    for url, is_taken in (("https://example.com", True), ("http://127.0.0.1:8000", True), ("http://example.com", False)):
+        read = document(paths, servers=[{"url": url}], components=schemes)
+        if is_taken:
+            assert "secret:SHOP_API_KEY" in draft(read, Described("shop"), remote_sources(read, "shop")).candidate.model_dump_json()
+        else:
+            with pytest.raises(NoTools, match="http://"):
+                draft(read, Described("shop"), remote_sources(read, "shop"))
+
+
+def test_a_key_that_was_set_for_another_server_is_not_shown_to_this_one() -> None:
+    def shop(tool_id: str, url: str, secret: str = "SHOP_API_KEY") -> ToolEntry:  # noqa: S107 - a name
+        source = RemoteSource(remote_url=url, remote_api_key=f"secret:{secret}")
+        return ToolEntry(manifest=ToolManifest(tool_id=tool_id, name=tool_id), sources=(source,))
+
+    made = [shop("shop", "https://new.example.com/v1")]
+    assert wants_key(made)
+    assert not wants_key([made[0].model_copy(update={"sources": (LocalSource(host_dir="x"),)})])
+    others = [shop("other", "https://old.example.com"), shop("third", "https://third.example.com", "ANOTHER_KEY")]
+    assert "'other' shows to https://old.example.com" in keys_of_others(made, others)
+    assert keys_of_others(made, [shop("same", "https://new.example.com/v2"), *others[1:]]) == ""
 
 
 def test_tools_of_one_service_share_its_process_if_it_is_ours() -> None:

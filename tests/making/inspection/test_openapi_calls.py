@@ -25,7 +25,7 @@ from engine.runtimes.remote import RemoteRuntime
 from engine.runtimes.runtime import ToolRequest
 from tests.runtimes.conftest import silent
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.manifest import SideEffectScope
+from toolagent.contracts.manifest import JsonSchema, SideEffectScope
 from toolagent.contracts.sources import RemoteSource
 from toolagent.validation.schemas import issues_of
 
@@ -194,8 +194,12 @@ async def test_a_key_is_a_secret_that_is_named(drafted: Drafted, runtime: Remote
 
 
 async def test_a_header_that_holds_a_line_break_is_not_sent(drafted: Drafted, runtime: RemoteRuntime) -> None:
+    entry = entry_of(drafted, "shop_read_item")
+    params: dict[str, JsonValue] = {"item_id": 1, "tag": ["a"], "x_unit": "g\r\nX-Other: 1"}
+    assert [issue.path for issue in issues_of(entry.manifest.input_schema, params)] == ["$.x_unit"]
+    loose: JsonSchema = {}
     with pytest.raises(RuntimeFailure) as caught:
-        await called(runtime, entry_of(drafted, "shop_read_item"), item_id=1, tag=["a"], x_unit="g\r\nX-Other: 1")
+        await called(runtime, entry.model_copy(update={"manifest": entry.manifest.model_copy(update={"input_schema": loose})}), **params)
     assert caught.value.details == {"path": "$.x_unit"}
 
 

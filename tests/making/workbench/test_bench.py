@@ -1,6 +1,7 @@
 """Projects, commands and packages of a task, in the sandbox."""
 
 import asyncio
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -48,6 +49,30 @@ async def test_an_installation_that_fails_leaves_what_was_there(bench: Workbench
         await bench.add_dependency(folder, DependencyVerdict(requirement="idna==99.99", name="idna"), 60.0, dev=False)
     assert bench.environments.newest("words") == newest
     assert "idna" not in bench.files.text(place_of("words/pyproject.toml"))
+
+
+@pytest.mark.promise("no-use-done-twice")
+async def test_an_installation_that_is_cancelled_when_it_is_nearly_done_is_whole(bench: Workbench) -> None:
+    environments, begun, go_on = bench.environments, threading.Event(), threading.Event()
+    finish = environments._finish  # pyright: ignore[reportPrivateUsage]
+
+    def held(part: Path, project: str) -> Path:
+        begun.set()
+        go_on.wait(30)
+        return finish(part, project)
+
+    environments._finish = held  # pyright: ignore[reportPrivateUsage]
+    making = asyncio.create_task(bench.create_project("words"))
+    assert await asyncio.to_thread(begun.wait, 30)
+    making.cancel()
+    await asyncio.wait([making], timeout=0.3)
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await making
+    newest = environments.newest("words")
+    assert newest is not None
+    assert (newest / "pyvenv.cfg").is_file()
+    assert (newest / "bin" / "python").is_symlink()
 
 
 async def test_what_is_newer_than_was_judged_is_not_installed(bench: Workbench) -> None:

@@ -111,12 +111,12 @@ def _make_tasks() -> None:
         sa.Column("evidence", sa.Text(), nullable=True),
         sa.Column("cost_usd", sa.Float(), nullable=False),
         sa.Column("tokens", sa.BigInteger(), nullable=False),
+        sa.Column("unpriced_turns", sa.Integer(), nullable=False),
         sa.Column("created_at", sa.String(length=32), nullable=False),
         sa.Column("asked_at", sa.String(length=32), nullable=True),
         sa.Column("slot_at", sa.String(length=32), nullable=True),
         sa.Column("started_at", sa.String(length=32), nullable=True),
         sa.Column("ended_at", sa.String(length=32), nullable=True),
-        sa.Column("workflow_id", sa.Text(), nullable=False),
         sa.Column("host", sa.String(length=64), nullable=True),
         sa.PrimaryKeyConstraint("task_id", name=op.f("pk_tasks")),
     )

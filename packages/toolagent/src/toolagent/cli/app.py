@@ -219,11 +219,10 @@ def task(
     `toolagent task create_a1b2c3d4 --say "Count hyphenated words as one." --follow`
     """
     with reported(), connected(url, api_key) as service:
+        _insist_on_fitting(task_id, is_logged=log, say=say, saves=bool(out or output))
         if is_making(task_id):
             making.show_making(service, task_id, follow=wait, log=log, cancel=cancel, say=say, json_output=json_output)
             return
-        if log or say:
-            raise ParameterError("--log and --say are for tasks that make or repair tools; their ids begin with create_ or repair_.")
         folder, file = output_folder(out) if out else None, output_file(output) if output else None
         with CtrlC() as ctrl_c:
             view = service.cancel(task_id) if cancel else service.task(task_id)
@@ -238,6 +237,17 @@ def task(
             batch.finish_batch(batch.results_of(service, view), quiet=json_output)
         elif has_ended(view):
             finish(service, ended(view), quiet=json_output or cancel, folder=folder, file=file)
+
+
+def _insist_on_fitting(task_id: str, *, is_logged: bool, say: str | None, saves: bool) -> None:
+    """What means nothing for this kind of task is not ignored. Raises ParameterError."""
+    if not is_making(task_id):
+        if is_logged or say is not None:
+            raise ParameterError("--log and --say are for tasks that make or repair tools; their ids begin with create_ or repair_.")
+    elif saves:
+        raise ParameterError("--out and --output are for results of calls; `--json` shows all of a task that makes or repairs a tool.")
+    elif say is not None and not say.strip():
+        raise ParameterError("--say has to say something.")
 
 
 def _found(

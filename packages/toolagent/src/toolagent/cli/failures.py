@@ -33,7 +33,7 @@ def reported() -> Generator[None, None, None]:
     """Turn each expected failure into a red message on stderr and an exit code."""
     try:
         yield
-    except (ParameterError, ValidationError, ServiceError, OSError, Interrupted) as error:
+    except (ParameterError, ValidationError, UnicodeEncodeError, ServiceError, OSError, Interrupted) as error:
         # A reader that went away (`| head`) is no failure to report; typer ends quietly on it.
         if isinstance(error, BrokenPipeError):
             raise
@@ -44,8 +44,8 @@ def reported() -> Generator[None, None, None]:
 
 def _verdict(error: Exception) -> tuple[str, ExitCode]:
     match error:
-        case ParameterError():
-            return str(error), ExitCode.USAGE
+        case ParameterError() | UnicodeEncodeError():
+            return _mistyped(error), ExitCode.USAGE
         case ValidationError():
             issues = (f"  {'.'.join(map(str, issue['loc']))}: {issue['msg']}" for issue in error.errors())
             return "\n".join(("This is not a call that can be made:", *issues)), ExitCode.USAGE
@@ -61,6 +61,10 @@ def _verdict(error: Exception) -> tuple[str, ExitCode]:
             return f"{name}: {reason}.", ExitCode.FAILED
         case _:
             return str(error), ExitCode.FAILED
+
+
+def _mistyped(error: ParameterError | UnicodeEncodeError) -> str:
+    return str(error) if isinstance(error, ParameterError) else f"{error.object[:64]!r} holds characters that cannot be sent."
 
 
 def _unreachable(error: Unreachable) -> str:

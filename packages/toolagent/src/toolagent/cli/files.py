@@ -1,6 +1,7 @@
 """Files that go into a call and come out of it."""
 
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from pydantic import JsonValue
 from toolagent.cli.parameters import ParameterError, Upload, with_uploads
 from toolagent.client.http import ToolAgentHttp
 
-__all__ = ["file_ids", "output_file", "output_folder", "read_text", "uploaded"]
+__all__ = ["file_ids", "output_file", "output_folder", "read_stdin", "read_text", "uploaded"]
 
 _FILE_REFERENCE = re.compile(r"(?:/files/)?(file_[0-9a-f]{32})")
 
@@ -24,6 +25,14 @@ def read_text(path: str) -> str:
         ) from error
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from error
+
+
+def read_stdin() -> str:
+    """All of it. Raises ParameterError when it is no text."""
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise ParameterError(f"What comes on stdin is not UTF-8 text (byte {error.start}).") from error
 
 
 def uploaded(service: ToolAgentHttp, params: dict[str, JsonValue]) -> dict[str, JsonValue]:

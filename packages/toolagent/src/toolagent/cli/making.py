@@ -1,6 +1,8 @@
 """The commands that have tools made, repaired and taken back."""
 
-import sys
+import uuid
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -8,12 +10,13 @@ from pydantic import JsonValue
 
 from toolagent.cli.evidence import CHECK_COLUMNS, check_row, origins
 from toolagent.cli.failures import ExitCode, reported
-from toolagent.cli.files import read_text
-from toolagent.cli.making_follow import elapsed, follow_making, how_to_follow
+from toolagent.cli.files import read_stdin, read_text
+from toolagent.cli.making_follow import elapsed, follow_making, how_to_follow, spent
 from toolagent.cli.options import ApiKey, AsJson, Tool, Url, connected, tool_id_of
-from toolagent.cli.parameters import ParameterError, parse_json
+from toolagent.cli.parameters import ParameterError, parse_json, require_text
 from toolagent.cli.render import show_contract, show_failure, show_note, show_plain, show_rows, show_versions
-from toolagent.client.http import DEFAULT_URL, ToolAgentHttp
+from toolagent.client.http import DEFAULT_URL, Refused, ToolAgentHttp, Unreachable
+from toolagent.client.http_answers import is_unanswered
 from toolagent.contracts.making import StageView
 from toolagent.contracts.making_views import ListedTask, MakingTask, TaskSubmitted
 from toolagent.contracts.tasks import TaskState
@@ -61,7 +64,10 @@ def create(
     """
     with reported(), connected(url, api_key) as service:
         asked = _spec(description, spec, {"repo_url": repo, "tool_name": name, "runtime": runtime}, _examples(example))
-        _begun(service, service.create_tool(description, asked, key), follow=follow, json_output=json_output)
+        require_text({"description": description, **(asked if isinstance(asked, dict) else {"--spec": asked})})
+        with _asking_under(key) as sent_key:
+            submitted = service.create_tool(description, asked, sent_key)
+        _begun(service, submitted, follow=follow, json_output=json_output)
 
 
 def repair(
@@ -82,7 +88,10 @@ def repair(
     with reported(), connected(url, api_key) as service:
         wishes: dict[str, JsonValue] = {"error": error, "description": description, "examples": _examples(example)}
         given: dict[str, JsonValue] = {name: value for name, value in wishes.items() if value}
-        _begun(service, service.repair_tool(tool_id_of(tool), given, key), follow=follow, json_output=json_output)
+        require_text(given)
+        with _asking_under(key) as sent_key:
+            submitted = service.repair_tool(tool_id_of(tool), given, sent_key)
+        _begun(service, submitted, follow=follow, json_output=json_output)
 
 
 def rollback(
@@ -133,7 +142,8 @@ def tasks(
 
 def show_making(service: ToolAgentHttp, task_id: str, *, follow: bool, log: bool, cancel: bool, say: str | None, json_output: bool) -> None:
     """The command `task` for a task that makes or repairs a tool. Exit code 1 when it has ended and is not completed."""
-    if say:
+    if say is not None:
+        require_text({"--say": say})
         show_note(f"noted as line {service.say(task_id, say).position} of its log")
     task = service.cancel_making(task_id) if cancel else None
     if follow:
@@ -145,6 +155,20 @@ def show_making(service: ToolAgentHttp, task_id: str, *, follow: bool, log: bool
         _show(task, log=log)
     if task.has_ended and task.status is not TaskState.COMPLETED and not (cancel and task.status is TaskState.CANCELLED):
         raise typer.Exit(ExitCode.FAILED)
+
+
+@contextmanager
+def _asking_under(key: str | None) -> Generator[str]:
+    """The idempotency key, made where there is none. Who gets no answer is told how to ask for the same again. Raises ParameterError."""
+    if key is not None and not (key.isascii() and key.isprintable()):
+        raise ParameterError("--key may have visible ASCII characters only.")
+    key = key or uuid.uuid4().hex
+    try:
+        yield key
+    except (Unreachable, Refused) as error:
+        if is_unanswered(error):
+            show_note(f"The task may have been begun all the same. Asked for again with --key {key} it is the same task.")
+        raise
 
 
 def _begun(service: ToolAgentHttp, begun: TaskSubmitted, *, follow: bool, json_output: bool) -> None:
@@ -162,7 +186,7 @@ def _begun(service: ToolAgentHttp, begun: TaskSubmitted, *, follow: bool, json_o
 def _show(task: MakingTask, *, log: bool) -> None:
     show_rows(_COLUMNS, (_row(task),))
     if task.stages:
-        show_rows(("stage", "state", "seconds", "cost"), map(_stage_row, task.stages))
+        show_rows(("stage", "state", "seconds", "cost"), (_stage_row(stage, is_priced=not task.unpriced_turns) for stage in task.stages))
     if task.evidence is not None:
         show_rows(CHECK_COLUMNS, map(check_row, task.evidence.checks))
         for line in origins(task.evidence):
@@ -179,12 +203,13 @@ def _show(task: MakingTask, *, log: bool) -> None:
 def _row(task: ListedTask) -> tuple[str, ...]:
     said = (task.reason or task.progress).partition("\n")[0]
     stage = task.stage.value if task.stage else ""
-    return (task.task_id, task.status.value, task.type, task.tool_id, stage, elapsed(task), f"${task.cost_usd:.4f}", said)
+    return (task.task_id, task.status.value, task.type, task.tool_id, stage, elapsed(task), spent(task), said)
 
 
-def _stage_row(stage: StageView) -> tuple[str, ...]:
+def _stage_row(stage: StageView, *, is_priced: bool) -> tuple[str, ...]:
     seconds = f"{(stage.ended_at - stage.started_at).total_seconds():.1f}" if stage.ended_at else "—"
-    return (stage.stage.value, stage.state, seconds, f"${stage.cost_usd:.4f}")
+    cost = f"${stage.cost_usd:.4f}" if is_priced or stage.cost_usd else "—"
+    return (stage.stage.value, stage.state, seconds, cost)
 
 
 def _spec(
@@ -211,7 +236,7 @@ def _spec(
 
 def _read(file: str) -> dict[str, JsonValue] | str:
     """An object, or the text that is none. Raises ParameterError for what begins like JSON and is none."""
-    text = sys.stdin.read() if file == "-" else read_text(file)
+    text = read_stdin() if file == "-" else read_text(file)
     if not text.lstrip("\ufeff \t\r\n").startswith("{"):
         return text
     value = parse_json(text, file)

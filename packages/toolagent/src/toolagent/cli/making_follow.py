@@ -13,11 +13,14 @@ from rich.text import Text
 
 from toolagent.cli.failures import Interrupted
 from toolagent.cli.render import cell, show_note
-from toolagent.client.http import ToolAgentHttp, Unreachable
+from toolagent.client.http import Refused, ToolAgentHttp, Unreachable
+from toolagent.client.http_answers import is_away
 from toolagent.contracts.making import TaskNote
 from toolagent.contracts.making_views import ListedTask, MakingTask
 
-__all__ = ["elapsed", "follow_making", "how_to_follow"]
+__all__ = ["elapsed", "follow_making", "how_to_follow", "spent"]
+
+_PATIENCE_S = 60.0
 
 
 class _Screen(Protocol):
@@ -30,9 +33,10 @@ def follow_making(service: ToolAgentHttp, task_id: str) -> MakingTask:
         with _screen() as screen:
             for event in service.task_events(task_id):
                 screen.show(event)
-        return service.making_task(task_id)
-    except Unreachable:
-        show_note(f"The task goes on without us: {how_to_follow(task_id)}")
+        return service.making_task(task_id, _PATIENCE_S)
+    except (Unreachable, Refused) as error:
+        if is_away(error):
+            show_note(f"The task goes on without us: {how_to_follow(task_id)}")
         raise
     except KeyboardInterrupt as error:
         message = f"{task_id} goes on. See how it ends: {how_to_follow(task_id)}   End it: toolagent task {task_id} --cancel"
@@ -50,6 +54,14 @@ def elapsed(task: ListedTask) -> str:
     seconds = max(int(((task.ended_at or datetime.now(UTC)) - task.started_at).total_seconds()), 0)
     hours, rest = divmod(seconds, 3600)
     return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
+
+
+def spent(task: ListedTask) -> str:
+    """What its model cost, as `$0.0123`, and what is not known of that."""
+    if not task.unpriced_turns:
+        return f"${task.cost_usd:.4f}"
+    known = f"${task.cost_usd:.4f} and " if task.cost_usd else ""
+    return f"{known}{task.unpriced_turns} turn{'s' if task.unpriced_turns > 1 else ''} of unknown price"
 
 
 @contextmanager
@@ -102,5 +114,5 @@ def _state(task: ListedTask) -> str:
 
 
 def _line(task: ListedTask) -> str:
-    parts = (_state(task), task.stage.value if task.stage else "", elapsed(task), f"${task.cost_usd:.4f}", task.progress)
+    parts = (_state(task), task.stage.value if task.stage else "", elapsed(task), spent(task), task.progress)
     return " · ".join(filter(None, parts))

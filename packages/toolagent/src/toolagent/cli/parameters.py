@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from toolagent.cli.schemas import is_file, items_schema, kind_of, property_schema, types_of
 from toolagent.contracts.manifest import JsonSchema
 
-__all__ = ["ParameterError", "Upload", "parse_json", "parse_object", "parse_parameters", "with_uploads"]
+__all__ = ["ParameterError", "Upload", "parse_json", "parse_object", "parse_parameters", "require_text", "with_uploads"]
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _TRUTH = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
@@ -57,7 +57,7 @@ def parse_parameters(words: Sequence[str], schema: JsonSchema, read_text: ReadTe
         named.setdefault(word.name, []).append(word)
     for name, group in named.items():
         params[name] = _value(group, property_schema(schema, name), read_text)
-    _require_text(params)
+    require_text(params)
     return params
 
 
@@ -90,6 +90,18 @@ def with_uploads(params: dict[str, JsonValue], upload: Callable[[Upload], str]) 
         return [replaced(item) for item in value] if isinstance(value, list) else value
 
     return {name: replaced(value) for name, value in params.items()}
+
+
+def require_text(params: dict[str, JsonValue]) -> None:
+    """Bytes that are not UTF-8 arrive as lone surrogates, which no JSON text can carry. Raises ParameterError for the first such one."""
+    # The path of an upload is not sent, so it may be any bytes.
+    for name, value in with_uploads(params, lambda _: "").items():
+        try:
+            json.dumps({name: value}, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            raise ParameterError(f"{name!r} holds characters that are not valid UTF-8.") from error
+        except RecursionError as error:
+            raise ParameterError(f"{name!r} is nested too deeply.") from error
 
 
 def _split(word: str) -> _Word:
@@ -173,18 +185,6 @@ def _finite(text: str) -> float:
 
 def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is no JSON value")
-
-
-def _require_text(params: dict[str, JsonValue]) -> None:
-    """Bytes that are not UTF-8 arrive as lone surrogates, which no JSON text can carry."""
-    # The path of an upload is not sent, so it may be any bytes.
-    for name, value in with_uploads(params, lambda _: "").items():
-        try:
-            json.dumps({name: value}, ensure_ascii=False).encode()
-        except UnicodeEncodeError as error:
-            raise ParameterError(f"{name!r} holds characters that are not valid UTF-8.") from error
-        except RecursionError as error:
-            raise ParameterError(f"{name!r} is nested too deeply.") from error
 
 
 def _listed(types: frozenset[str]) -> str:

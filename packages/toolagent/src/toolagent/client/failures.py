@@ -44,4 +44,4 @@ class ControlFailedError(Exception):
 
 
 class MakingUnreachableError(Exception):
-    """Temporal does not answer; whether it has taken what it was asked is not known. Asking again does no harm."""
+    """Temporal does not answer; whether it has taken what it was asked is not known. Asking again under the same id does no harm."""

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Self
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 import httpx
 from pydantic import JsonValue, TypeAdapter, ValidationError
@@ -27,6 +27,7 @@ from toolagent.client.http_answers import (
 )
 from toolagent.client.http_files import file_name, free_path, stream_to
 from toolagent.client.http_making import MakingRequests
+from toolagent.client.http_paths import segment
 from toolagent.contracts.audit import AuditPage
 from toolagent.contracts.batches import BatchResult, ToolBatch
 from toolagent.contracts.calls import CallMode, ToolCall, ToolResult
@@ -107,7 +108,7 @@ class ToolAgentHttp(MakingRequests):
         return parsed(ToolListing, self._ask("GET", f"/tools?{urlencode(wanted)}" if wanted else "/tools"))
 
     def tool(self, tool_id: str) -> ToolDetail:
-        return parsed(ToolDetail, self._ask("GET", f"/tools/{_segment(tool_id)}"))
+        return parsed(ToolDetail, self._ask("GET", f"/tools/{segment(tool_id)}"))
 
     def search(self, keyword: str, category: str | None = None, namespace: str | None = None, tag: str | None = None) -> Matches:
         further = {"category": category, "namespace": namespace, "tag": tag}
@@ -119,14 +120,14 @@ class ToolAgentHttp(MakingRequests):
         return parsed(ToolStates, self._ask("GET", "/tools/status")).tools
 
     def start(self, tool_id: str) -> ToolStarted:
-        return parsed(ToolStarted, self._ask("POST", f"/tools/{_segment(tool_id)}/start"))
+        return parsed(ToolStarted, self._ask("POST", f"/tools/{segment(tool_id)}/start"))
 
     def stop(self, tool_id: str) -> StoppedTool:
-        return parsed(StoppedTool, self._ask("POST", f"/tools/{_segment(tool_id)}/stop"))
+        return parsed(StoppedTool, self._ask("POST", f"/tools/{segment(tool_id)}/stop"))
 
     def destroy(self, tool_id: str) -> ToolDestroyed:
         """Stop the tool and take it out of the registry."""
-        return parsed(ToolDestroyed, self._ask("DELETE", f"/tools/{_segment(tool_id)}"))
+        return parsed(ToolDestroyed, self._ask("DELETE", f"/tools/{segment(tool_id)}"))
 
     def run(self, call: ToolCall) -> ToolResult | TaskAccepted:
         """Make a call: a `TaskAccepted` when its mode is async and it was taken, else how it ended."""
@@ -139,11 +140,11 @@ class ToolAgentHttp(MakingRequests):
         return parsed(ToolResult, answer, also=(answer.status_code,))
 
     def task(self, task_id: str) -> Task:
-        return parsed(Task, self._ask("GET", f"/tasks/{_segment(task_id)}"))
+        return parsed(Task, self._ask("GET", f"/tasks/{segment(task_id)}"))
 
     def cancel(self, task_id: str) -> Task:
         """Ask for the task to be cancelled; it ends a little later."""
-        return parsed(Task, self._ask("POST", f"/tasks/{_segment(task_id)}/cancel"))
+        return parsed(Task, self._ask("POST", f"/tasks/{segment(task_id)}/cancel"))
 
     def upload(self, path: Path) -> StoredFile:
         """Store a local file. Raises OSError when it cannot be read."""
@@ -155,7 +156,7 @@ class ToolAgentHttp(MakingRequests):
 
     def download(self, file_id: str, folder: Path) -> Path:
         """Save a stored file under its own name in `folder` and return where; a file that is already there is kept. Raises OSError."""
-        with self._reached(), self._client.stream("GET", f"/files/{_segment(file_id)}") as answer:
+        with self._reached(), self._client.stream("GET", f"/files/{segment(file_id)}") as answer:
             if not answer.is_success:
                 answer.read()
                 require_success(answer)
@@ -180,7 +181,7 @@ class ToolAgentHttp(MakingRequests):
             before = _size_of(part)
             try:
                 with self._reached():
-                    stream_to(self._client, f"/files/{_segment(file_id)}", part)
+                    stream_to(self._client, f"/files/{segment(file_id)}", part)
                 break
             except Unreachable:
                 if _size_of(part) <= before:
@@ -194,7 +195,7 @@ class ToolAgentHttp(MakingRequests):
             return result.result
         reference = ResultReference.model_validate(result.result)
         with self._reached():
-            answer = self._client.get(f"/files/{_segment(reference.file_id)}")
+            answer = self._client.get(f"/files/{segment(reference.file_id)}")
         require_success(answer)
         content = answer.content
         if len(content) != reference.size or hashlib.sha256(content).hexdigest() != reference.sha256:
@@ -205,15 +206,15 @@ class ToolAgentHttp(MakingRequests):
             raise WrongContent(f"{reference.file} is not JSON.") from error
 
     def versions(self, tool_id: str) -> ToolVersions:
-        return parsed(ToolVersions, self._ask("GET", f"/tools/{_segment(tool_id)}/versions"))
+        return parsed(ToolVersions, self._ask("GET", f"/tools/{segment(tool_id)}/versions"))
 
     def activate(self, tool_id: str, version: str) -> ToolVersions:
         """Make it the version that calls get which name none."""
-        return parsed(ToolVersions, self._ask("POST", f"/tools/{_segment(tool_id)}/versions/{_segment(version)}/activate"))
+        return parsed(ToolVersions, self._ask("POST", f"/tools/{segment(tool_id)}/versions/{segment(version)}/activate"))
 
     def deactivate(self, tool_id: str, version: str) -> ToolVersions:
         """No new call gets it; running calls finish on it."""
-        return parsed(ToolVersions, self._ask("POST", f"/tools/{_segment(tool_id)}/versions/{_segment(version)}/deactivate"))
+        return parsed(ToolVersions, self._ask("POST", f"/tools/{segment(tool_id)}/versions/{segment(version)}/deactivate"))
 
     def catalog(self) -> dict[str, JsonValue]:
         """The catalog as files: JSON documents by file name."""
@@ -284,8 +285,3 @@ def _header_safe(api_key: str) -> str:
     if not (api_key.isascii() and api_key.isprintable()) or api_key != api_key.strip():
         raise ValueError("The API key cannot be sent: it holds spaces at its ends, line breaks or characters outside ASCII.")
     return api_key
-
-
-def _segment(identifier: str) -> str:
-    """One path segment; dots alone would walk up the path."""
-    return quote(identifier, safe=":") if identifier.strip(".") else quote(identifier.replace(".", "%2E"))

@@ -15,11 +15,15 @@ __all__ = [
     "UnexpectedAnswer",
     "Unreachable",
     "WrongContent",
+    "is_away",
     "is_problem",
+    "is_unanswered",
     "parsed",
     "problem_of",
     "require_success",
 ]
+
+_UNAVAILABLE = 503
 
 ContractT = TypeVar("ContractT", bound=Contract)
 
@@ -66,6 +70,16 @@ class UnexpectedAnswer(ServiceError):
 
 class WrongContent(ServiceError):
     """What came is not what the reference promised, in size or hash, or is no JSON; ask again."""
+
+
+def is_away(error: ServiceError) -> bool:
+    """Whether there is no service now, or it cannot answer now: whoever can wait asks again."""
+    return isinstance(error, Unreachable) or (isinstance(error, Refused) and error.problem.status == _UNAVAILABLE)
+
+
+def is_unanswered(error: ServiceError) -> bool:
+    """Whether the service may have taken the request all the same."""
+    return is_away(error) and (not isinstance(error, Unreachable) or error.sent)
 
 
 def is_problem(answer: httpx.Response) -> bool:

@@ -1,16 +1,27 @@
 """Tasks that make or repair tools, over HTTP: begun, followed, spoken to and cancelled."""
 
 import time
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 import httpx
 from httpx_sse import EventSource, SSEError
 from pydantic import JsonValue, ValidationError
 
-from toolagent.client.http_answers import UnexpectedAnswer, Unreachable, parsed, require_success
+from toolagent.client.http_answers import (
+    Refused,
+    ServiceError,
+    UnexpectedAnswer,
+    Unreachable,
+    is_away,
+    is_unanswered,
+    parsed,
+    require_success,
+)
+from toolagent.client.http_paths import segment
 from toolagent.contracts.making import TaskNote
 from toolagent.contracts.making_views import ListedTask, MakingTask, TaskListing, TaskSubmitted
 from toolagent.contracts.versions import ToolVersions
@@ -19,24 +30,29 @@ __all__ = ["MakingRequests"]
 
 _PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 5.0
+_ASKED_AGAIN_S = 10.0
 _NO_CONTENT = 204
 
 
 class MakingRequests(ABC):
-    """What `ToolAgentHttp` can ask about such tasks. Raises as its other methods do."""
+    """What `ToolAgentHttp` can ask about such tasks. Raises as its other methods do.
+
+    What begins or says something is asked for again for some seconds while it is not known whether the service has taken it: under the
+    same idempotency key, which is made where none is given, so that it is done once.
+    """
 
     def create_tool(self, description: str, task_spec: dict[str, JsonValue] | str | None = None, key: str | None = None) -> TaskSubmitted:
         """Have a tool made; the same idempotency key is the same task."""
         body: dict[str, JsonValue] = {"description": description, "task_spec": task_spec}
-        return parsed(TaskSubmitted, self._ask("POST", "/create_tool", body, headers=_keyed(key)))
+        return parsed(TaskSubmitted, self._once("/create_tool", body, key))
 
     def repair_tool(self, tool_id: str, wishes: dict[str, JsonValue] | None = None, key: str | None = None) -> TaskSubmitted:
         """Have a tool repaired. `wishes` may have `error`, `description`, `examples` and `limits`."""
-        return parsed(TaskSubmitted, self._ask("POST", f"/tools/{_quoted(tool_id)}/repair", wishes or {}, headers=_keyed(key)))
+        return parsed(TaskSubmitted, self._once(f"/tools/{segment(tool_id)}/repair", wishes or {}, key))
 
     def roll_back(self, tool_id: str, from_version: str | None = None) -> ToolVersions:
         """Return to the version that was active before; with `from_version` only if that is the active one."""
-        return parsed(ToolVersions, self._ask("POST", f"/tools/{_quoted(tool_id)}/rollback", {"from_version": from_version}))
+        return parsed(ToolVersions, self._ask("POST", f"/tools/{segment(tool_id)}/rollback", {"from_version": from_version}))
 
     def making_tasks(
         self, status: str | None = None, kind: str | None = None, tool_id: str | None = None, limit: int = 50, before: str | None = None
@@ -46,30 +62,38 @@ class MakingRequests(ABC):
         query = urlencode({name: value for name, value in asked.items() if value is not None})
         return parsed(TaskListing, self._ask("GET", f"/tasks?{query}"))
 
-    def making_task(self, task_id: str) -> MakingTask:
-        return parsed(MakingTask, self._ask("GET", f"/tasks/{_quoted(task_id)}"))
+    def making_task(self, task_id: str, patience_s: float = 0.0) -> MakingTask:
+        """A service that is away, or cannot answer now, is asked again for so many seconds."""
+        patience = _Patience(patience_s)
+        while True:
+            try:
+                return parsed(MakingTask, self._ask("GET", f"/tasks/{segment(task_id)}"))
+            except (Unreachable, Refused) as error:
+                if not is_away(error):
+                    raise
+                patience.sit_out(error)
 
     def cancel_making(self, task_id: str) -> MakingTask:
         """Ask for it to end; it does a little later, and takes away what it has made."""
-        return parsed(MakingTask, self._ask("POST", f"/tasks/{_quoted(task_id)}/cancel"))
+        return parsed(MakingTask, self._ask("POST", f"/tasks/{segment(task_id)}/cancel"))
 
     def say(self, task_id: str, text: str, key: str | None = None) -> TaskNote:
         """Guidance for a task at work."""
-        return parsed(TaskNote, self._ask("POST", f"/tasks/{_quoted(task_id)}/messages", {"text": text}, headers=_keyed(key)))
+        return parsed(TaskNote, self._once(f"/tasks/{segment(task_id)}/messages", {"text": text}, key))
 
     def task_events(self, task_id: str, after: int = 0, patience_s: float = 60.0) -> Generator[TaskNote | ListedTask]:
         """The log after a position, line by line as it happens, and the task whenever it has changed, until it has ended.
 
-        A connection that breaks is made again, and goes on where it broke, for as long as the service is away for less than `patience_s`
-        seconds. Raises Unreachable after that, or when there is nobody at all.
+        A connection that breaks is made again, and goes on where it broke, for as long as the service is away, or cannot answer (503), for
+        less than `patience_s` seconds. Raises Unreachable or Refused after that, and Unreachable at once when there is nobody at all.
         """
-        away_since: float | None = None
-        pause, heard = _PAUSE_S, False
+        patience, heard, is_there = _Patience(patience_s), False, False
         while True:
             is_silent = True
             try:
                 for event in self._events(task_id, after):
-                    away_since, pause, heard, is_silent = None, _PAUSE_S, True, False
+                    heard, is_silent = True, False
+                    patience.heard()
                     after = event.position if isinstance(event, TaskNote) else after
                     yield event
                     if isinstance(event, ListedTask) and event.has_ended:
@@ -79,16 +103,32 @@ class MakingRequests(ABC):
                     if heard:
                         yield task
                     return
-            except Unreachable:
-                away_since = away_since or time.monotonic()
-                if not heard or time.monotonic() - away_since > patience_s:
+                patience.pause()
+            except (Unreachable, Refused) as error:
+                # Whoever says that it cannot answer is there.
+                is_there = is_there or heard or isinstance(error, Refused)
+                if not is_there or not is_away(error):
                     raise
-            time.sleep(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE_S)
+                patience.sit_out(error)
+
+    def _once(self, path: str, body: dict[str, JsonValue], key: str | None) -> httpx.Response:
+        headers, patience = {"Idempotency-Key": key or uuid.uuid4().hex}, _Patience(_ASKED_AGAIN_S)
+        unanswered: Unreachable | Refused | None = None
+        while True:
+            try:
+                answer = self._ask("POST", path, body, headers=headers)
+                require_success(answer)
+            except (Unreachable, Refused) as error:
+                unanswered = error if is_unanswered(error) else unanswered
+                if unanswered is None or not is_away(error):
+                    raise
+                patience.sit_out(unanswered)
+            else:
+                return answer
 
     def _events(self, task_id: str, after: int) -> Iterator[TaskNote | ListedTask]:
         headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": str(after)} if after else {})
-        with self._streamed(f"/tasks/{_quoted(task_id)}/events", headers) as answer:
+        with self._streamed(f"/tasks/{segment(task_id)}/events", headers) as answer:
             if not answer.is_success:
                 answer.read()
                 require_success(answer)
@@ -123,10 +163,25 @@ def _read_events(answer: httpx.Response) -> Iterator[TaskNote | ListedTask]:
             yield ListedTask.model_validate_json(event.data)
 
 
-def _keyed(key: str | None) -> dict[str, str]:
-    return {} if key is None else {"Idempotency-Key": key}
+class _Patience:
+    """With a service that is away, for at most so many seconds on end."""
 
+    def __init__(self, longest_s: float) -> None:
+        self._longest_s, self._pause_s = longest_s, _PAUSE_S
+        self._since: float | None = None
 
-def _quoted(identifier: str) -> str:
-    """One path segment; dots alone would walk up the path."""
-    return quote(identifier, safe=":") if identifier.strip(".") else quote(identifier.replace(".", "%2E"))
+    def heard(self) -> None:
+        """It is there."""
+        self._since, self._pause_s = None, _PAUSE_S
+
+    def sit_out(self, error: ServiceError) -> None:
+        """Pause before it is asked again. Raises the error when it has been away for too long."""
+        self._since = self._since or time.monotonic()
+        if time.monotonic() - self._since >= self._longest_s:
+            raise error
+        self.pause()
+
+    def pause(self) -> None:
+        """A little longer each time."""
+        time.sleep(self._pause_s)
+        self._pause_s = min(self._pause_s * 2, _LONGEST_PAUSE_S)

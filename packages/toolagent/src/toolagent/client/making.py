@@ -95,4 +95,4 @@ def _reached() -> Generator[None]:
     except RPCError as error:
         if not is_away(error):
             raise
-        raise MakingUnreachableError(f"Temporal does not answer ({error.status.name}); ask again.") from error
+        raise MakingUnreachableError(f"Temporal does not answer ({error.status.name}).") from error

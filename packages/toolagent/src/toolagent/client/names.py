@@ -101,10 +101,10 @@ DELIVER_CALLBACK = "deliver_callback"
 NOTE_CALLBACK = "note_callback"
 
 PROGRESS = "progress"
-"""Query of a `RunTools`: its calls as they are now."""
+"""Query of a `RunTools`: its calls as they are now; of a `CodingAgent`: its state (`LoopState`)."""
 
 GUIDE = "guide"
-"""Signal to a `CreateTool` or `RepairTool`: what a person says to it (`Guidance`); its log has that already."""
+"""Signal to a `CreateTool`, a `RepairTool` or their `CodingAgent`: what a person says to it (`Guidance`); its log has that already."""
 
 FINGERPRINT = "fingerprint"
 """Memo of an `InvokeTool`, `CreateTool` or `RepairTool`: tells whether a second request under the same id is the same request."""

@@ -57,8 +57,15 @@ class AgentLimits(Contract):
     wall_s: Annotated[float, Field(gt=0)] = 3_600.0
     tokens: Annotated[int, Field(ge=1)] = 10_000_000
     cost_usd: Annotated[float | None, Field(ge=0, description="None: no limit in money.")] = None
+    known_usd: Annotated[
+        float | None,
+        Field(ge=0, description="The limit in money of a model without a price: for what it costs under the name that answers."),
+    ] = None
     turn_tokens: Annotated[int, Field(ge=1, description="What one turn may write; a model's thinking counts too.")] = 16_000
     rounds: Annotated[int, Field(ge=1, description="How often a candidate may be put down.")] = 3
+    events: Annotated[
+        int, Field(ge=5, description="Of the history of one run, which another one goes on from: a tenth of what the server allows.")
+    ] = 4_000
 
 
 class Guidance(Contract):
@@ -100,6 +107,7 @@ class ToolRun(Contract):
     name: str
     summary: str
     remaining_s: Annotated[float, Field(description="What is left of the agent's time.")]
+    until: Annotated[float | None, Field(description="When that is over, in seconds since 1970: the same for each attempt.")] = None
 
 
 class ToolNote(Contract):
@@ -110,6 +118,7 @@ class ToolNote(Contract):
     summary: str = ""
     is_error: bool = False
     digest: Annotated[str, Field(description="Of what came of it: two that are alike have the same.")] = ""
+    size: Annotated[int, Field(ge=0, description="Bytes of what the model is shown in the store.")] = 0
     text: str | None = None
     candidate: Annotated[str | None, Field(description="Set when a candidate was put down: what names it.")] = None
 
@@ -153,6 +162,7 @@ class LoopState(Contract):
     cost_usd: float = 0.0
     tool_calls: int = 0
     last_usage: Annotated[Usage, Field(description="Of the last turn: the next one reads about as much.")] = Usage()
+    unread: Annotated[int, Field(ge=0, description="Bytes that are written down for the next turn to read, remarks not among them.")] = 0
     model: str = ""
     pending: Annotated[tuple[ToolUseNote, ...], Field(description="Wanted by the last turn and not done yet, in their order.")] = ()
     outcomes: tuple[ShownOutcome, ...] = ()
@@ -173,6 +183,7 @@ class AgentRequest(Contract):
     prompt: str
     limits: AgentLimits = AgentLimits()
     price: Annotated[Price | None, Field(description="Of the model; None: not known.")] = None
+    opening: Annotated[int, Field(ge=0, description="Bytes that the first turn reads: the task, the prompt, and what tools there are.")] = 0
     resume_from: LoopState | None = None
 
 

@@ -138,10 +138,6 @@ class Evidence(Contract):
     seconds: Annotated[float, Field(description="How long the gate took.")] = 0.0
     total_seconds: Annotated[float, Field(description="From when the task began to run until the gate had ended.")] = 0.0
 
-    @property
-    def passed(self) -> bool:
-        return bool(self.checks) and all(check.passed for check in self.checks)
-
 
 class TaskNoteKind(StrEnum):
     """What a line of a task's log is about; the capital ones are of the coding log (seed 001, appendix)."""
@@ -174,20 +170,21 @@ class TaskNote(Contract):
 
 
 class MakeTask(Contract):
-    """A task as it is remembered. `reason` says why it failed, in words a person can act on."""
+    """A task as it is remembered. `reason` says how it ended, in words a person can act on."""
 
     task_id: str
     status: TaskState
     spec: TaskSpec
     description: str = ""
     tool_id: str
-    tool_ids: Annotated[tuple[str, ...], Field(description="The tools it registered.")] = ()
+    tool_ids: Annotated[tuple[str, ...], Field(description="The tools that do what was asked for: made by it, or there before.")] = ()
     stage: Stage | None = None
     stages: tuple[StageView, ...] = ()
     progress: str = ""
     reason: str = ""
-    cost_usd: float = 0.0
+    cost_usd: Annotated[float, Field(description="Of the turns whose price is known.")] = 0.0
     tokens: int = 0
+    unpriced_turns: Annotated[int, Field(description="Turns of the model whose price is not known.")] = 0
     created_at: datetime
     started_at: datetime | None = None
     ended_at: datetime | None = None

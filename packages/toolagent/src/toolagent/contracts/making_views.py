@@ -22,7 +22,7 @@ class TaskSubmitted(Contract):
 
 
 class ListedTask(Contract):
-    """One line of the list of tasks, and what a follower is told when it changes. `reason` says why it failed."""
+    """One line of the list of tasks, and what a follower is told when it changes. `reason` says how it ended."""
 
     task_id: str
     status: TaskState
@@ -32,8 +32,9 @@ class ListedTask(Contract):
     stage: Stage | None
     progress: str
     reason: str
-    cost_usd: float
+    cost_usd: Annotated[float, Field(description="Of the turns whose price is known.")]
     tokens: int
+    unpriced_turns: Annotated[int, Field(description="Turns of the model whose price is not known: what they cost comes on top.")] = 0
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
@@ -55,7 +56,10 @@ class MakingTask(ListedTask):
 
     result: Annotated[str | None, Field(description="What came of it, in a sentence; null while it goes on.")]
     task_spec: TaskSpec
-    tool_ids: Annotated[tuple[str, ...], Field(description="The tools it registered.")]
+    tool_ids: Annotated[tuple[str, ...], Field(description="The tools that do what was asked for.")]
+    built: Annotated[bool, Field(description="Whether it made those tools; otherwise they were there before, and are somebody else's.")] = (
+        False
+    )
     stages: tuple[StageView, ...]
     log: tuple[str, ...]
     evidence: Evidence | None

@@ -114,6 +114,10 @@ class ToolManifest(Contract):
         bool | None, Field(description="May be called again with no further effect; unset: when it has no side effects.")
     ] = None
     timeout_s: Annotated[float, Field(gt=0, le=86_400, description="Seconds one call may take.")] = 30.0
+    test_mode: Annotated[
+        dict[str, JsonValue] | None,
+        Field(min_length=1, description="Parameters with which a call changes nothing, whatever the others are; unset: there are none."),
+    ] = None
     cost_usd: Annotated[float, Field(ge=0, description="What one call costs, in US dollars.")] = 0.0
     cache_ttl_s: Annotated[float, Field(ge=0, description="Seconds a result may be served again; 0 never.")] = 0.0
     bucket: Annotated[str | None, Field(pattern=r"^[a-z][a-z0-9_-]*$", description="Whose slots a call takes; unset: its category's.")] = (

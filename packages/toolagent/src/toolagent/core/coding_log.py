@@ -60,11 +60,13 @@ def cost_line(at: datetime, cost_usd: float | None) -> str:
 
 
 def turn_cost_line(
-    at: datetime, tokens: int, cost_usd: float | None, task_tokens: int, task_cost_usd: float, *, is_lost: bool = False
+    at: datetime, tokens: int, cost_usd: float | None, task_tokens: int, task_cost_usd: float, *, is_lost: bool = False, unpriced: int = 0
 ) -> str:
-    """What one turn took, and the task with it so far. `is_lost`: its answer broke off."""
+    """What one turn took, and the task with it so far, `unpriced` turns of unknown price among them. `is_lost`: its answer broke off."""
     cost = "unknown" if cost_usd is None else f"${cost_usd:.4f}"
-    so_far = f"so far ${task_cost_usd:.4f}, {task_tokens:,} tokens"
+    known = f"${task_cost_usd:.4f}" if task_cost_usd or not unpriced else "unknown"
+    more = f" and {unpriced} turns of unknown price" if task_cost_usd and unpriced else ""
+    so_far = f"so far {known}{more}, {task_tokens:,} tokens"
     return log_line(at, f"[COST] {cost}, {tokens:,} tokens{' for an answer that broke off' if is_lost else ''}; {so_far}")
 
 

@@ -102,7 +102,7 @@ class Finish:
 
 def begin(request: AgentRequest, now_s: float) -> LoopState:
     """The first state, or the one to go on from. `now_s` is the workflow's time."""
-    return request.resume_from or LoopState(started_s=now_s)
+    return request.resume_from or LoopState(started_s=now_s, unread=request.opening)
 
 
 def next_step(request: AgentRequest, state: LoopState, now_s: float) -> AskModel | RunTools | Finish:
@@ -147,6 +147,7 @@ def after_model(state: LoopState, ask: ModelAsk, note: ModelTurnNote) -> LoopSta
             "last_usage": note.usage,
             "model": note.model,
             "outcomes": (),
+            "unread": 0,
             "remarks": state.remarks[len(ask.remarks) :],
         }
     )
@@ -186,7 +187,7 @@ def with_guidance(state: LoopState, guidance: Guidance) -> LoopState:
 
 
 def refusal_of(state: LoopState) -> str | None:
-    """Why guidance cannot be taken now; None: it can. For the validator of the update."""
+    """Why guidance cannot be taken now; None: it can."""
     if state.end is not None:
         return f"The agent has ended ({state.end.value})."
     if len(state.remarks) >= MOST_REMARKS:
@@ -247,6 +248,7 @@ def _tools(request: AgentRequest, state: LoopState, remaining_s: float) -> RunTo
                 name=use.name,
                 summary=use.summary,
                 remaining_s=remaining_s,
+                until=state.started_s + request.limits.wall_s,
             )
             for use in state.pending
             if not use.fault
@@ -283,6 +285,7 @@ def _after_tool(state: LoopState, note: ToolNote) -> LoopState:
             "tool_calls": state.tool_calls + 1,
             "pending": tuple(other for other in state.pending if other is not use),
             "outcomes": (*state.outcomes, ShownOutcome(tool_use_id=use.id, text=note.text)),
+            "unread": state.unread + (note.size if note.text is None else len(note.text.encode("utf-8", "surrogatepass"))),
         }
     )
     if note.candidate is not None:

@@ -77,9 +77,9 @@ def masked_text(text: str) -> str:
     return _OPTION.sub(named, _NAMED.sub(named, plain))
 
 
-def without_secret(text: str, secret: str | None) -> str:
+def without_secret(text: str, secret: str | None, mask: str = MASK) -> str:
     """A text of free words with this value masked, if that has 8 characters or more."""
-    return text.replace(secret, MASK) if secret and len(secret) >= _SHORTEST_SECRET else text
+    return text.replace(secret, mask) if secret and len(secret) >= _SHORTEST_SECRET else text
 
 
 def shortened(text: str) -> str:

@@ -13,6 +13,9 @@ LEAST_ANSWER = 1_024
 
 _MILLION = 1_000_000
 
+_BYTES_OF_A_TOKEN = 3
+"""Of text, in UTF-8: a little more in English, and about a character in Chinese."""
+
 
 @dataclass(frozen=True, slots=True)
 class Exhausted:
@@ -38,7 +41,8 @@ def limits_for(asked: MakeLimits, allowed: AgentLimits, price: Price | None) -> 
     """What a task may take: what it asks for, never more than the service allows.
 
     Money cannot be counted for a model without a price. A limit in money that the task itself asked for then stays, and the loop ends
-    before the first turn: somebody counts on it. The service's own gives way, or a model without a price could do nothing.
+    before the first turn: somebody counts on it. The service's own gives way, or a model without a price could do nothing; it holds for
+    what turns cost all the same, when they come under a name that has a price.
     """
     if asked.cost_usd is not None:
         cost = asked.cost_usd if allowed.cost_usd is None else min(asked.cost_usd, allowed.cost_usd)
@@ -50,6 +54,7 @@ def limits_for(asked: MakeLimits, allowed: AgentLimits, price: Price | None) -> 
             "wall_s": min(asked.wall_s or allowed.wall_s, allowed.wall_s),
             "tokens": min(asked.tokens or allowed.tokens, allowed.tokens),
             "cost_usd": cost,
+            "known_usd": allowed.cost_usd if cost is None else None,
         }
     )
 
@@ -57,26 +62,26 @@ def limits_for(asked: MakeLimits, allowed: AgentLimits, price: Price | None) -> 
 def answer_budget(limits: AgentLimits, price: Price | None, state: LoopState) -> int | Exhausted:
     """How many tokens the next turn may write to stay within tokens and money: at least `LEAST_ANSWER`, unless a turn's own limit is less.
 
-    What it will read is taken to be what the last turn read and wrote.
+    What it will read is taken to be what the last turn read and wrote, and what was written down for it since.
     """
-    reads = state.last_usage.total
+    new = _new_tokens(state)
+    reads = state.last_usage.total + new
     least = min(LEAST_ANSWER, limits.turn_tokens)
     tokens = limits.tokens - state.tokens - reads
     if tokens < least:
         used = f"{state.tokens:,} of {limits.tokens:,} tokens are used, and another turn takes at least {reads + least:,}."
         return Exhausted(AgentEnd.TOKENS, f"{used} Give the task more with limits.tokens, or ask for less at once.")
     if limits.cost_usd is None:
-        return min(tokens, limits.turn_tokens)
+        return _unpriced(limits, state) or min(tokens, limits.turn_tokens)
     if price is None:
         return Exhausted(
             AgentEnd.UNPRICED,
             "The task has a limit in money (limits.cost_usd), but no price is known for the model: add one to the file of prices, or leave "
             "the limit out.",
         )
-    affordable = _affordable(limits.cost_usd - state.cost_usd, price, state.last_usage)
+    affordable = _affordable(limits.cost_usd - state.cost_usd, price, state.last_usage, new)
     if affordable < least:
-        spent = f"${state.cost_usd:.4f} of ${limits.cost_usd:.4f} are spent, which is not enough for another turn."
-        return Exhausted(AgentEnd.MONEY, f"{spent} Give the task more with limits.cost_usd.")
+        return _spent(state.cost_usd, limits.cost_usd)
     return min(tokens, limits.turn_tokens, affordable)
 
 
@@ -93,15 +98,32 @@ def next_attempt_budget(ask: ModelAsk, price: Price | None, attempts: int, lost:
     return min(budget, ask.max_tokens)
 
 
-def _affordable(money: float, price: Price, last: Usage) -> int:
-    """How many tokens can be written for what is left after reading."""
-    # Whoever has cached nothing so far will not begin to.
-    caches = last.cache_read_tokens + last.cache_write_tokens > 0
-    reading = (
-        Usage(cache_read_tokens=last.read, cache_write_tokens=last.output_tokens)
-        if caches
-        else Usage(input_tokens=last.read + last.output_tokens)
-    )
+def _new_tokens(state: LoopState) -> int:
+    """About how many no turn has read yet."""
+    size = state.unread + sum(len(remark.encode("utf-8", "surrogatepass")) for remark in state.remarks)
+    return -(-size // _BYTES_OF_A_TOKEN)
+
+
+def _unpriced(limits: AgentLimits, state: LoopState) -> Exhausted | None:
+    """What its turns will cost is not known of a model without a price, what they did cost may be."""
+    over = limits.known_usd is not None and 0 < state.cost_usd >= limits.known_usd
+    return _spent(state.cost_usd, limits.known_usd or 0.0) if over else None
+
+
+def _spent(cost_usd: float, limit_usd: float) -> Exhausted:
+    spent = f"${cost_usd:.4f} of ${limit_usd:.4f} are spent, which is not enough for another turn."
+    return Exhausted(AgentEnd.MONEY, f"{spent} Give the task more with limits.cost_usd.")
+
+
+def _affordable(money: float, price: Price, last: Usage, new: int) -> int:
+    """How many tokens can be written for what is left after reading, of which `new` were in no turn before."""
+    fresh = last.output_tokens + new
+    plain, cached = Usage(input_tokens=last.read + fresh), Usage(cache_read_tokens=last.read, cache_write_tokens=fresh)
+    # Whoever has cached nothing so far will not begin to; before the first turn nobody knows.
+    if last.cache_read_tokens + last.cache_write_tokens > 0:
+        reading = cached
+    else:
+        reading = plain if last.total else max(plain, cached, key=lambda usage: cost_of(price, usage))
     left = money - cost_of(price, reading)
     output = _rates(price, reading).output
     if left < 0:

@@ -46,9 +46,16 @@ def _of_repository(spec: GithubDeploy, inspection: Inspection) -> BuildPlan:
 def _tool_files(inspection: Inspection) -> tuple[BuildPlan | None, str]:
     found = _of(inspection, FindingKind.TOOL_FILE)
     usable = [one for one in found if "faults" not in one.details]
-    if usable:
-        return ToolFileBuild(paths=tuple(one.path for one in usable)), ""
-    return None, "; ".join(f"{one.path}: {one.summary}" for one in found[:3])
+    own = [one for one in usable if "aside" not in one.details]
+    if own:
+        return ToolFileBuild(paths=tuple(one.path for one in own)), ""
+    return None, "; ".join(f"{one.path}: {one.summary}" for one in found[:3] if one not in usable)
+
+
+def _examples(inspection: Inspection) -> tuple[BuildPlan | None, str]:
+    """Tools in folders for examples and tests are meant when nothing else is there."""
+    found = [one for one in _of(inspection, FindingKind.TOOL_FILE) if "aside" in one.details]
+    return (ToolFileBuild(paths=tuple(one.path for one in found)) if found else None), ""
 
 
 def _asgi(inspection: Inspection) -> tuple[BuildPlan | None, str]:
@@ -97,6 +104,7 @@ _WAYS: Sequence[tuple[tuple[MakeRuntime | None, ...], _Way]] = (
     (_LOCAL, _asgi),
     (_DOCKER, _docker),
     ((*_LOCAL, "docker"), _remote),
+    (_LOCAL, _examples),
 )
 
 

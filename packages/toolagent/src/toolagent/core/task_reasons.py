@@ -1,10 +1,10 @@
-"""What the reason of a task's end says besides how it ended: what was left out, and why it was not built without a model."""
+"""What the reason of a task's end says besides how it ended: what was left out or there before, and why a model had to build it."""
 
 from collections.abc import Sequence
 
 from toolagent.core.masking import masked_text
 
-__all__ = ["abridged", "listed_shortly", "ready_reason", "why_a_model"]
+__all__ = ["abridged", "listed_shortly", "ready_reason", "there_already", "why_a_model"]
 
 _MOST_LISTED = 5
 _LINES = 20
@@ -15,6 +15,19 @@ def ready_reason(tool_ids: Sequence[str], left_out: Sequence[str] = ()) -> str:
     """`a, b can be called.`, and what could have been a tool too and is none."""
     ready = f"{', '.join(tool_ids)} can be called."
     return f"{ready}\n\nLeft out:\n{listed_shortly(left_out)}" if left_out else ready
+
+
+def there_already(name: str, tool_ids: Sequence[str]) -> str:
+    """Of a task whose name is that of an active tool, or of a group of them: nobody has looked whether these do what is asked for."""
+    if tuple(tool_ids) == (name,):
+        return (
+            f"There is an active tool {name!r} already, so nothing was built, and nobody looked whether it does what is asked for here. "
+            f"If it does not: have it repaired (POST /tools/{name}/repair), delete it (DELETE /tools/{name}), or choose another tool_name."
+        )
+    return (
+        f"There is a group {name!r} already, and all its tools can be called ({', '.join(tool_ids)}), so nothing was built, and nobody "
+        "looked whether they do what is asked for here. If they do not: have them repaired, delete them, or choose another tool_name."
+    )
 
 
 def why_a_model(notes: Sequence[str]) -> str:

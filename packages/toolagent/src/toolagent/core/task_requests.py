@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain, islice
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, JsonValue, ValidationError
@@ -34,6 +35,8 @@ TYPES: Mapping[str, type[GithubDeploy] | type[BuildTool] | type[RepairTool]] = {
     "build_tool": BuildTool,
     "repair_tool": RepairTool,
 }
+_MOST_FAULTS = 50
+_MOST_SAID = 3
 _NAME_WORDS = 4
 _NAME_LENGTH = 64
 _LEFT_OUT = frozenset(
@@ -41,7 +44,6 @@ _LEFT_OUT = frozenset(
 )
 _FORMS = {
     "tuple_type": 'It must be a list, such as [{"input": {…}, "expected_output": …}]',
-    "too_long": f"There are more than {MOST_EXAMPLES}",
     "string_too_long": f"It may have at most {LONGEST_WORDS:,} characters",
     "dict_type": "It must be an object",
     "model_type": "It must be an object",
@@ -63,11 +65,13 @@ class SpecFault:
 
 
 class SpecError(ValueError):
-    """Not a task that can be begun."""
+    """Not a task that can be begun. Of many `faults` the first are kept, and of these the first said."""
 
     def __init__(self, *faults: SpecFault) -> None:
-        super().__init__("; ".join(f"{fault.field}: {fault.message}" for fault in faults))
-        self.faults = faults
+        self.faults = faults[:_MOST_FAULTS]
+        said = "; ".join(f"{fault.field}: {fault.message}" for fault in faults[:_MOST_SAID])
+        further, least = len(self.faults) - _MOST_SAID, "at least " if len(faults) > _MOST_FAULTS else ""
+        super().__init__(f"{said} (and {least}{further} more)" if further > 0 else said)
 
 
 def read_spec(given: Mapping[str, JsonValue], description: str = "", place: str = "task_spec") -> Spec:
@@ -78,18 +82,23 @@ def read_spec(given: Mapping[str, JsonValue], description: str = "", place: str 
     kind = given.get("type")
     if not isinstance(kind, str) or kind not in TYPES:
         raise SpecError(SpecFault(_at(place, "type"), _no_such_type(kind)))
+    examples = given.get("examples")
+    if isinstance(examples, list) and len(examples) > MOST_EXAMPLES:
+        raise SpecError(SpecFault(_at(place, "examples"), f"There are more than {MOST_EXAMPLES}."))
     model = TYPES[kind]
-    faults = [*_unknown_fields(model, given, place), *_lacking(kind, given, description, place)]
+    found = chain(_lacking(kind, given, description, place), _unknown_fields(model, given, place))
+    # One more than is kept, so that it can be said that there are more. Each is looked for in all names: thousands take seconds.
+    faults = [*islice(found, _MOST_FAULTS + 1)]
     whole = {**given, "description": given.get("description") or description}
     try:
         spec = model.model_validate(whole)
     except ValidationError as error:
         told = {fault.field for fault in faults}
-        found = [
+        formal = [
             _fault_of(_at(place, *one["loc"]), one["loc"], _FORMS.get(one["type"], one["msg"]), one["input"], whole)
             for one in error.errors()
         ]
-        raise SpecError(*faults, *(fault for fault in found if fault.field not in told)) from error
+        raise SpecError(*faults, *(fault for fault in formal if fault.field not in told)) from error
     if faults or (faults := [*_secrets_in(spec, place)]):
         raise SpecError(*faults)
     return spec
@@ -174,7 +183,7 @@ def _unknown_fields(model: type[BaseModel], given: Mapping[str, JsonValue], plac
     """Contracts ignore what they do not know; a misspelt wish must not be ignored."""
     for name, value in given.items():
         if name not in model.model_fields:
-            near = nearest(name, model.model_fields, 1)
+            near = nearest(name[:64], model.model_fields, 1)
             hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(model.model_fields)}."
             yield SpecFault(_at(place, name[:64]), f"There is no such field. {hint}")
         elif name == "limits" and isinstance(value, dict):

@@ -3,11 +3,11 @@
 from datetime import datetime
 
 from toolagent.contracts.making import MakeRequest, MakeTask
-from toolagent.contracts.making_views import ListedTask, MakingTask
+from toolagent.contracts.making_views import MakingTask
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.task_requests import subject_of
 
-__all__ = ["begun", "listed", "shown"]
+__all__ = ["begun", "shown"]
 
 
 def begun(request: MakeRequest, at: datetime) -> MakeTask:
@@ -24,14 +24,15 @@ def begun(request: MakeRequest, at: datetime) -> MakeTask:
     )
 
 
-def listed(task: MakeTask) -> ListedTask:
-    """One line of the list."""
-    return ListedTask.model_validate({**dict(task), "type": task.spec.type})
-
-
 def shown(task: MakeTask, log: tuple[str, ...]) -> MakingTask:
     """All of it, with the end of its log."""
-    return MakingTask.model_validate({**dict(task), "type": task.spec.type, "task_spec": task.spec, "result": _result(task), "log": log})
+    told = {"type": task.spec.type, "task_spec": task.spec, "result": _result(task), "built": _is_built(task), "log": log}
+    return MakingTask.model_validate({**dict(task), **told})
+
+
+def _is_built(task: MakeTask) -> bool:
+    """A task that ends well has evidence of what it made. One that was cut off may have made something before."""
+    return bool(task.tool_ids) and (task.evidence is not None or task.status is not TaskState.COMPLETED)
 
 
 def _result(task: MakeTask) -> str | None:

@@ -46,4 +46,4 @@ class FakeMaking:
 
     def _insist_on_presence(self) -> None:
         if self.away:
-            raise MakingUnreachableError("Temporal does not answer; ask again.")
+            raise MakingUnreachableError("Temporal does not answer.")

@@ -1,13 +1,13 @@
-"""What JSON Schema and version ranges allow in files of tools."""
+"""What JSON Schema and version ranges allow in what tools say of themselves."""
 
 from pydantic import JsonValue
 
 from toolagent.contracts.calls import ValidationIssue
-from toolagent.contracts.manifest import JsonSchema
+from toolagent.contracts.manifest import JsonSchema, ToolManifest
 from toolagent.validation.schemas import issues_of, schema_faults
 from toolagent.validation.versions import NotARangeError, best_of
 
-__all__ = ["ToolRules", "matches"]
+__all__ = ["ToolRules", "faults_of_test_mode", "matches"]
 
 
 class ToolRules:
@@ -25,6 +25,17 @@ class ToolRules:
         except NotARangeError as error:
             return str(error)
         return None
+
+
+def faults_of_test_mode(manifest: ToolManifest) -> tuple[ValidationIssue, ...]:
+    """Why no call can be made in the test mode that is declared, by its parameters. The input schema has to be a usable one."""
+    named, asked = manifest.input_schema.get("properties"), manifest.test_mode or {}
+    known = named if isinstance(named, dict) else {}
+    unknown = (
+        ValidationIssue(path=f"$.{name}", message=f"The input schema has no property {name!r}.", keyword="properties")
+        for name in sorted(asked.keys() - known.keys())
+    )
+    return (*unknown, *issues_of({"properties": {name: known[name] for name in asked.keys() & known.keys()}}, {**asked}))
 
 
 def matches(wanted: str, version: str) -> bool:

@@ -7,6 +7,7 @@ from typing import cast
 import yaml
 from pydantic import JsonValue
 
+from toolagent.core.masking import without_secret
 from toolagent.testing.servers.api_errors import STATUS_FAULTS, STATUSES
 from toolagent.testing.servers.origins import with_references
 from toolagent.testing.servers.requests import MessagesRequest
@@ -75,10 +76,11 @@ class Recording:
         return Scenario(name=self._name, conversations=conversations)
 
     def text(self) -> str:
-        """The scenario as YAML, with nothing in it that is to be hidden."""
+        """The scenario as YAML, with nothing in it that is to be hidden and has 8 characters or more: less is in innocent words."""
         text = _HEADER + yaml.dump(_described(self.scenario()), Dumper=_Readable, sort_keys=False, allow_unicode=True, width=120)
         for secret in self._secrets:
-            text = text.replace(secret, "(hidden)")
+            # In YAML asterisks would mean something.
+            text = without_secret(text, secret, "(hidden)")
         return text
 
     def _place(self, request: MessagesRequest) -> _Heard:

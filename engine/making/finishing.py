@@ -1,0 +1,24 @@
+"""Work of threads that ends before whoever is cancelled goes on: what is removed meanwhile would come back."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import ParamSpec, TypeVar
+
+__all__ = ["finished"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+async def finished(work: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
+    """As `asyncio.to_thread`, whose thread goes on by itself when it is cancelled: this waits for its end, and is cancelled then."""
+    thread = asyncio.ensure_future(asyncio.to_thread(work, *arguments, **named))
+    try:
+        return await asyncio.shield(thread)
+    except asyncio.CancelledError:
+        while not thread.done():
+            # However often one is told to: the thread does not hear of it.
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([thread])
+        raise

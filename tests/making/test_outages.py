@@ -1,0 +1,93 @@
+"""What of ours is away is tried again a few times, before a candidate is judged by it."""
+
+import asyncio
+from dataclasses import replace
+from typing import cast
+
+import pytest
+from temporalio.exceptions import ApplicationError
+from temporalio.testing import ActivityEnvironment
+
+from activities.make_tool import MakeTool
+from engine.making.building import BuildFailed, Built
+from engine.making.locking import LockFailed
+from engine.making.maker import Maker, MakerParts
+from engine.making.outages import Outage, is_outage
+from engine.runtimes.docker.engine import EngineFailure, EngineRefused, EngineUnavailable
+from engine.runtimes.docker.images import failure_of
+from engine.runtimes.failures import StartFailed
+from engine.runtimes.runtime import Progress
+from engine.runtimes.sandbox.package_indexes import IndexesUnknown
+from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
+from engine.store.database import Database
+from engine.store.events import EventTable
+from engine.store.task_notes import TaskNoteTable
+from engine.store.tasks import TaskTable
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.making_steps import BuildOutcome, BuildStep
+from toolagent.contracts.plans import AsgiBuild
+from toolagent.contracts.task_specs import GithubDeploy
+from toolagent.core.failures import StoreUnavailableError
+
+STEP = BuildStep(
+    task_id="create_00000001",
+    spec=GithubDeploy(repo_url="https://example.com/x/y", tool_name="notes"),
+    plan=AsgiBuild(module="main", attribute="app"),
+)
+AWAY = "error: Failed to fetch: https://x.test/simple/six/\n  cause: error sending request for url (https://x.test/simple/six/)"
+BUSY = "error: Failed to fetch: https://x.test/six/\n  cause: HTTP status server error (503 Service Unavailable) for url"
+UNKNOWN = "error: Because six-of-one was not found in the package registry, your requirements are unsatisfiable."
+
+
+def caused(failure: Exception, cause: BaseException) -> Exception:
+    failure.__cause__ = cause
+    return failure
+
+
+def of_engine(failure: EngineFailure) -> Exception:
+    return caused(failure_of(failure, "image", "x"), failure)
+
+
+@pytest.mark.parametrize(
+    ("failure", "is_ours"),
+    [
+        (of_engine(EngineUnavailable("There is no Docker engine that answers.")), True),
+        (caused(BuildFailed("It is not built."), of_engine(EngineUnavailable("away"))), True),
+        (of_engine(EngineRefused("The command returned a non-zero code: 1")), False),
+        (caused(StartFailed(ErrorType.UNAVAILABLE, "It cannot be had now."), StoreUnavailableError()), True),
+        (caused(StartFailed(ErrorType.UNAVAILABLE, "It cannot be launched."), OSError(28, "No space left")), True),
+        (StartFailed(ErrorType.UNAVAILABLE, "It ended at once.", {"stderr": "no config"}), False),
+        (ScriptFailure(ScriptErrorKind.UNAVAILABLE, "The sandbox could not be set up."), True),
+        (ScriptFailure(ScriptErrorKind.DEPENDENCY, "It could not be installed.", told=AWAY), True),
+        (ScriptFailure(ScriptErrorKind.DEPENDENCY, "It could not be installed.", told=UNKNOWN), False),
+        (caused(BuildFailed("It cannot be locked."), LockFailed("It cannot be locked.", BUSY)), True),
+        (LockFailed("It cannot be locked.", UNKNOWN), False),
+        (caused(LockFailed("It cannot be locked."), IndexesUnknown("uv does not say it.")), True),
+    ],
+)
+def test_what_is_ours_is_told_from_what_a_maker_could_mend(failure: Exception, *, is_ours: bool) -> None:
+    assert is_outage(failure) is is_ours
+
+
+class Unbuilt(Maker):
+    """A maker for whom the package index is away."""
+
+    def __init__(self) -> None:
+        super().__init__(cast("MakerParts", None))
+
+    async def _built(self, step: BuildStep, progress: Progress) -> Built:  # noqa: ARG002 - those of the maker
+        await asyncio.sleep(0)
+        raise BuildFailed("It cannot be locked.", AWAY) from LockFailed("It cannot be locked.", AWAY)
+
+
+async def test_a_build_for_which_the_index_is_away_is_tried_again_before_it_is_said(database: Database) -> None:
+    make = MakeTool(Unbuilt(), TaskTable(database), TaskNoteTable(database), EventTable(database))
+    environment = ActivityEnvironment()
+    for attempt in (1, 2):
+        environment.info = replace(environment.info, attempt=attempt)
+        with pytest.raises(ApplicationError) as caught:
+            await environment.run(make.build_candidate, STEP)
+        assert (caught.value.type, caught.value.non_retryable) == (Outage.__name__, False)
+        assert caught.value.next_retry_delay
+    environment.info = replace(environment.info, attempt=3)
+    assert await environment.run(make.build_candidate, STEP) == BuildOutcome(reason="It cannot be locked.", told=AWAY)

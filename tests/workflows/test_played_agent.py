@@ -1,0 +1,64 @@
+"""An agent that is told something when its task is cancelled: with a Temporal that is played, which does not swallow that."""
+
+import asyncio
+from collections.abc import Generator
+from dataclasses import dataclass, field
+
+import pytest
+
+from toolagent.contracts.agent import AgentRequest, Guidance
+from toolagent.contracts.making import MakeRequest
+from toolagent.contracts.making_steps import BriefStep
+from toolagent.contracts.task_specs import BuildTool
+from workflows.making import Work
+
+REQUEST = MakeRequest(task_id="create_00000001", spec=BuildTool(tool_name="reckoner", description="Reckon."))
+
+
+@dataclass
+class Agent:
+    """Ends when it is told to, and then only to whoever waits for it."""
+
+    told: list[str] = field(default_factory=list[str])
+    id: str = "create_00000001/coding"
+
+    async def signal(self, *_given: object) -> None:
+        self.told.append("signal")
+        raise asyncio.CancelledError
+
+    async def cancel(self) -> None:
+        self.told.append("cancel")
+
+    def __await__(self) -> Generator[None]:
+        self.told.append("end")
+        raise asyncio.CancelledError
+        yield
+
+
+@dataclass
+class Played:
+    agent: Agent = field(default_factory=Agent)
+
+    def cancellation_reason(self) -> str | None:
+        return "enough" if self.agent.told else None
+
+    async def execute_activity(self, *_given: object, **_options: object) -> AgentRequest:
+        return AgentRequest(task_id=REQUEST.task_id, prompt="coding")
+
+    def get_external_workflow_handle(self, workflow_id: str) -> Agent:
+        assert workflow_id == self.agent.id
+        return self.agent
+
+    async def start_child_workflow(self, *_given: object, **_options: object) -> Agent:
+        return self.agent
+
+
+async def test_a_cancellation_that_breaks_a_remark_off_ends_the_agent_before_the_task_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played()
+    for module in ("making", "lost_hosts"):
+        monkeypatch.setattr(f"workflows.{module}.workflow", played)
+    work = Work()
+    await work.hear(Guidance(id="said", text="Faster."))
+    with pytest.raises(asyncio.CancelledError):
+        await work.coded(REQUEST, BriefStep(task_id=REQUEST.task_id, spec=REQUEST.spec))
+    assert played.agent.told == ["signal", "cancel", "end"]

@@ -58,7 +58,11 @@ class HttpSource(Contract):
     endpoint_path: Annotated[str, Field(pattern=r"^/", description="Path of the call; `{name}` is filled from the parameters.")] = "/"
     http_method: HttpMethod = "POST"
     health_path: Annotated[
-        str, Field(pattern=r"^/", description="Asked until it answers 200; of the default one, and where a path is not there, any answer below 500 will do.")
+        str,
+        Field(
+            pattern=r"^/",
+            description="Asked until it answers 200; of the default one, and where a path is not there, any answer below 500 will do.",
+        ),
     ] = "/health"
     query_parameters: Annotated[
         tuple[str, ...], Field(description="Parameters that go into the query although the method has a body; GET and DELETE need none.")

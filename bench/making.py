@@ -89,7 +89,7 @@ class Workshop:
         task = MakingTask.model_validate_json(http.get(f"/tasks/{task_id}").raise_for_status().content)
         if task.status is not TaskState.COMPLETED:
             raise NotMadeError(f"{task_id} is {task.status}: {task.reason}")
-        for tool_id in task.tool_ids:
+        for tool_id in task.tool_ids if task.built else ():
             self.service.remove_tool(tool_id)
         notes = [TaskNote.model_validate_json(line) for line in lines if '"position":' in line]
         return Made(task, notes, took)

@@ -38,6 +38,8 @@ up: setup ## run everything in one process until Ctrl-C
 	@exec $(PY) -m workers up
 
 test: setup ## all tests, several at a time; TEST_PROCESSES=0 one after the other, ARGS="tests/api" some
+	@# Hundreds of processes load the same modules, and where PYTHONDONTWRITEBYTECODE is set none keeps what it has compiled.
+	@$(PY) -m compileall -q activities api engine packages/toolagent/src workers workflows
 	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: setup lint types contracts test ## what .ci/run runs: format, lint, types, import contracts, tests

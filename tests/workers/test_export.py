@@ -100,7 +100,9 @@ async def test_what_a_running_service_has_is_written_over_http_the_same_and_come
         assert written[name] == json.loads((ROOT / "data" / name).read_text("utf-8")), f"{name} comes back as it was"
     others = {name: value for name, value in environment().items() if not name.startswith("TOOL_AGENT_")}
     toolagent = str(Path(sys.executable).with_name("toolagent"))
-    told = await asyncio.to_thread(_program, tmp_path, toolagent, "export", "told", "--url", service.api_url, **others, COLUMNS="200")
+    told = await asyncio.to_thread(
+        _program, tmp_path, toolagent, "export", "told", "--url", service.api_url, **{**others, "COLUMNS": "200"}
+    )
     assert told.returncode == 0, told.stderr
     assert _documents(tmp_path / "told") == written
     await _importer(empty, tmp_path / "out", tmp_path).run(tmp_path / "out", ())

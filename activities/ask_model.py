@@ -33,6 +33,7 @@ from toolagent.core.failures import StoreUnavailableError
 from toolagent.core.model_cost import Exhausted, limits_for, next_attempt_budget
 from toolagent.core.model_notes import note_of
 from toolagent.core.task_reasons import why_a_model
+from toolagent.core.texts import well_formed_contract
 
 __all__ = ["AskModel", "Transcript"]
 
@@ -112,7 +113,7 @@ class AskModel:
 
         try:
             async with beating() as pulse, telling(self._kept.tasks, ask.task_id, pulse.say, line_s=_LINE_S) as tell:
-                turn = self._prices.priced(await provider.ask(request, tell), provider.model)
+                turn = self._prices.priced(well_formed_contract(await provider.ask(request, tell)), provider.model)
         except ModelBusy as busy:
             if busy.usage is not None:
                 await lose(busy.usage, busy.kind)

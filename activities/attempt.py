@@ -14,12 +14,23 @@ from engine.store.clock import now
 from toolagent.contracts.calls import ErrorType, ToolError, ValidationIssue
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.steps import CallPlan, Finished
+from toolagent.core.masking import masked_text
+from toolagent.core.texts import well_formed_contract
 
-__all__ = ["AlreadySent", "Attempt"]
+__all__ = ["MAX_SENDS", "MAX_TRIES", "AlreadySent", "Attempt"]
+
+MAX_SENDS = 3
+"""How often a repeatable tool is asked when the connection to it is lost, or its worker."""
+
+MAX_TRIES = 3
+"""How many attempts at a call may be lost, or fail for a reason that nobody foresaw, whether the tool was asked or not."""
+
+_TOLD = 500
+"""Characters of what an unforeseen error says."""
 
 
 class AlreadySent(Exception):
-    """An earlier attempt sent the request, and nobody knows what became of it."""
+    """An earlier attempt sent the request, and nobody knows what became of it; it may not be sent again, or not any more."""
 
 
 class Attempt:
@@ -34,23 +45,24 @@ class Attempt:
         self._run_id = run_id
         self._host = host
         self._sent_at: datetime | None = None
-        self._is_mine = False
+        self._sends = 0
 
     async def before_send(self) -> None:
-        """Raises AlreadySent when an earlier attempt may have reached a tool that may not be asked twice, or the call is settled."""
+        """Raises AlreadySent when earlier attempts may have reached a tool that may not be asked again, or the call is settled."""
         if not self._plan.fast:
             record = record_of(self._plan, self._entry.manifest, self._workflow_id, self._run_id)
-            self._is_mine = await self._calls.mark_sent(record)
-            if not self._is_mine and not (self._plan.repeatable and await self._is_open()):
+            self._sends = await self._calls.mark_sent(record, again=self._plan.repeatable)
+            if not 0 < self._sends <= MAX_SENDS:
                 raise AlreadySent
         self._pulse.sending()
         self._sent_at = now()
 
     async def after_not_sent(self) -> None:
         """It is certain that nothing left now; the mark of an earlier attempt stays."""
-        if self._is_mine:
+        if self._sends:
             await self._calls.unmark_sent(self._plan.call_id)
-            self._is_mine = False
+            self._sends = 0
+        self._pulse.not_sent()
         self._sent_at = None
 
     def answered(self, fitted: FittedOutput, duration_s: float, active_source: int) -> Finished:
@@ -80,7 +92,13 @@ class Attempt:
         return self.refused(error.model_copy(update={"details": details}), refusal.issues)
 
     def refused(self, error: ToolError, issues: tuple[ValidationIssue, ...] = ()) -> Finished:
-        return Finished(error=error, validation_errors=issues, execution_time=self._elapsed(), started_at=self._sent_at, host=self._host)
+        return Finished(
+            error=well_formed_contract(error),
+            validation_errors=issues,
+            execution_time=self._elapsed(),
+            started_at=self._sent_at,
+            host=self._host,
+        )
 
     def cancelled(self, tool: str | None) -> Finished:
         """`tool` says what became of the tool after the connection to it was closed."""
@@ -101,14 +119,45 @@ class Attempt:
             "An earlier attempt sent the request, and its end is not known: its worker died, or failed (its log says how). "
             "The tool may have acted; it is not asked twice."
         )
+        if self._sends > MAX_SENDS:
+            message = (
+                f"The tool was asked {MAX_SENDS} times, and each time its worker died or failed (its log says how), or the connection "
+                "was lost, before there was an answer. The tool may have acted; it is not asked again."
+            )
         error = ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details={"sent": True, "outcome": "unknown"})
         # How long it ran nobody knows; the clock it was sent by may be another machine's.
         return self.refused(error).model_copy(update={"execution_time": 0.0})
 
-    async def _is_open(self) -> bool:
-        """Whether nobody has been told yet how the call ended."""
-        record = await self._calls.get(self._plan.call_id)
-        return record is not None and record.settled_at is None
+    def given_up(self) -> Finished:
+        """What `settle` says of it: whether one of the attempts had sent the request."""
+        message = (
+            f"The call was attempted {self._pulse.tries} times, and no attempt came to its end: each was lost with its worker, or failed "
+            "for a reason of ours (the service's log says which). It is not attempted again."
+        )
+        return self.refused(ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details={"attempts": self._pulse.tries}))
+
+    def out_of_time(self) -> Finished:
+        """As `given_up`."""
+        message = f"The {self._plan.timeout_s:g} s of the call were used up by attempts that were lost with their worker or connection."
+        return self.refused(ToolError(type=ErrorType.TIMEOUT, message=message, details={"timeout_s": self._plan.timeout_s}))
+
+    def faulted(self, error: Exception) -> Finished:
+        """By what nobody foresaw, for the last time."""
+        said = masked_text(str(error)[:_TOLD])
+        message = f"The call failed {self._pulse.tries + 1} times for a reason of ours: {type(error).__name__}{said and f': {said}'}"
+        details: JsonValue = {"attempts": self._pulse.tries + 1, "cause": type(error).__name__}
+        return self.refused(ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details=details))
+
+    @property
+    def left_s(self) -> float:
+        """What earlier attempts left the tool of its time."""
+        earlier_s = self._pulse.earlier_s
+        return round(self._plan.timeout_s - earlier_s, 1) if earlier_s else self._plan.timeout_s
+
+    @property
+    def may_be_repeated(self) -> bool:
+        """Whether the tool may be asked once more, when what became of the request is not known."""
+        return self._plan.repeatable and self._sends < MAX_SENDS
 
     @property
     def was_sent(self) -> bool:

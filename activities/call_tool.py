@@ -5,6 +5,8 @@ Before a request to a tool that is not repeatable leaves, `sent_at` is committed
 """
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from pydantic import JsonValue
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from activities.attempt import AlreadySent, Attempt
+from activities.attempt import MAX_TRIES, AlreadySent, Attempt
 from activities.heartbeats import Pulse, beating
 from engine.calls.file_parameters import CallFolder, FileParameters, FileRefused
 from engine.calls.large_results import FittedOutput, LargeResults, OutputRefused
@@ -39,9 +41,6 @@ SLOT_PAUSE = timedelta(seconds=1)
 
 STORE_PAUSES_S = (0.2, 1.0, 3.0)
 """Between attempts to keep what a tool has made, which cannot be had again."""
-
-MAX_SENDS = 3
-"""How often a repeatable tool is asked when the connection to it is lost."""
 
 
 class CallTool:
@@ -73,18 +72,36 @@ class CallTool:
     async def call_tool(self, request: CallRequest) -> CallOutcome:
         """What the tool or the caller got wrong is returned; what may be tried again is raised."""
         plan = request.plan
-        entry = await self._registry.entry(plan.tool_id, plan.version)
-        if entry is None:
-            message = f"Tool {plan.tool_id!r} was removed before the call was made."
-            return Finished(error=ToolError(type=ErrorType.TOOL_NOT_FOUND, message=message, details={"sent": False}))
-        return await self.make(request, entry)
+        async with beating() as pulse, _waiting_for_the_store(pulse):
+            entry = await self._registry.entry(plan.tool_id, plan.version)
+            if entry is None:
+                message = f"Tool {plan.tool_id!r} was removed before the call was made."
+                return Finished(error=ToolError(type=ErrorType.TOOL_NOT_FOUND, message=message, details={"sent": False}))
+            return await self._made(request, entry, pulse)
 
     async def make(self, request: CallRequest, entry: ToolEntry) -> CallOutcome:
         """As `call_tool`, for whoever has just looked the tool up."""
+        async with beating() as pulse:
+            return await self._made(request, entry, pulse)
+
+    async def _made(self, request: CallRequest, entry: ToolEntry, pulse: Pulse) -> CallOutcome:
+        """However it ends, it ends: lost attempts, those that fail for a reason of ours, and the tool's time are all bounded."""
+        info, plan = activity.info(), request.plan
+        attempt = Attempt(plan, entry, self._calls, info.workflow_id or "", info.workflow_run_id or "", self._host, pulse)
+        if pulse.tries >= MAX_TRIES:
+            return attempt.given_up()
+        if attempt.left_s <= 0:
+            return attempt.out_of_time()
+        try:
+            return await self._attempted(attempt, request, entry, pulse)
+        except (ApplicationError, StoreUnavailableError):
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, a call must not be tried without end because of it
+            return _after_fault(attempt, error, pulse)
+
+    async def _attempted(self, attempt: Attempt, request: CallRequest, entry: ToolEntry, pulse: Pulse) -> CallOutcome:
         plan = request.plan
-        info = activity.info()
-        async with beating() as pulse, CallFolder(self._folder, plan.call_id, entry.manifest, place_of_calls(entry)) as folder:
-            attempt = Attempt(plan, entry, self._calls, info.workflow_id or "", info.workflow_run_id or "", self._host, pulse)
+        async with CallFolder(self._folder, plan.call_id, entry.manifest, place_of_calls(entry)) as folder:
             try:
                 return await self._exchange(attempt, entry, plan, folder, pulse.say, only_if_running=request.only_if_running)
             except NotRunningHere:
@@ -99,12 +116,14 @@ class CallTool:
                 return self._after_failure(attempt, entry, plan, failure, pulse)
             except asyncio.CancelledError:
                 if not _is_asked_for():
+                    _note_the_end(pulse)
                     raise ApplicationError("The attempt was ended from outside.", type=names.ATTEMPT_ENDED, category=EXPECTED) from None
                 return attempt.cancelled(await self._supervisor.settle_cancelled(entry) if attempt.was_sent else None)
 
     def _after_failure(self, attempt: Attempt, entry: ToolEntry, plan: CallPlan, failure: RuntimeFailure, pulse: Pulse) -> CallOutcome:
         """A lost connection to a repeatable tool is tried again, by Temporal; everything else is the answer."""
         if isinstance(failure, NoSlot):
+            pulse.only_waited()
             raise ApplicationError(failure.message, type=names.NO_SLOT, category=EXPECTED, next_retry_delay=SLOT_PAUSE)
         if failure.error_type is ErrorType.TIMEOUT:
             self._look_after(entry)
@@ -114,8 +133,8 @@ class CallTool:
             return attempt.failed(failure)
         if activity.info().is_local:
             return NotRunning()
-        if pulse.sends < MAX_SENDS:
-            pulse.beat()  # the next attempt must know how often it was sent
+        if attempt.may_be_repeated:
+            pulse.beat()  # the next attempt must know what the tool has had of its time
             raise ApplicationError(failure.message, type=names.TOOL_CONNECTION_LOST, category=EXPECTED)
         return attempt.failed(failure)
 
@@ -131,7 +150,7 @@ class CallTool:
         params = await self._files.resolve(entry.manifest.input_schema, plan.params, folder)
         reply = await self._supervisor.call(
             entry,
-            ToolRequest(plan.call_id, params, plan.timeout_s, folder.outputs, progress=say, manifest=entry.manifest, caller=plan.caller),
+            ToolRequest(plan.call_id, params, attempt.left_s, folder.outputs, progress=say, manifest=entry.manifest, caller=plan.caller),
             before_send=attempt.before_send,
             after_not_sent=attempt.after_not_sent,
             progress=say,
@@ -153,6 +172,35 @@ class CallTool:
                     raise OutputRefused(_not_kept(error, plan)) from error
                 await asyncio.sleep(pause_s)
         raise AssertionError("The last attempt returns or raises.")
+
+
+@asynccontextmanager
+async def _waiting_for_the_store(pulse: Pulse) -> AsyncGenerator[None]:
+    """It is tried until the database is back: that is not the call's fault."""
+    try:
+        yield
+    except StoreUnavailableError:
+        pulse.only_waited()
+        raise
+
+
+def _after_fault(attempt: Attempt, error: Exception, pulse: Pulse) -> CallOutcome:
+    """Of ours, or of a library. Raises it while another attempt may help."""
+    if activity.info().is_local:
+        activity.logger.warning("A fast call failed for a reason of ours; it is made as an ordinary one", exc_info=error)
+        return NotRunning()
+    if pulse.tries + 1 < MAX_TRIES:
+        pulse.beat()  # as after a lost connection
+        raise error
+    activity.logger.error("A call failed for a reason of ours, for the last time", exc_info=error)
+    return attempt.faulted(error)
+
+
+def _note_the_end(pulse: Pulse) -> None:
+    """Somebody stopped the worker or the attempt: no fault of the call. A time-out, or a heartbeat that could not be sent, may be one."""
+    details = activity.cancellation_details()
+    if details is not None and (details.worker_shutdown or details.paused or details.reset):
+        pulse.only_waited()
 
 
 def _is_asked_for() -> bool:

@@ -1,10 +1,13 @@
 """Telling Temporal, while something takes long, that we are alive and what we are doing."""
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 
 from temporalio import activity
+
+from toolagent.core.texts import well_formed
 
 __all__ = ["Pulse", "beating"]
 
@@ -15,7 +18,11 @@ _QUIET_S = 0.5
 
 
 class Pulse:
-    """What each heartbeat says: the progress that people see, and how often the tool was asked, which the next attempt reads."""
+    """What each heartbeat says: the progress that people see, and what the next attempt reads.
+
+    That is how often the tool was asked, how many seconds it has had (`spent_s`), and how many attempts ended in good order without
+    having tried anything (`waits`). Without heartbeats a call is tried less often, never without end: Temporal counts the attempts.
+    """
 
     def __init__(self) -> None:
         info = activity.info()
@@ -23,17 +30,37 @@ class Pulse:
         earlier = info.heartbeat_details
         self._is_heard = False
         self._progress = ""
-        self.sends: int = earlier[1] if len(earlier) > 1 else 0
+        # Those of an older worker told less.
+        self._sends: int = earlier[1] if len(earlier) > 1 else 0
+        self.earlier_s: float = earlier[2] if len(earlier) > 2 else 0.0
+        self._waits: int = earlier[3] if len(earlier) > 3 else 0
+        self._sent_at: float | None = None
+        self._attempt = info.attempt
+
+    @property
+    def tries(self) -> int:
+        """How many attempts before this one were lost, or failed for a reason of ours."""
+        return 0 if self._is_local else self._attempt - 1 - self._waits
 
     def say(self, progress: str) -> None:
         """What is being done now, in a few words."""
-        self._progress = progress
+        self._progress = well_formed(progress)
         self._tell()
 
     def sending(self) -> None:
         """The tool is asked, once more."""
-        self.sends += 1
+        self._sends += 1
+        self._sent_at = time.monotonic()
         self._tell()
+
+    def not_sent(self) -> None:
+        """It was not reached after all."""
+        self._sent_at = None
+
+    def only_waited(self) -> None:
+        """This attempt ends in good order, and is none that was tried."""
+        self._waits += 1
+        self.beat()
 
     def beat(self) -> None:
         """From now on everything is told at once."""
@@ -42,7 +69,8 @@ class Pulse:
 
     def _tell(self) -> None:
         if self._is_heard and not self._is_local:  # local activities have no heartbeats
-            activity.heartbeat(self._progress, self.sends)
+            spent_s = self.earlier_s + (time.monotonic() - self._sent_at if self._sent_at is not None else 0.0)
+            activity.heartbeat(self._progress, self._sends, spent_s, self._waits)
 
 
 @asynccontextmanager

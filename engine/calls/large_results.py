@@ -5,13 +5,14 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from pydantic import JsonValue
-from pydantic_core import to_json
+from pydantic_core import PydanticSerializationError, to_json
 
 from engine.calls.endings import misfit
 from engine.store.files import FileStore
 from toolagent.contracts.calls import ErrorType, ToolError, ValidationIssue
 from toolagent.contracts.manifest import JsonSchema
 from toolagent.contracts.references import ResultReference
+from toolagent.core.texts import well_formed_value
 from toolagent.validation.schemas import issues_of
 
 __all__ = ["FittedOutput", "LargeResults", "OutputRefused"]
@@ -51,7 +52,11 @@ class LargeResults:
         Raises OutputRefused, ContentUnavailableError, StoreUnavailableError.
         """
         # What is written differs from what the tool sent: `1e15` grows fourfold, and `1e999` is no number that JSON has.
-        encoded = to_json(output, inf_nan_mode="null")
+        try:
+            encoded = to_json(output, inf_nan_mode="null")
+        except PydanticSerializationError:  # it holds half a character
+            output = well_formed_value(output)
+            encoded = to_json(output, inf_nan_mode="null")
         if len(encoded) <= self._inline_bytes:
             return FittedOutput(output)
         if len(encoded) > self._max_bytes:

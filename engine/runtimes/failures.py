@@ -12,18 +12,19 @@ from typing import Literal
 from pydantic import JsonValue
 
 from toolagent.contracts.calls import ErrorType
+from toolagent.core.texts import well_formed, well_formed_value
 
 __all__ = ["CallFailed", "NoSlot", "NotSent", "RuntimeFailure", "StartFailed", "stopped"]
 
 
 class RuntimeFailure(Exception):
-    """A tool could not do what was asked of it; becomes the `ToolError` of the call."""
+    """A tool could not do what was asked of it; becomes the `ToolError` of the call. What it quotes of the tool is made well-formed."""
 
     def __init__(self, error_type: ErrorType, message: str, details: dict[str, JsonValue] | None = None) -> None:
-        super().__init__(message)
         self.error_type = error_type
-        self.message = message
-        self.details = details or {}
+        self.message = well_formed(message)
+        self.details = {well_formed(name): well_formed_value(value) for name, value in (details or {}).items()}
+        super().__init__(self.message)
 
 
 class NotSent(RuntimeFailure):

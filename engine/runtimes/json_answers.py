@@ -6,6 +6,8 @@ import re
 import pydantic_core
 from pydantic import JsonValue
 
+from toolagent.core.texts import well_formed_json
+
 __all__ = ["read_json"]
 
 _MAY_OVERFLOW = re.compile(rb"[0-9][eE]\+?[0-9]{3}|[0-9]{309}")
@@ -13,11 +15,25 @@ _MAY_OVERFLOW = re.compile(rb"[0-9][eE]\+?[0-9]{3}|[0-9]{309}")
 
 
 def read_json(text: bytes) -> JsonValue:
-    """Raises ValueError: no JSON, or a number that no double holds, which the parser takes for infinite."""
-    # What the parser gives is plain JSON; a check of it would copy a large answer once more.
-    value: JsonValue = pydantic_core.from_json(text, allow_inf_nan=False)
+    """With U+FFFD for halves of surrogate pairs, which programs leave that cut a text in the middle of a character.
+
+    Raises ValueError: no JSON, or a number that no double holds, which the parser takes for infinite.
+    """
+    value = _parsed(text)
     if _MAY_OVERFLOW.search(text) and not _is_finite(value):
         raise ValueError("it holds a number that is too large for a JSON number of double precision (about 1.8e308)")
+    return value
+
+
+def _parsed(text: bytes) -> JsonValue:
+    # What the parser gives is plain JSON; a check of it would copy a large answer once more.
+    try:
+        value: JsonValue = pydantic_core.from_json(text, allow_inf_nan=False)
+    except ValueError:
+        mended = well_formed_json(text)
+        if mended is text:
+            raise
+        value = pydantic_core.from_json(mended, allow_inf_nan=False)
     return value
 
 

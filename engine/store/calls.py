@@ -7,8 +7,9 @@ from datetime import datetime
 from functools import lru_cache
 
 from pydantic import JsonValue
-from sqlalchemy import ColumnElement, Insert, RowMapping, and_, bindparam, select, update
+from sqlalchemy import ColumnElement, Insert, RowMapping, and_, bindparam, case, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.sql.dml import ReturningInsert
 
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
@@ -48,19 +49,25 @@ class CallTable:
         """Calls of a tool that ended with an error of these kinds, the newest first."""
         return await self._latest(calls.c.tool_id == tool_id, calls.c.error_type.in_([kind.value for kind in kinds]), most=most)
 
-    async def mark_sent(self, record: CallRecord) -> bool:
-        """Commit that the request is about to leave. False when that was committed before, or the call is settled."""
-        row = _row(record) | {"sent_at": timestamp(now())}
+    async def mark_sent(self, record: CallRecord, *, again: bool = False) -> int:
+        """Commit that the request is about to leave; how often it has by then, as far as is known.
+
+        0 when it may not leave: the call is settled, or that was committed before and it may not leave `again`. `sent_at` is of the
+        first time.
+        """
+        row = _row(record) | {"sent_at": timestamp(now()), "sends": 1}
         files = named_files(str(row["params"]))
         async with self._database.write() if files else self._database.write_once() as connection:
             # They are kept while the call runs, and as long as its record.
             await hold_files(connection, holder_of_call(record.call_id), files)
-            return (await connection.execute(_mark(connection.dialect.name, tuple(row)), row)).rowcount == 1
+            marked = await connection.execute(_mark(connection.dialect.name, tuple(row), again=again), row)
+            return marked.scalar_one_or_none() or 0
 
     async def unmark_sent(self, call_id: str) -> None:
-        """Take the mark back, because it is certain that nothing left."""
+        """Take the last mark back, because it is certain that nothing left then. What left before stays marked."""
+        left = {"sends": calls.c.sends - 1, "sent_at": case((calls.c.sends > 1, calls.c.sent_at), else_=None)}
         async with self._database.write() as connection:
-            await connection.execute(update(calls).where(calls.c.call_id == call_id).values(sent_at=None))
+            await connection.execute(update(calls).where(calls.c.call_id == call_id).values(left))
 
     async def settle(self, record: CallRecord, result: ToolResult, what_happened: tuple[Event, ...]) -> ToolResult:
         """Write down how a call ended, and the events of it, in one transaction.
@@ -113,12 +120,14 @@ async def _settle(connection: AsyncConnection, unordered: Sequence[_Ending]) -> 
 
 
 @lru_cache
-def _mark(dialect: str, columns: tuple[str, ...]) -> Insert:
+def _mark(dialect: str, columns: tuple[str, ...], *, again: bool) -> ReturningInsert[int]:
     statement = dialect_insert(dialect, calls).values({name: bindparam(name) for name in columns})
-    changed = {"sent_at": statement.excluded.sent_at}
+    changed = {"sent_at": func.coalesce(calls.c.sent_at, statement.excluded.sent_at), "sends": calls.c.sends + 1}
     # What is settled must not be sent any more: whoever waited was told how it ended.
-    unsent = and_(calls.c.sent_at.is_(None), calls.c.settled_at.is_(None))
-    return statement.on_conflict_do_update(index_elements=["call_id"], set_=changed, where=unsent)
+    is_open = calls.c.settled_at.is_(None)
+    may_leave = is_open if again else and_(calls.c.sent_at.is_(None), is_open)
+    marked = statement.on_conflict_do_update(index_elements=["call_id"], set_=changed, where=may_leave)
+    return marked.returning(calls.c.sends)
 
 
 @lru_cache

@@ -1,6 +1,5 @@
 """How connections to either database are made, kept and looked at before they are used."""
 
-import re
 import sqlite3
 import time
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
 from engine.store.outages import is_out_of_step, outage_of
+from toolagent.core.texts import well_formed
 
 __all__ = ["ANSWER_MS", "BUSY_TIMEOUT_MS", "CONNECT_S", "WRITES", "UnknownUrlError", "make_engine", "make_migration_engine"]
 
@@ -40,9 +40,6 @@ _SESSION = {
 }
 _QUIET_S = 15.0
 """A connection that was not used for this long is asked whether it still works: a firewall may have forgotten it."""
-
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
-"""PostgreSQL has no NUL, and UTF-8 has no lone surrogates."""
 
 _USED_AT = "tool_agent_used_at"
 _QUERY = frozenset(
@@ -154,7 +151,7 @@ def _make_storable(
 
 
 def _storable(row: Sequence[object]) -> tuple[object, ...]:
-    return tuple(_UNSTORABLE.sub("\ufffd", value) if isinstance(value, str) and not value.isprintable() else value for value in row)
+    return tuple(well_formed(value) if isinstance(value, str) and not value.isprintable() else value for value in row)
 
 
 def _open_sqlite(_dialect: Dialect, _record: ConnectionPoolEntry, args: tuple[Any, ...], options: dict[str, Any]) -> None:

@@ -12,11 +12,12 @@ from engine.store.clock import timestamp
 from engine.store.database import Database
 from engine.store.messages import MessageTable, key_of_position, write_message
 from engine.store.tables import model_turns, tasks
-from engine.store.task_notes import NewNote, bounded, lock_of_task, plain, write_notes
+from engine.store.task_notes import NewNote, bounded, lock_of_task, write_notes
 from toolagent.contracts.making import TaskNoteKind
 from toolagent.contracts.model import Message, ModelTurn, Usage
 from toolagent.core.coding_log import turn_cost_line
 from toolagent.core.failures import ContentMissingError
+from toolagent.core.texts import well_formed
 
 __all__ = ["Asked", "Lost", "ModelTurnTable", "Origins", "RecordedTurn", "Spent", "TurnState"]
 
@@ -229,11 +230,11 @@ def _row(task_id: str, key: str, turn: ModelTurn, asked: Asked, started_at: date
     return {
         "task_id": task_id,
         "key": bounded(key),
-        "provider": plain(asked.provider),
-        "asked_model": plain(asked.model),
-        "model": plain(turn.model),
-        "prompt": plain(asked.prompt),
-        "stop_reason": plain(turn.stop_reason),
+        "provider": well_formed(asked.provider),
+        "asked_model": well_formed(asked.model),
+        "model": well_formed(turn.model),
+        "prompt": well_formed(asked.prompt),
+        "stop_reason": well_formed(turn.stop_reason),
         **turn.usage.model_dump(),
         "cost_usd": turn.cost_usd,
         "started_at": timestamp(started_at),

@@ -125,6 +125,8 @@ calls = Table(
     Column("caller_id", String(200)),
     Column("conversation_id", String(200)),
     Column("sent_at", _TIME),
+    # How often it was sent, as far as is known: a call that may be repeated is, a bounded number of times.
+    Column("sends", Integer, nullable=False, server_default="0"),
     Column("created_at", _TIME, nullable=False),
     Column("settled_at", _TIME),
     Column("is_success", Boolean),

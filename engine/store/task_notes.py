@@ -17,8 +17,9 @@ from engine.store.database import Database
 from engine.store.tables import task_notes
 from engine.store.upserts import dialect_insert
 from toolagent.contracts.making import TaskNote, TaskNoteKind
+from toolagent.core.texts import well_formed
 
-__all__ = ["NewNote", "TaskNoteTable", "bounded", "lock_of_task", "plain", "read_note", "write_notes"]
+__all__ = ["NewNote", "TaskNoteTable", "bounded", "lock_of_task", "read_note", "write_notes"]
 
 _AT_ONCE = 500
 _LONGEST_KEY = 200
@@ -112,11 +113,6 @@ def bounded(key: str) -> str:
     return key if len(key) <= _LONGEST_KEY and key.isprintable() else hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def plain(text: str) -> str:
-    """What programs print may hold what no database takes: NUL, and halves of surrogate pairs."""
-    return text.replace("\x00", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode("utf-8")
-
-
 def _row(task_id: str, note: NewNote) -> dict[str, object]:
     """All but the position, for `_insertion`."""
     return {
@@ -124,7 +120,7 @@ def _row(task_id: str, note: NewNote) -> dict[str, object]:
         "new_key": bounded(note.key),
         "new_at": timestamp(note.at or now()),
         "new_kind": note.kind.value,
-        "new_text": plain(note.text),
+        "new_text": well_formed(note.text),
         "new_payload": json.dumps(note.payload) if note.payload is not None else None,
     }
 

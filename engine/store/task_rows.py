@@ -8,12 +8,12 @@ from sqlalchemy import RowMapping
 
 from engine.store.clock import timestamp
 from engine.store.tables import tasks
-from engine.store.task_notes import plain
 from toolagent.contracts.calls import Caller
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.making import MakeTask, Stage, StageView
 from toolagent.contracts.making_views import ListedTask
 from toolagent.contracts.tasks import TaskState
+from toolagent.core.texts import well_formed
 
 __all__ = ["LISTED", "is_same_request", "json_of", "listed_of", "stages_of", "task_of", "task_row"]
 
@@ -32,14 +32,14 @@ def task_row(task: MakeTask) -> dict[str, object]:
         "status": task.status.value,
         # ASCII: neither NUL nor half a surrogate pair gets to the database as itself.
         "spec": json.dumps(task.spec.model_dump(mode="json"), ensure_ascii=True),
-        "description": plain(task.description),
+        "description": well_formed(task.description),
         "caller": task.caller.model_dump_json(),
         "request_key": task.key,
         "tool_ids": json.dumps(task.tool_ids),
         "stage": task.stage.value if task.stage else None,
         "stages": json_of(task.stages),
-        "progress": plain(task.progress),
-        "reason": plain(task.reason),
+        "progress": well_formed(task.progress),
+        "reason": well_formed(task.reason),
         "evidence": task.evidence.model_dump_json() if task.evidence else None,
         "cost_usd": task.cost_usd,
         "tokens": task.tokens,
@@ -84,4 +84,4 @@ def json_of(values: Sequence[Contract]) -> str:
 
 def is_same_request(one: MakeTask, other: MakeTask) -> bool:
     """Whether the same thing was asked for, whenever that was."""
-    return (one.spec, plain(one.description), one.key) == (other.spec, plain(other.description), other.key)
+    return (one.spec, well_formed(one.description), one.key) == (other.spec, well_formed(other.description), other.key)

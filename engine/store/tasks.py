@@ -14,7 +14,7 @@ from engine.store.database import Database
 from engine.store.file_references import holder_of_candidates, release_files
 from engine.store.tables import model_turns, tasks
 from engine.store.task_announcements import ended, requested
-from engine.store.task_notes import NewNote, lock_of_task, plain, read_note, write_notes
+from engine.store.task_notes import NewNote, lock_of_task, read_note, write_notes
 from engine.store.task_rows import LISTED, is_same_request, json_of, listed_of, stages_of, task_of, task_row
 from engine.store.task_slots import TaskSlots
 from engine.store.upserts import insert_new
@@ -23,6 +23,7 @@ from toolagent.contracts.making_views import ListedTask
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.coding_log import log_line
 from toolagent.core.failures import TaskConflictError, TaskEndedError, UnknownTaskError
+from toolagent.core.texts import well_formed
 
 __all__ = ["Ending", "TaskTable"]
 
@@ -105,7 +106,7 @@ class TaskTable:
 
     async def note_progress(self, task_id: str, progress: str, line: NewNote | None = None) -> None:
         """What it does at the moment, in a few words, and a line of its log about that. Nothing happens when it has ended."""
-        noted = _of(task_id).where(tasks.c.ended_at.is_(None)).values(progress=plain(progress))
+        noted = _of(task_id).where(tasks.c.ended_at.is_(None)).values(progress=well_formed(progress))
         if line is None:
             async with self._database.write_once() as connection:
                 await connection.execute(noted)
@@ -142,7 +143,7 @@ class TaskTable:
             stages = _closed(task.stages, task.cost_usd, _STATE_OF_LAST_STAGE[status], at)
             columns = {
                 "status": status.value,
-                "reason": plain(reason),
+                "reason": well_formed(reason),
                 "tool_ids": json.dumps([*tool_ids]),
                 "evidence": evidence.model_dump_json() if evidence else None,
                 "stages": json_of(stages),

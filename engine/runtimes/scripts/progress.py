@@ -5,6 +5,7 @@ import json
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from engine.runtimes.runtime import Progress
+from toolagent.core.texts import well_formed
 
 __all__ = ["MARK", "ProgressLines", "without_progress"]
 
@@ -48,5 +49,5 @@ def _text(line: bytes) -> str:
     except (ValueError, ValidationError, RecursionError):
         return ""
     share = f"{told.fraction:.0%}" if told.fraction is not None else ""
-    message = " ".join(told.message.split())[:_LONGEST_MESSAGE]
+    message = " ".join(well_formed(told.message).split())[:_LONGEST_MESSAGE]
     return f"{message} ({share})" if message and share else message or share

@@ -1,0 +1,58 @@
+"""Texts that tools, peers and people wrote, made such that everything can keep and send them."""
+
+import json
+import re
+from typing import TypeVar
+
+from pydantic import BaseModel, JsonValue
+from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
+
+__all__ = ["json_bytes", "well_formed", "well_formed_contract", "well_formed_json", "well_formed_value"]
+
+C = TypeVar("C", bound=BaseModel)
+
+_UNFIT = re.compile("[\0\ud800-\udfff]")
+_ESCAPES = re.compile(rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)")
+"""What a backslash begins in JSON; the group is half a character without its other half."""
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
+"""Of whole pairs too: they are told apart only where there is one."""
+_REPLACED = b"\\ufffd"
+
+
+def well_formed(text: str) -> str:
+    """U+FFFD in place of halves of surrogate pairs, which UTF-8 does not have, and of NUL, which PostgreSQL does not have."""
+    # Nearly every text is printable but for its line ends; both looks are at the speed of C.
+    return text if text.isprintable() else _UNFIT.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def well_formed_json(text: bytes) -> bytes:
+    """A JSON text whose strings and names hold no halves of surrogate pairs. `\\u0000` stays: JSON has it, and is kept as JSON."""
+    return _ESCAPES.sub(lambda found: _REPLACED if found.group(1) else found.group(), text) if _HALF.search(text) else text
+
+
+def well_formed_value(value: JsonValue) -> JsonValue:
+    """As `well_formed_json`. Of two names of an object that become the same the later one stays."""
+    try:
+        to_json(value)
+    except PydanticSerializationError:
+        mended: JsonValue = from_json(json_bytes(value))
+        return mended
+    return value
+
+
+def well_formed_contract(value: C) -> C:
+    """As `well_formed_value`, of all that a model of pydantic holds."""
+    try:
+        to_json(value)
+    except PydanticSerializationError:
+        return type(value).model_validate_json(json_bytes(value))
+    return value
+
+
+def json_bytes(value: object) -> bytes:
+    """The JSON of what pydantic refuses to write as it holds halves of surrogate pairs. Raises ValueError, TypeError."""
+    return well_formed_json(json.dumps(value, default=_plain, ensure_ascii=True, separators=(",", ":")).encode())
+
+
+def _plain(value: object) -> object:
+    return value.model_dump() if isinstance(value, BaseModel) else to_jsonable_python(value)

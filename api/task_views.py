@@ -16,7 +16,7 @@ from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 from toolagent.contracts.http import Task
 from toolagent.contracts.identifiers import CALL_ID_PATTERN
 from toolagent.contracts.records import CallRecord
-from toolagent.contracts.tasks import TaskView
+from toolagent.contracts.tasks import TaskState, TaskView
 from toolagent.core.batches import lost
 from toolagent.core.callbacks import view_of_event
 from toolagent.core.results import failed, task_state_of
@@ -68,8 +68,8 @@ async def _task(doors: Doors, task_id: str) -> TaskView:
         if view is None:
             return await _recorded(doors, task_id)
         # The record decides, also before the workflow has ended: so a call that has ended looks the same from then on.
-        settled = await _settled(doors, task_id)
-        return settled.model_copy(update={"callback": view.callback}) if settled else view
+        record = await doors.calls.get(task_id)
+        return _with_record(view, record) if record else view
     except AnswerPendingError:
         record = await doors.calls.get(task_id)
         if record is None or record.result is None:
@@ -77,10 +77,13 @@ async def _task(doors: Doors, task_id: str) -> TaskView:
         return _view_of(record)
 
 
-async def _settled(doors: Doors, task_id: str) -> TaskView | None:
+def _with_record(view: TaskView, record: CallRecord) -> TaskView:
     """Whoever waits for a call gets its result when the record is committed, a moment before the workflow ends."""
-    record = await doors.calls.get(task_id)
-    return _view_of(record) if record is not None and record.result is not None else None
+    if record.result is not None:
+        return _view_of(record).model_copy(update={"callback": view.callback})
+    # It may wait for another host now: what was sent is at work all the same.
+    was_sent = record.sent_at is not None and view.status is TaskState.PENDING
+    return view.model_copy(update={"status": TaskState.RUNNING}) if was_sent else view
 
 
 async def _recorded(doors: Doors, task_id: str) -> TaskView:
@@ -90,7 +93,7 @@ async def _recorded(doors: Doors, task_id: str) -> TaskView:
         raise _unknown(task_id)
     elsewhere = _other_workflow(record)
     view = await doors.client.task(task_id, elsewhere) if elsewhere else None
-    return view or _view_of(record)
+    return _with_record(view, record) if view else _view_of(record)
 
 
 async def _cancelled(doors: Doors, task_id: str) -> bool:

@@ -13,13 +13,15 @@ from temporalio.activity import ActivityCancellationDetails
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.call_tool import MAX_SENDS, CallTool
+from activities.attempt import MAX_SENDS, MAX_TRIES
+from activities.call_tool import CallTool
 from engine.calls.file_parameters import FileParameters
 from engine.calls.large_results import LargeResults
 from engine.registry.registry import ToolRegistry
 from engine.runtimes.http_exchange import HttpExchange
 from engine.runtimes.ports import free_port
 from engine.runtimes.remote import RemoteRuntime
+from engine.runtimes.runtime import Running, ToolRequest
 from engine.runtimes.supervisor import Supervisor
 from engine.store.calls import CallTable
 from engine.store.content.folder import FolderContent
@@ -46,6 +48,7 @@ class Tool:
     requests: list[bytes] = field(default_factory=list[bytes])
     drop: bool = False
     hang: bool = False
+    fault: Exception | None = None
     reached: asyncio.Event = field(default_factory=asyncio.Event)
     left: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -73,19 +76,39 @@ async def tool() -> AsyncGenerator[Tool]:
 Run = Callable[..., Awaitable[CallOutcome]]
 
 
+class Faulty(RemoteRuntime):
+    """Fails as a runtime with a bug does when the tool has a fault, after it was reached."""
+
+    def __init__(self, http: HttpExchange, tool: Tool) -> None:
+        super().__init__(http, lambda _name: None)
+        self._tool = tool
+
+    async def call(self, running: Running, source: RemoteSource, request: ToolRequest) -> JsonValue:
+        answer = await super().call(running, source, request)
+        if self._tool.fault is not None:
+            raise self._tool.fault
+        return answer
+
+
 @pytest_asyncio.fixture
-async def run(database: Database, tmp_path: Path) -> AsyncGenerator[Run]:
+async def run(database: Database, tmp_path: Path, tool: Tool) -> AsyncGenerator[Run]:
     """Make one attempt at a call of a remote tool with these sources."""
     registry, routes, calls = ToolRegistry(ToolTable(database), RouteTable(database)), RouteTable(database), CallTable(database)
     http = HttpExchange()
-    supervisor = Supervisor({"remote": RemoteRuntime(http, lambda _name: None)}, routes, "h1", cancel_grace_s=0.2)
+    supervisor = Supervisor({"remote": Faulty(http, tool)}, routes, "h1", cancel_grace_s=0.2)
     files = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "content", 1000)
     results = LargeResults(files, inline_bytes=50, max_bytes=100)
     parameters = FileParameters(files, tmp_path)
     activity = CallTool(registry, supervisor, calls, parameters, results, folder=tmp_path / "calls", host="h1", slot_wait_s=0.3)
 
     async def attempt(
-        *urls: str, repeatable: bool = False, number: int = 1, call_id: str = "call-00000001", env: ActivityEnvironment | None = None
+        *urls: str,
+        repeatable: bool = False,
+        number: int = 1,
+        call_id: str = "call-00000001",
+        env: ActivityEnvironment | None = None,
+        spent_s: float = 0.0,
+        waits: int = 0,
     ) -> CallOutcome:
         await registry.register(
             ToolManifest(tool_id="t", name="T", idempotent=repeatable, concurrency=1), tuple(RemoteSource(remote_url=url) for url in urls)
@@ -104,7 +127,7 @@ async def run(database: Database, tmp_path: Path) -> AsyncGenerator[Run]:
             queue_timeout_s=5,
         )
         env = env or ActivityEnvironment()
-        env.info = dataclasses.replace(env.info, attempt=number, heartbeat_details=["", number - 1])
+        env.info = dataclasses.replace(env.info, attempt=number, heartbeat_details=["", number - 1, spent_s, waits])
         return await env.run(activity.call_tool, CallRequest(plan=plan))
 
     yield attempt
@@ -173,10 +196,61 @@ async def test_the_next_source_is_not_tried_when_something_was_sent(run: Run, to
 @pytest.mark.promise("our-failures-are-retried")
 async def test_a_lost_connection_to_a_repeatable_tool_is_left_to_temporal_to_try_again(run: Run, tool: Tool) -> None:
     tool.drop = True
-    with pytest.raises(ApplicationError) as lost:
-        await run(tool.url, repeatable=True, number=1)
-    assert (lost.value.type, lost.value.non_retryable) == (names.TOOL_CONNECTION_LOST, False)
+    for number in range(1, MAX_SENDS):
+        with pytest.raises(ApplicationError) as lost:
+            await run(tool.url, repeatable=True, number=number)
+        assert (lost.value.type, lost.value.non_retryable) == (names.TOOL_CONNECTION_LOST, False)
     assert failure(await run(tool.url, repeatable=True, number=MAX_SENDS))[0] is ErrorType.EXECUTION_ERROR
+    assert len(tool.requests) == MAX_SENDS
+
+
+@pytest.mark.promise("calls-end")
+async def test_a_tool_that_kills_its_worker_each_time_is_asked_a_bounded_number_of_times_whatever_heartbeats_say(
+    run: Run, tool: Tool
+) -> None:
+    for _ in range(MAX_SENDS):
+        await run(tool.url, repeatable=True)  # of which nobody heard: it is made again, by Temporal or on another host
+    outcome = finished(await run(tool.url, repeatable=True))
+    assert failure(outcome) == (ErrorType.EXECUTION_ERROR, {"sent": True, "outcome": "unknown"})
+    assert (len(tool.requests), outcome.started_at is not None) == (MAX_SENDS, True)
+
+
+@pytest.mark.promise("calls-end")
+async def test_attempts_that_were_lost_before_the_tool_was_asked_are_bounded_and_waiting_is_none_of_them(run: Run, tool: Tool) -> None:
+    kind, details = failure(await run(tool.url, number=MAX_TRIES + 1))
+    assert (kind, details, tool.requests) == (ErrorType.EXECUTION_ERROR, {"attempts": MAX_TRIES}, [])
+    assert finished(await run(tool.url, number=MAX_TRIES + 1, waits=1)).output == {"ok": True}
+
+
+@pytest.mark.promise("calls-end")
+async def test_what_the_tool_has_had_of_its_time_in_earlier_attempts_is_not_given_again(run: Run, tool: Tool) -> None:
+    tool.hang = True
+    async with asyncio.timeout(5):  # of 10
+        assert failure(await run(tool.url, repeatable=True, number=2, spent_s=9.9))[0] is ErrorType.TIMEOUT
+    assert failure(await run(tool.url, repeatable=True, number=3, spent_s=10.01)) == (ErrorType.TIMEOUT, {"timeout_s": 10.0})
+    assert len(tool.requests) == 1
+
+
+@pytest.mark.promise("calls-end")
+async def test_an_error_that_nobody_foresaw_is_tried_again_a_bounded_number_of_times_and_then_told(run: Run, tool: Tool) -> None:
+    tool.fault = KeyError("Id \ud800")
+    for number in range(1, MAX_TRIES):
+        with pytest.raises(KeyError):
+            await run(tool.url, repeatable=True, number=number)
+    outcome = finished(await run(tool.url, repeatable=True, number=MAX_TRIES))
+    assert failure(outcome) == (ErrorType.EXECUTION_ERROR, {"attempts": MAX_TRIES, "cause": "KeyError"})
+    assert outcome.error is not None
+    assert outcome.model_dump_json()
+    assert "KeyError: 'Id \\ud800'" in outcome.error.message
+
+
+async def test_each_heartbeat_says_what_the_next_attempt_must_know(run: Run, tool: Tool) -> None:
+    tool.drop, env, heard = True, ActivityEnvironment(), list[tuple[str, int, float, int]]()
+    env.on_heartbeat = lambda *said: heard.append(said)
+    with pytest.raises(ApplicationError):
+        await run(tool.url, repeatable=True, env=env, number=3, spent_s=4.0, waits=1)
+    _, sends, spent_s, waits = heard[-1]
+    assert (sends, spent_s > 4.0, waits) == (3, True, 1)
 
 
 @pytest.mark.promise("cancel-closes")
@@ -216,9 +290,12 @@ async def test_a_call_that_gets_no_slot_in_time_is_left_to_temporal_to_try_again
     env = ActivityEnvironment()
     holding = asyncio.ensure_future(run(tool.url, env=env))
     await asyncio.wait_for(tool.reached.wait(), 10)
+    second, heard = ActivityEnvironment(), list[tuple[str, int, float, int]]()
+    second.on_heartbeat = lambda *said: heard.append(said)
     with pytest.raises(ApplicationError) as waiting:
-        await run(tool.url, call_id="call-00000002")
+        await run(tool.url, call_id="call-00000002", env=second)
     assert (waiting.value.type, waiting.value.non_retryable) == (names.NO_SLOT, False)
+    assert heard[-1][-1] == 1, "An attempt that only waited is none that was tried."
     env.cancel()
     await holding
     assert len(tool.requests) == 1

@@ -43,6 +43,11 @@ async def test_a_large_output_becomes_a_reference_to_its_json(results: LargeResu
     assert reference.preview == encoded.decode()[:1000]
 
 
+async def test_half_a_character_in_an_output_does_not_keep_it_from_being_a_result(results: LargeResults) -> None:
+    fitted = await results.fit("call-1", {}, {"\ud800": ["a\udfff", "😀"]})
+    assert fitted.output == {"\ufffd": ["a\ufffd", "😀"]}
+
+
 async def test_the_same_output_of_the_same_call_is_the_same_reference(results: LargeResults) -> None:
     first, again, other = [await results.fit(call_id, {}, "x" * 3000) for call_id in ("call-1", "call-1", "call-2")]
     assert first == again != other

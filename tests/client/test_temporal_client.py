@@ -4,10 +4,12 @@ import asyncio
 import subprocess
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 
 import pytest
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
+from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
 from tests.workflows.steps import Steps
@@ -119,6 +121,24 @@ async def test_a_waiting_call_is_pending_and_a_terminated_one_failed_with_unknow
     assert ended.result is not None
     assert ended.result.error is not None
     assert ended.result.error.details == {"outcome": "unknown"}
+
+
+@pytest.mark.parametrize(("why", "status"), [(names.TOOL_CONNECTION_LOST, TaskState.RUNNING), (names.NO_SLOT, TaskState.PENDING)])
+async def test_a_call_that_was_tried_is_running_and_one_that_found_no_slot_still_waits(
+    temporal: Client, why: str, status: TaskState
+) -> None:
+    async def tried(_: CallRequest) -> CallOutcome:
+        raise ApplicationError("It will be tried again.", type=why, next_retry_delay=timedelta(hours=1))
+
+    async with served(temporal, Steps(behaviour=tried)) as client, asyncio.timeout(20):
+        call_id = (await client.start(ECHO)).call_id
+        handle = temporal.get_workflow_handle(call_id)
+        while not any(activity.attempt > 1 for activity in (await handle.describe()).raw_description.pending_activities):
+            continue
+        waiting = await client.task(call_id)
+        await handle.terminate()
+    assert waiting is not None
+    assert waiting.status is status
 
 
 async def test_a_silent_temporal_leaves_the_answer_pending_under_the_calls_id(own_temporal: tuple[str, subprocess.Popen[bytes]]) -> None:

@@ -24,7 +24,18 @@ async def test_a_script_answers_with_what_it_writes(scripts: Scripts) -> None:
     assert scripts.leftovers() == []
 
 
-@pytest.mark.parametrize(("text", "value"), [("[1, 2]", [1, 2]), ("3", 3), ("null", None), ('  "x"\n', "x"), ("{}", {})])
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("[1, 2]", [1, 2]),
+        ("3", 3),
+        ("null", None),
+        ('  "x"\n', "x"),
+        ("{}", {}),
+        # A text that was cut in the middle of a character, as JavaScript does it.
+        ('{"\\ud83d": "\\ud83d\\ude00\\ud83d"}', {"\ufffd": "😀\ufffd"}),
+    ],
+)
 async def test_any_one_json_value_is_an_answer(scripts: Scripts, text: str, value: JsonValue) -> None:
     assert await scripts.code(f"print({text!r})") == value
 

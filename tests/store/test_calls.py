@@ -31,8 +31,20 @@ STARTED = Event(event_id="call-12345678:started", event_type=EventType.EXECUTION
 @pytest.mark.promise("sent-is-marked-first")
 async def test_a_call_is_marked_as_sent_once(database: Database) -> None:
     calls = CallTable(database)
-    assert await calls.mark_sent(RECORD) is True
-    assert await calls.mark_sent(RECORD) is False
+    assert await calls.mark_sent(RECORD) == 1
+    assert await calls.mark_sent(RECORD) == 0
+
+
+async def test_a_call_that_may_be_repeated_is_counted_and_keeps_when_it_was_sent_first(database: Database) -> None:
+    calls = CallTable(database)
+    assert await calls.mark_sent(RECORD, again=True) == 1
+    first = await calls.get(RECORD.call_id)
+    assert first is not None
+    assert [await calls.mark_sent(RECORD, again=True) for _ in range(2)] == [2, 3]
+    await calls.unmark_sent(RECORD.call_id)
+    assert await calls.get(RECORD.call_id) == first
+    assert await calls.mark_sent(RECORD, again=True) == 3
+    assert await calls.mark_sent(RECORD) == 0
 
 
 @pytest.mark.promise("never-twice")
@@ -45,7 +57,7 @@ async def test_of_many_attempts_at_once_one_may_send(database: Database) -> None
 async def test_a_settled_call_may_not_be_sent_any_more(database: Database) -> None:
     calls = CallTable(database)
     await calls.settle(RECORD, RESULT, ())
-    assert await calls.mark_sent(RECORD) is False
+    assert (await calls.mark_sent(RECORD), await calls.mark_sent(RECORD, again=True)) == (0, 0)
 
 
 @pytest.mark.promise("the-record-decides")
@@ -70,7 +82,7 @@ async def test_a_mark_that_was_taken_back_can_be_set_again(database: Database) -
     calls = CallTable(database)
     await calls.mark_sent(RECORD)
     await calls.unmark_sent(RECORD.call_id)
-    assert await calls.mark_sent(RECORD) is True
+    assert await calls.mark_sent(RECORD) == 1
 
 
 @pytest.mark.promise("repeated-steps-are-harmless")
@@ -92,7 +104,7 @@ async def test_settling_keeps_the_mark_that_the_call_was_sent(database: Database
     calls = CallTable(database)
     await calls.mark_sent(RECORD)
     await calls.settle(RECORD, RESULT, ())
-    assert await calls.mark_sent(RECORD) is False
+    assert await calls.mark_sent(RECORD) == 0
 
 
 async def test_a_database_that_is_away_is_named(tmp_path: object) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from temporalio.api.common.v1 import Payload
 from temporalio.api.enums.v1 import PendingActivityState
+from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.client import WorkflowExecutionDescription, WorkflowExecutionStatus
 from temporalio.converter import DataConverter
 
@@ -27,7 +28,7 @@ async def view_of(description: WorkflowExecutionDescription, converter: DataConv
     progress: str | None = None
     for activity in description.raw_description.pending_activities:
         # A workflow that was terminated keeps its pending activities.
-        if status is TaskState.RUNNING and activity.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED:
+        if status is TaskState.RUNNING and _is_untried(activity):
             status = TaskState.PENDING
         progress = await _text(activity.heartbeat_details.payloads, converter) or progress
     origin = await description.memo_value(names.CALLBACK, "", type_hint=str)
@@ -48,6 +49,12 @@ def delivery_of(description: WorkflowExecutionDescription, event_id: str) -> Cal
     for activity in description.raw_description.pending_activities:
         view = view.model_copy(update={"attempts": activity.attempt, "reason": activity.last_failure.message})
     return view
+
+
+def _is_untried(activity: PendingActivityInfo) -> bool:
+    """Whether nobody has begun it yet. An attempt that found no slot of the tool free began nothing; any other one did."""
+    waited = activity.last_failure.application_failure_info.type == names.NO_SLOT
+    return activity.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED and (activity.attempt <= 1 or waited)
 
 
 async def _text(payloads: Sequence[Payload], converter: DataConverter) -> str | None:

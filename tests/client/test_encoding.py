@@ -1,0 +1,23 @@
+"""What goes to Temporal."""
+
+import pytest
+from pydantic import JsonValue
+from temporalio.contrib.pydantic import pydantic_data_converter
+
+from toolagent.client.plugin import DATA_CONVERTER
+from toolagent.contracts.calls import ErrorType, ToolError
+from toolagent.contracts.steps import CallOutcome, Finished
+
+HALF = Finished(error=ToolError(type=ErrorType.TIMEOUT, message="a\ud800", details={"\udc00": ["\ud800"]}))
+
+
+async def test_no_text_can_keep_a_heartbeat_or_a_result_from_being_sent() -> None:
+    payloads = await DATA_CONVERTER.encode(["half \ud800", 1, HALF])
+    said, number, outcome = await DATA_CONVERTER.decode(payloads, [str, int, CallOutcome])
+    assert (said, number) == ("half \ufffd", 1)
+    assert outcome.error == ToolError(type=ErrorType.TIMEOUT, message="a\ufffd", details={"\ufffd": ["\ufffd"]})
+
+
+@pytest.mark.parametrize("value", [None, b"bytes", {"a": ["😀\0", 1.5]}, Finished(output={"a": 1})])
+async def test_all_else_is_sent_as_pydantic_sends_it(value: JsonValue | bytes | Finished) -> None:
+    assert await DATA_CONVERTER.encode([value]) == await pydantic_data_converter.encode([value])

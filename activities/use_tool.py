@@ -32,6 +32,7 @@ from toolagent.core.coding_log import shown_text, tool_result_line, tool_use_lin
 from toolagent.core.failures import UnknownTaskError
 from toolagent.core.loop import FINAL_TOOL
 from toolagent.core.model_notes import digest_of
+from toolagent.core.texts import well_formed
 from toolagent.core.tool_uses import key_of_use
 
 __all__ = ["UseTool"]
@@ -130,14 +131,14 @@ class UseTool:
         )
 
     async def _told(self, run: ToolRun, key: str, used: Used, *, is_error: bool) -> ToolNote:
-        content = shown(used.value)
+        content = well_formed(shown(used.value))
         note = ToolNote(
             tool_use_id=run.tool_use_id,
             name=run.name,
             summary=shown_text(content, _LONGEST_SUMMARY),
             is_error=is_error,
             digest=digest_of(used.value),
-            size=len(content.encode("utf-8", "surrogatepass")),
+            size=len(content.encode()),
             candidate=used.candidate,
         )
         outcomes = {

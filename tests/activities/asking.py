@@ -14,6 +14,7 @@ from activities.agent_tools.tool import Role
 from activities.ask_model import AskModel, Transcript
 from engine.roles.prices import Prices
 from engine.roles.prompts import Prompts
+from engine.roles.provider import ModelProvider
 from engine.roles.provider_options import ProviderOptions
 from engine.roles.providers.anthropic import AnthropicProvider
 from engine.store.content.folder import FolderContent
@@ -116,8 +117,9 @@ async def agent_of(
     prompts: Path = PROMPTS,
     silence_s: float = 300.0,
     has_model: bool = True,
+    other: ModelProvider | None = None,
 ) -> AsyncGenerator[Agent]:
-    """Asks the model at `url`; without one its vendor, which it will not get to without a key."""
+    """Asks the model at `url`, or an `other`; without one its vendor, which it will not get to without a key."""
     files = FileStore(database, FolderContent(folder / "content"), folder / "spool", 64 << 20)
     messages, outcomes, notes, tasks = (
         MessageTable(database, files),
@@ -129,7 +131,7 @@ async def agent_of(
     await tasks.create(task(1))
     provider = AnthropicProvider(ProviderOptions(MODEL, key, url, silence_s=silence_s))
     asking = AskModel(
-        provider if has_model else None,
+        (other or provider) if has_model else None,
         Prompts(prompts),
         Prices(((MODEL, price),) if price else ()),
         Transcript(messages, outcomes, turns, notes, tasks, key_of_use),

@@ -1,21 +1,23 @@
 """A turn of a model that fails: what is asked again, what is not, and what is paid all the same."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from pydantic import JsonValue
+from pydantic_core import to_json
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
 from engine.store.database import Database
-from tests.activities.asking import KEY, PRICE, TASK, Agent, agent_of, scenario
+from tests.activities.asking import KEY, MODEL, PRICE, TASK, Agent, agent_of, scenario
 from toolagent.client import names
 from toolagent.contracts.agent import AgentRequest, ModelAsk, ModelTurnNote
 from toolagent.contracts.making import TaskNoteKind
-from toolagent.contracts.model import Text, Usage
+from toolagent.contracts.model import ModelRequest, ModelTurn, Text, ToolUse, Usage
 from toolagent.core import loop
 from toolagent.core.model_cost import cost_of
 from toolagent.testing.servers.model_server import ModelServer
@@ -206,6 +208,30 @@ async def test_what_a_turn_was_asked_said_and_cost_is_there_with_it_and_once(age
     assert (question.role, answer.content) == ("user", (Text(text=SAID),))
     assert [note.kind for note in await agent.notes.after(TASK)][-2:] == [TaskNoteKind.COST, TaskNoteKind.TEXT]
     assert (await agent.notes.tail(TASK, 1))[0].text.endswith(f"[TEXT] {SAID}")
+
+
+@dataclass
+class Careless:
+    """A model that cuts texts in the middle of characters."""
+
+    name: str = "careless"
+    model: str = MODEL
+    asked: list[ModelRequest] = field(default_factory=list[ModelRequest])
+
+    async def ask(self, request: ModelRequest, beat: Callable[[str], None]) -> ModelTurn:  # noqa: ARG002 - as the protocol has it
+        self.asked.append(request)
+        use = ToolUse(id=f"use-{len(self.asked)}", name="write_file", input={"path": "a", "\udc00": ["\ud83d"]})
+        return ModelTurn(content=(Text(text="So \ud83d"), use), stop_reason="tool_use", model=MODEL, usage=Usage())
+
+    async def aclose(self) -> None: ...
+
+
+async def test_half_a_character_in_an_answer_goes_nowhere(database: Database, tmp_path: Path) -> None:
+    model = Careless()
+    async with agent_of(None, database, tmp_path, other=model) as agent:
+        await agent.run(await agent.request("x", turns=2))
+    assert to_json(model.asked[1])
+    assert model.asked[1].messages[1].content[0] == Text(text="So \ufffd")
 
 
 async def test_without_a_model_or_a_key_nothing_is_asked_and_the_settings_are_named(database: Database, tmp_path: Path) -> None:

@@ -128,9 +128,9 @@ async def test_a_call_that_was_tried_is_running_and_one_that_found_no_slot_still
     temporal: Client, why: str, status: TaskState
 ) -> None:
     async def tried(_: CallRequest) -> CallOutcome:
-        raise ApplicationError("It will be tried again.", type=why, next_retry_delay=timedelta(hours=1))
+        raise ApplicationError("It will be tried again.", type=why, next_retry_delay=timedelta(seconds=30))
 
-    async with served(temporal, Steps(behaviour=tried)) as client, asyncio.timeout(20):
+    async with served(temporal, Steps(behaviour=tried, queue=names.TASK_QUEUE)) as client, asyncio.timeout(20):
         call_id = (await client.start(ECHO)).call_id
         handle = temporal.get_workflow_handle(call_id)
         while not any(activity.attempt > 1 for activity in (await handle.describe()).raw_description.pending_activities):

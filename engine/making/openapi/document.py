@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 from pydantic import JsonValue
 
 from engine.making.openapi.yaml_text import NotReadable, read_yaml
+from toolagent.core.texts import well_formed_json
 
 __all__ = ["DocumentRefused", "OpenApiDocument", "Part", "part"]
 
@@ -94,7 +95,7 @@ class OpenApiDocument:
 
 def _read_json(text: str) -> JsonValue:
     try:
-        read: JsonValue = json.loads(text, parse_constant=_no_constant)
+        read: JsonValue = json.loads(well_formed_json(text.encode()), parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise DocumentRefused(f"It is no JSON: {str(error)[:200]}") from error
     return read

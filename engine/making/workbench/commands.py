@@ -11,6 +11,7 @@ from engine.making.workbench.runs import BenchParts, Run, too_much
 from engine.runtimes.processes import Process, exit_text
 from engine.runtimes.sandbox.box import Mount
 from engine.runtimes.scripts.execution import Execution
+from toolagent.core.texts import well_formed
 from toolagent.core.trimming import trimmed
 
 __all__ = ["BenchCommands", "Ran", "outputs_shown"]
@@ -106,7 +107,7 @@ def outputs_shown(root: Path, log: str, stdout: bytes, stderr: bytes) -> tuple[s
 
 
 def _shown(root: Path, name: str, content: bytes) -> str:
-    text = content.decode(errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+    text = well_formed(content.decode(errors="replace"))
     if len(text) <= _LONGEST_STREAM:
         return text
     (root / Area.LOGS.value / name).write_text(text, encoding="utf-8")

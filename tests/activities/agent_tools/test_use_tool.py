@@ -1,5 +1,6 @@
 """The activity: what it tells, what it raises, what it writes down."""
 
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -141,6 +142,12 @@ async def test_the_runtime_that_is_asked_for_is_the_one_that_is_put_down(agent: 
 async def test_a_note_says_how_much_the_model_will_read(agent: Agent) -> None:
     note = await agent.use("write_file", path="x", content="\u4e00")
     assert note.size == len((await agent.shown()).content.encode())
+
+
+async def test_a_name_that_is_no_text_does_not_keep_an_outcome_from_being_told(agent: Agent) -> None:
+    bench = await agent.bench()
+    (bench.folder / "work" / os.fsdecode(b"a\xff")).touch()
+    assert "there is: a\ufffd" in await agent.refused("read_file", path="x")
 
 
 async def test_a_use_of_no_task_is_our_fault(agent: Agent) -> None:

@@ -39,6 +39,12 @@ def posting(schema: JsonValue, *, required: bool = True) -> dict[str, JsonValue]
     return {"/x": {"post": {"requestBody": body, "responses": OK}}}
 
 
+def test_half_a_character_in_a_document_does_not_get_into_the_tool() -> None:
+    manifest = only(drafted(posting({"type": "object", "properties": {"\ud800": {"description": "a \ud83d"}}}), title="\udc00"))
+    assert manifest.input_schema["properties"] == {"\ufffd": {"description": "a \ufffd"}}
+    assert manifest.model_dump_json()
+
+
 def only(one: Drafted) -> ToolManifest:
     (entry,) = one.candidate.entries
     return entry.manifest

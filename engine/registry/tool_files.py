@@ -9,6 +9,7 @@ from toolagent.contracts.manifest import ToolStatus
 from toolagent.contracts.records import CatalogFault
 from toolagent.contracts.tool_files import ExternalScript, ToolFile
 from toolagent.core.dependencies import Node
+from toolagent.core.texts import well_formed
 from toolagent.core.tool_file_rules import circles, doubles
 from toolagent.core.tool_files import FileFault, ReadToolFile
 from toolagent.validation.tool_folders import NoScriptError, NotReadError, Script, files_below, find_script, real, text_of
@@ -141,7 +142,7 @@ def _newest(versions: Mapping[str, bool]) -> str:
 
 def _files_below(folder: Path, found: FoundFiles) -> Iterator[Path]:
     def note(error: OSError) -> None:
-        place = Path(str(error.filename)).as_posix()
+        place = well_formed(Path(str(error.filename)).as_posix())
         found.away.append(place)
         found.faults.append(CatalogFault(file=place, field="$", reason=f"The folder cannot be read: {error.strerror}."))
 
@@ -155,7 +156,7 @@ def _files_below(folder: Path, found: FoundFiles) -> Iterator[Path]:
 
 
 def _take(found: FoundFiles, path: Path, script_root: Path | None, shared: tuple[Path, ...]) -> None:
-    name = path.as_posix()
+    name = well_formed(path.as_posix())
     try:
         text = text_of(path)
     except NotReadError as error:

@@ -1,6 +1,7 @@
 """What is wrong with a file of a tool is named, with its place in the file; the others are loaded."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,13 @@ async def test_a_faulty_file_is_named_and_the_others_are_loaded(files: ToolFiles
     files.write("bad", content)
     assert ("bad.tool.json", field) in await files.faults()
     assert await files.registry.list_ids() == ("custom:good", "echo")
+
+
+async def test_a_file_whose_name_is_no_text_keeps_nobody_from_being_loaded(files: ToolFiles) -> None:
+    files.write(os.fsdecode(b"bad\xff"), "{")
+    files.write(os.fsdecode(b"fine\xff"), {**tool_file(), "toolId": "custom:fine"})
+    assert ("bad\ufffd.tool.json", "$") in await files.faults()
+    assert "custom:fine" in await files.registry.list_ids()
 
 
 async def test_a_key_that_is_like_none_of_ours_is_kept(files: ToolFiles) -> None:

@@ -1,6 +1,7 @@
 """Failures that cross from the engine to whoever asked it."""
 
 __all__ = [
+    "ContentDamagedError",
     "ContentMissingError",
     "ContentUnavailableError",
     "FileTooLargeError",
@@ -32,8 +33,19 @@ class StoreFullError(ContentUnavailableError):
     """Where files are kept there is no room for more."""
 
 
+class ContentDamagedError(ContentUnavailableError):
+    """A file's bytes are not those that were put in; they were set aside, and the right ones can be put in again."""
+
+    def __init__(self, file_id: str, name: str) -> None:
+        super().__init__(
+            f"The bytes of the file {file_id} ({name[:200]!r}) were damaged where files are kept, and are not given out any more. "
+            "Upload the file again with POST /files; its id stays the same."
+        )
+        self.file_id = file_id
+
+
 class ContentMissingError(LookupError):
-    """A file is known, and its bytes are not where files are kept, or are not those that were put there."""
+    """A file is known, and its bytes are not where files are kept."""
 
 
 class TaskConflictError(ValueError):

@@ -7,6 +7,7 @@ __all__ = [
     "FileTooLargeError",
     "StoreFullError",
     "StoreUnavailableError",
+    "StoreUnwritableError",
     "TaskConflictError",
     "TaskEndedError",
     "UnknownTaskError",
@@ -22,15 +23,30 @@ class FileTooLargeError(ValueError):
 
 
 class StoreUnavailableError(RuntimeError):
-    """The database cannot be reached, is locked for too long, or its disk is full."""
+    """The database cannot be reached, or is locked for too long. `told` is what anybody may read of it."""
+
+    told = "The database does not answer."
+
+
+class StoreUnwritableError(StoreUnavailableError):
+    """The database does not come back by waiting: somebody has to do something. The message says what; `told` has no path in it."""
+
+    def __init__(self, cause: str, told: str, message: str) -> None:
+        super().__init__(message)
+        self.cause = cause
+        self.told = told
 
 
 class ContentUnavailableError(StoreUnavailableError):
     """Where files are kept cannot be reached or written; the message says where and why."""
 
+    told = "The store of files does not answer."
+
 
 class StoreFullError(ContentUnavailableError):
     """Where files are kept there is no room for more."""
+
+    told = "There is no room for more files."
 
 
 class ContentDamagedError(ContentUnavailableError):

@@ -32,6 +32,11 @@ class Remembered:
         self._outcome: BaseException | None = None
         self._ended: float | None = None
 
+    @property
+    def outcome(self) -> BaseException | None:
+        """What it raised the last time."""
+        return self._outcome
+
     async def __call__(self) -> None:
         """Raises what the check raised; TimeoutError when it has not answered for too long."""
         if self._age() > _FRESH_S:

@@ -4,13 +4,14 @@ import asyncio
 import os
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Generator, Mapping
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import structlog
 
-from api.ports import Check, UnwritableError
+from api.ports import UnwritableError
+from api.readiness import Remembered
 from toolagent.core.failures import StoreUnwritableError
 
 __all__ = ["Recording", "UnrecordableError", "insist_on_room", "insist_on_writing"]
@@ -37,11 +38,11 @@ class UnrecordableError(Exception):
 
 
 class Recording:
-    """`checks` write where calls are recorded; `folders` are on the disks of these."""
+    """`checks` write where calls are recorded, `folders` are on the disks of these. What a check found for /health counts too."""
 
-    def __init__(self, checks: Mapping[str, Check], folders: Mapping[str, Path]) -> None:
+    def __init__(self, checks: Sequence[Remembered], folders: Mapping[str, Path]) -> None:
         self._checks, self._folders = checks, folders
-        self._failure: tuple[str, str] | None = None
+        self._said: tuple[str, str] | None = None
         self._looked, self._full = 0.0, ""
         self._bounds: set[asyncio.Timeout] = set()
 
@@ -88,16 +89,16 @@ class Recording:
         while True:
             await asyncio.sleep(_LOOK_S)
             if self._now() is not None or time.monotonic() - written > _CALM_S:
-                self._note(await self._found())
+                await asyncio.gather(*(check() for check in self._checks), return_exceptions=True)
                 written = time.monotonic()
-            if self._now() is not None:
+            self._say(failure := self._now())
+            if failure is not None:
                 for bound in [*self._bounds]:
                     bound.reschedule(asyncio.get_running_loop().time())
 
-    async def _found(self) -> tuple[str, str] | None:
-        outcomes = await asyncio.gather(*(check() for check in self._checks.values()), return_exceptions=True)
-        for outcome in outcomes:
-            match outcome:
+    def _failure(self) -> tuple[str, str] | None:
+        for check in self._checks:
+            match outcome := check.outcome:
                 case UnwritableError():
                     return outcome.cause, str(outcome)
                 case StoreUnwritableError():
@@ -107,18 +108,18 @@ class Recording:
                     continue
         return None
 
-    def _note(self, failure: tuple[str, str] | None) -> None:
-        if failure != self._failure:
+    def _say(self, failure: tuple[str, str] | None) -> None:
+        if failure != self._said:
             if failure is not None:
                 _log.error("calls_cannot_be_recorded", cause=failure[0], reason=failure[1])
             else:
                 _log.info("calls_can_be_recorded_again")
-        self._failure = failure
+        self._said = failure
 
     def _now(self) -> tuple[str, str] | None:
         if time.monotonic() - self._looked > _FRESH_S:
             self._looked, self._full = time.monotonic(), _full(self._folders)
-        return self._failure or (("disk_full", f"{self._full}: the disk is full.") if self._full else None)
+        return self._failure() or (("disk_full", f"{self._full}: the disk is full.") if self._full else None)
 
 
 def insist_on_room(folders: Mapping[str, Path]) -> None:

@@ -55,8 +55,9 @@ async def running_service(settings: Settings) -> AsyncGenerator[Running]:
         await swept_state(state)
         store = await stack.enter_async_context(opened_store(settings, state))
         temporal, host = await _host(stack, settings, state, store)
-        checks = {**_checks(temporal, store, state, host.workers.check), **_remembered(host.lacking)}
-        recording = await _watched(stack, checks, temporal, store)
+        parts = _parts(temporal, store, state, host.workers.check)
+        checks = {**_checks(parts, temporal, store, state), **_remembered(host.lacking)}
+        recording = await _watched(stack, parts, temporal, store)
         calls = PromptCalls(temporal.client, store.settled, recording, patience_s=settings.temporal_patience_s)
         stack.push_async_callback(calls.close)
         app = create_app(doors_of(store, calls, settings, state, checks))
@@ -92,8 +93,9 @@ async def running_api(settings: Settings) -> AsyncGenerator[Running]:
         stack.callback(listener.close)
         store = await stack.enter_async_context(opened_store(settings, state))
         temporal = await named_temporal(settings, address)
-        checks = _checks(temporal, store, state, partial(_insist_on_a_host, store.hosts, settings, state))
-        recording = await _watched(stack, checks, temporal, store)
+        parts = _parts(temporal, store, state, partial(_insist_on_a_host, store.hosts, settings, state))
+        checks = _checks(parts, temporal, store, state)
+        recording = await _watched(stack, parts, temporal, store)
         calls = GuardedCalls(temporal.client, recording, patience_s=settings.temporal_patience_s)
         app = create_app(doors_of(store, calls, settings, state, checks))
         await stack.enter_async_context(serving(app, listener, settings.shutdown_grace_s))
@@ -117,21 +119,23 @@ def _named_address(settings: Settings) -> str:
     return settings.temporal_address
 
 
-def _checks(temporal: TemporalAccess, store: Store, state: StateDirectory, worker: Check) -> Mapping[str, Check]:
-    folders = {"The state directory": state.root, "The folder for files": state.content}
-    remembered = _remembered(
+def _parts(temporal: TemporalAccess, store: Store, state: StateDirectory, worker: Check) -> Mapping[str, Remembered]:
+    return _remembered(
         {
             "temporal": partial(check_temporal, temporal.client, temporal.folder),
             "database": store.database.check,
             "worker": worker,
-            "state": partial(insist_on_writing, folders),
+            "state": partial(insist_on_writing, _folders(state)),
         }
     )
-    disks = {"temporal": _disk_of_temporal(temporal), "database": _disk_of(store.database), "state": folders}
-    return {name: partial(_with_room, disks.get(name, {}), check) for name, check in remembered.items()}
 
 
-def _remembered(checks: Mapping[str, Check]) -> Mapping[str, Check]:
+def _checks(parts: Mapping[str, Remembered], temporal: TemporalAccess, store: Store, state: StateDirectory) -> Mapping[str, Check]:
+    disks = {"temporal": _disk_of_temporal(temporal), "database": _disk_of(store.database), "state": _folders(state)}
+    return {name: partial(_with_room, disks.get(name, {}), check) for name, check in parts.items()}
+
+
+def _remembered(checks: Mapping[str, Check]) -> Mapping[str, Remembered]:
     return {name: Remembered(check) for name, check in checks.items()}
 
 
@@ -139,6 +143,10 @@ async def _with_room(disks: Mapping[str, Path], check: Check) -> None:
     """A disk without room is said at once, whatever is remembered."""
     insist_on_room(disks)
     await check()
+
+
+def _folders(state: StateDirectory) -> Mapping[str, Path]:
+    return {"The state directory": state.root, "The folder for files": state.content}
 
 
 def _disk_of(database: Database) -> Mapping[str, Path]:
@@ -149,10 +157,9 @@ def _disk_of_temporal(temporal: TemporalAccess) -> Mapping[str, Path]:
     return {"Temporal's folder": temporal.folder} if temporal.folder else {}
 
 
-async def _watched(stack: AsyncExitStack, checks: Mapping[str, Check], temporal: TemporalAccess, store: Store) -> Recording:
+async def _watched(stack: AsyncExitStack, parts: Mapping[str, Remembered], temporal: TemporalAccess, store: Store) -> Recording:
     """Of where calls are recorded: the database, and the server that has them in hand."""
-    watched = {name: checks[name] for name in ("database", "temporal")}
-    recording = Recording(watched, {**_disk_of(store.database), **_disk_of_temporal(temporal)})
+    recording = Recording((parts["database"], parts["temporal"]), {**_disk_of(store.database), **_disk_of_temporal(temporal)})
     await stack.enter_async_context(recording.watched())
     return recording
 

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from engine.store.database import Database, UnusableDatabaseError, migrate
+from toolagent.core.failures import StoreUnwritableError
 from workers.content import sweeping
 from workers.failures import CannotRun
 from workers.parts import Store
@@ -24,6 +25,8 @@ async def opened_store(settings: Settings, state: StateDirectory) -> AsyncGenera
         await asyncio.to_thread(migrate, url, state.migration_lock)
         database = Database(url, pool_size=settings.database_pool_size)
     except UnusableDatabaseError as error:
+        if isinstance(error.__cause__, StoreUnwritableError):
+            raise CannotRun(str(error)) from error
         place = "of TOOL_AGENT_DATABASE_URL" if settings.database_url else f"{str(state.database)!r}"
         raise CannotRun(f"The database {place} cannot be used: {str(error).rstrip('.')}.") from error
     except OSError as error:

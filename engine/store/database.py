@@ -12,13 +12,14 @@ from alembic.config import Config
 from alembic.util import CommandError
 from filelock import FileLock
 from sqlalchemy import text
+from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.clock import now, timestamp
 from engine.store.engines import WRITES, UnknownUrlError, make_engine
-from engine.store.open_files import is_deleted
 from engine.store.outages import RESTORE, outage_of, sqlstate_of, unwritable
+from engine.store.sqlite_files import damage_at_start, is_deleted
 from engine.store.tables import write_checks
 from engine.store.upserts import upsert
 from toolagent.core.failures import StoreUnavailableError
@@ -125,11 +126,19 @@ def migrate(url: str, lock: Path, revision: str = "head") -> None:
     config.set_main_option("script_location", str(_MIGRATIONS))
     config.set_main_option("sqlalchemy.url", url.replace("%", "%%"))
     with FileLock(lock), _usable():
+        _insist_on_whole(url)
         # Each does nothing when the tables are beyond already, or not there yet.
         if revision != "base":
             command.upgrade(config, revision)
         if revision != "head":
             command.downgrade(config, revision)
+
+
+def _insist_on_whole(url: str) -> None:
+    """A damaged file is said before anything is written to it."""
+    parsed = make_url(url)
+    if parsed.drivername.startswith("sqlite") and parsed.database and (said := damage_at_start(Path(parsed.database))):
+        raise unwritable("damaged", "its file is damaged", RESTORE, parsed.database, said)
 
 
 @contextmanager

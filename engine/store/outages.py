@@ -29,7 +29,7 @@ _STATES = frozenset(
 )
 
 
-RESTORE = 'stop the service and restore a backup ("Backup and restore" in docs/operations.md)'
+RESTORE = 'restore a backup while the service is stopped ("Backup and restore" in docs/operations.md)'
 _ROOM = "make room; the service goes on by itself"
 _SQLITE: Mapping[int, tuple[str, str, str]] = {
     sqlite3.SQLITE_FULL: ("disk_full", "its disk is full", _ROOM),

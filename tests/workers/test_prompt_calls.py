@@ -63,7 +63,7 @@ class Stage:
         self._own = uuid4().hex
         self.records = CallTable(database)
         self.settled = SettledCalls()
-        self.calls = PromptCalls(client, self.settled, Recording({}, {}), patience_s=0.5)
+        self.calls = PromptCalls(client, self.settled, Recording((), {}), patience_s=0.5)
 
     @activity.defn
     async def record(self, call: ToolCall, call_id: str) -> ToolResult:

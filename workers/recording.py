@@ -20,7 +20,6 @@ _LOOK_S = 0.5
 _CALM_S = 5.0
 """How often everything is written to while all is well."""
 
-_FRESH_S = 0.1
 _ROOM = 1 << 20
 """Bytes. Where less is left, one call may still fit and the next one not."""
 
@@ -43,7 +42,6 @@ class Recording:
     def __init__(self, checks: Sequence[Remembered], folders: Mapping[str, Path]) -> None:
         self._checks, self._folders = checks, folders
         self._said: tuple[str, str] | None = None
-        self._looked, self._full = 0.0, ""
         self._bounds: set[asyncio.Timeout] = set()
 
     def insist(self) -> None:
@@ -117,9 +115,9 @@ class Recording:
         self._said = failure
 
     def _now(self) -> tuple[str, str] | None:
-        if time.monotonic() - self._looked > _FRESH_S:
-            self._looked, self._full = time.monotonic(), _full(self._folders)
-        return self._failure() or (("disk_full", f"{self._full}: the disk is full.") if self._full else None)
+        if full := _full(self._folders):
+            return "disk_full", f"{full}: the disk is full."
+        return self._failure()
 
 
 def insist_on_room(folders: Mapping[str, Path]) -> None:

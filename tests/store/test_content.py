@@ -72,7 +72,7 @@ async def write_to_bucket(place: S3Place, sha256: str, content: bytes) -> None:
         access_key_id=place.access_key_id,
         secret_access_key=place.secret_access_key,
         region=place.region,
-        endpoint=place.endpoint,
+        endpoint=place.endpoint or "",
         client_options={"allow_http": True},
     )
     await obstore.put_async(bucket, f"{place.prefix}/{sha256[:2]}/{sha256}", content)

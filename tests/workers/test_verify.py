@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
 from engine.store.content.folder import FolderContent
 from engine.store.database import Database
@@ -31,7 +32,7 @@ def settings(tmp_path: Path, empty_database: Path) -> Settings:
     shutil.copyfile(empty_database, state / "tool-agent.db")
     (tmp_path / "data" / "good").mkdir(parents=True)
     (tmp_path / "data" / "good" / "main.py").write_text("print(1)", "utf-8")
-    tools = {"tools": [{"tool_id": "good", "name": "Good"}]}
+    tools: dict[str, JsonValue] = {"tools": [{"tool_id": "good", "name": "Good"}]}
     write_catalog(
         tmp_path / "data", {"registry.json": tools, "sources.json": {"sources": {"good": [{"type": "local", "host_dir": "good"}]}}}
     )

@@ -28,7 +28,14 @@ from api.problems import Kind, ProblemKind, problem_response
 from toolagent.client.failures import ControlFailedError, MakingUnreachableError, ToolAgentError
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 from toolagent.contracts.http import ProblemField
-from toolagent.core.failures import ContentUnavailableError, FileTooLargeError, StoreFullError, StoreUnavailableError
+from toolagent.core.failures import (
+    ContentDamagedError,
+    ContentUnavailableError,
+    FileTooLargeError,
+    StoreFullError,
+    StoreUnavailableError,
+    StoreUnwritableError,
+)
 from toolagent.core.results import IDEMPOTENCY_CONFLICT, TOO_LARGE, reason_of
 
 __all__ = ["REASON_STATUS", "STATUS", "Refusal", "handle_errors", "refusal_response", "result_response", "status_of", "unanswered"]
@@ -188,8 +195,14 @@ def _store_problem(error: StoreUnavailableError) -> Response:
     match error:
         case StoreFullError():
             told, cause = "There is no room for more files; ask again when the operator has made some.", "store_full"
+        case ContentDamagedError():
+            # Asking again is of no use until somebody has done what it says.
+            details: JsonValue = {"cause": "content_damaged", "file_id": error.file_id}
+            return refusal_response(Refusal(ErrorType.UNAVAILABLE, str(error), details=details))
         case ContentUnavailableError():
             told, cause = "The store of files does not answer now; ask again.", "content_store"
+        case StoreUnwritableError():
+            told, cause = f"{error.told} Ask again when the operator has seen to it.", error.cause
         case _:
             told, cause = "The database does not answer now; ask again.", "database"
     return refusal_response(Refusal(ErrorType.UNAVAILABLE, told, details={"cause": cause}, headers=_RETRY))

@@ -1,7 +1,8 @@
 """Files in and out."""
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from urllib.parse import quote
 
 from fastapi import UploadFile
@@ -14,6 +15,7 @@ from api.ports import Files
 from api.problems import ProblemKind
 from toolagent.contracts.identifiers import FILE_ID_PATTERN
 from toolagent.contracts.records import StoredFile
+from toolagent.core.failures import ContentMissingError
 
 __all__ = ["stored", "stored_file"]
 
@@ -31,7 +33,10 @@ async def stored(files: Files, upload: UploadFile) -> Response:
 
 
 async def stored_file(files: Files, file_id: str, headers: Headers, *, with_body: bool = True) -> Response:
-    """The bytes of a file, or the range that was asked for. Raises Refusal when there are none."""
+    """The bytes of a file, or the range that was asked for. Raises Refusal when there are none, ContentDamagedError.
+
+    Damage that is found after the first bytes have left closes the connection before the last ones.
+    """
     file = await files.get(file_id) if re.fullmatch(FILE_ID_PATTERN, file_id) else None
     if file is None:
         raise Refusal(ProblemKind.FILE_NOT_FOUND, f"There is no file {file_id[:128]!r}.")
@@ -39,7 +44,7 @@ async def stored_file(files: Files, file_id: str, headers: Headers, *, with_body
     if is_current(headers.get("if-none-match"), about["ETag"]):
         return Response(status_code=304, headers=about)
     if not await files.has_content(file):
-        raise Refusal(ProblemKind.FILE_NOT_FOUND, f"The file {file_id} is known, but its bytes are gone from the store.")
+        raise _gone(file)
     part = _part(file, headers, about["ETag"])
     if part is not None:
         about["Content-Range"] = part.content_range(file.size)
@@ -48,7 +53,28 @@ async def stored_file(files: Files, file_id: str, headers: Headers, *, with_body
     status = 206 if part else 200
     if not with_body:
         return Response(status_code=status, headers=about, media_type=file.media_type)
-    return StreamingResponse(files.read(file, start, length), status, about, file.media_type)
+    try:
+        pieces = await _begun(files.read(file, start, length))
+    except ContentMissingError as error:
+        raise _gone(file) from error
+    return StreamingResponse(pieces, status, about, file.media_type)
+
+
+async def _begun(pieces: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    """With the first piece read: what is wrong by then can still be an answer."""
+    first = await anext(pieces, b"")
+
+    async def whole() -> AsyncGenerator[bytes]:
+        async with aclosing(pieces):
+            yield first
+            async for piece in pieces:
+                yield piece
+
+    return whole()
+
+
+def _gone(file: StoredFile) -> Refusal:
+    return Refusal(ProblemKind.FILE_NOT_FOUND, f"The file {file.file_id} is known, but its bytes are gone from the store.")
 
 
 def _about(file: StoredFile) -> dict[str, str]:

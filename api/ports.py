@@ -37,6 +37,14 @@ class LackingError(NotReadyError):
     """A part is not there that only some tools need; everything else is ready."""
 
 
+class UnwritableError(NotReadyError):
+    """Nothing can be written where a part keeps what it knows; `cause` is a word for it, such as `disk_full`."""
+
+    def __init__(self, cause: str, told: str) -> None:
+        super().__init__(told)
+        self.cause = cause
+
+
 class Making(Protocol):
     """`toolagent.client.making.Making` is one."""
 

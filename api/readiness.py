@@ -1,6 +1,7 @@
 """Whether every part of the service is ready."""
 
 import asyncio
+import time
 from collections.abc import Mapping
 
 import structlog
@@ -10,10 +11,54 @@ from api.ports import Check, LackingError, NotReadyError
 from toolagent.contracts.http import Health
 from toolagent.core.failures import StoreUnavailableError
 
-__all__ = ["health"]
+__all__ = ["Remembered", "health"]
 
-_BOUND_S = 3.0
+_BOUND_S = 0.8
+_FRESH_S = 1.0
+"""An outcome this old is still told: whoever asks often costs no more than whoever asks seldom."""
+
+_PATIENCE_S = 3.0
+"""A check that takes its time under load is as well as it was this long ago."""
+
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class Remembered:
+    """A check that is made once at a time, and not more often than every second."""
+
+    def __init__(self, check: Check, limit_s: float = 15.0) -> None:
+        self._check, self._limit_s = check, limit_s
+        self._running: asyncio.Task[None] | None = None
+        self._outcome: BaseException | None = None
+        self._ended: float | None = None
+
+    @property
+    def outcome(self) -> BaseException | None:
+        """What it raised the last time."""
+        return self._outcome
+
+    async def __call__(self) -> None:
+        """Raises what the check raised; TimeoutError when it has not answered for too long."""
+        if self._age() > _FRESH_S:
+            task = self._running = self._running or asyncio.create_task(self._run(), name="health check")
+            await asyncio.wait((task,), timeout=_BOUND_S * 0.9)
+            if not task.done() and self._age() > _PATIENCE_S:
+                raise TimeoutError
+        if self._outcome is not None:
+            raise self._outcome
+
+    async def _run(self) -> None:
+        try:
+            async with asyncio.timeout(self._limit_s):
+                await self._check()
+            self._outcome = None
+        except Exception as error:  # noqa: BLE001 - whatever it is, whoever asks is told
+            self._outcome = error
+        finally:
+            self._ended, self._running = time.monotonic(), None
+
+    def _age(self) -> float:
+        return float("inf") if self._ended is None else time.monotonic() - self._ended
 
 
 async def health(checks: Mapping[str, Check]) -> Response:
@@ -39,6 +84,6 @@ def _reason(failure: BaseException) -> str:
         case NotReadyError():
             return str(failure)
         case StoreUnavailableError():
-            return "The database does not answer."
+            return failure.told
         case _:
             return f"does not answer ({type(failure).__name__})"

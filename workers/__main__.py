@@ -1,4 +1,4 @@
-"""`python -m workers up | worker | api | demo`."""
+"""`python -m workers up | worker | api | demo | verify`."""
 
 import asyncio
 import pkgutil
@@ -20,16 +20,23 @@ __all__ = ["main"]
 Command: TypeAlias = Callable[[Settings], Awaitable[int]]
 
 _EXPORT = "export"
-_COMMANDS = {"up": "workers.up:up", "worker": "workers.up:worker", "api": "workers.up:api", "demo": "workers.demo:demo"}
+_COMMANDS = {
+    "up": "workers.up:up",
+    "worker": "workers.up:worker",
+    "api": "workers.up:api",
+    "demo": "workers.demo:demo",
+    "verify": "workers.verify:verify",
+}
 """Loaded when it is asked for: all of them take seconds, and what is wrong with a setting can be said before."""
 
-_USAGE = "usage: python -m workers up | worker | api | demo | export [folder] [--force]"
+_USAGE = "usage: python -m workers up | worker | api | demo | verify | export [folder] [--force]"
 _HELP = f"""{_USAGE}
 
   up      run everything until Ctrl-C: embedded Temporal, workers, HTTP API
   worker  run a host alone: workflows and tools
   api     run the HTTP API alone, beside workers
   demo    show the main job from nothing, on free ports: pictures in, one stitched picture out
+  verify  look whether database, files and archives are what they should be; changes nothing
   export  write the catalog files from the database into a folder (catalog-export)
 
 worker and api meet at one Temporal server (TOOL_AGENT_TEMPORAL_ADDRESS) and one

@@ -84,5 +84,5 @@ async def _sweep(database: Database, content: ContentStore, spool: Path, retenti
             _log.warning("sweep_failed", reason=str(error))
         else:
             if swept != Swept():
-                _log.info("swept_files", files=swept.files, contents=swept.contents, incoming=swept.incoming)
+                _log.info("swept_files", files=swept.files, contents=swept.contents, incoming=swept.incoming, damaged=swept.damaged)
         await asyncio.sleep(every_s)

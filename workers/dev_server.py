@@ -16,15 +16,30 @@ from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 from engine.runtimes.guardian import Guardian
 from engine.runtimes.ownership import Owner
 from engine.runtimes.ports import free_port
+from engine.store.sqlite_files import damage_at_start
 from workers.failures import CannotRun
 from workers.ports import require_free
 from workers.settings import Settings
 
-__all__ = ["DevServer", "DevServerConfig", "embedded_temporal", "last_words", "read_config", "server_command", "temporal_binary"]
+__all__ = [
+    "TEMPORAL_REMEDY",
+    "DevServer",
+    "DevServerConfig",
+    "embedded_temporal",
+    "last_words",
+    "read_config",
+    "server_command",
+    "temporal_binary",
+]
 
+TEMPORAL_REMEDY = (
+    "Restore its backup, or remove it with its `-wal` and `-shm`: calls and tasks that were running are lost, what is recorded stays "
+    '("Backup and restore" in docs/operations.md).'
+)
 _RESTART_DELAY_S = 1.0
 _MAX_RESTART_DELAY_S = 10.0
 _STOP_GRACE_S = 10.0
+_DATABASE = "temporal.db"
 _LOG = "server.log"
 _MAX_LOG_BYTES = 5_000_000
 
@@ -71,6 +86,7 @@ async def embedded_temporal(
     port = _port(settings.temporal_port, config.port, config.ip, "TOOL_AGENT_TEMPORAL_PORT")
     ui_port = _port(settings.temporal_ui_port, config.ui_port, config.ip, "TOOL_AGENT_TEMPORAL_UI_PORT")
     command = server_command(temporal_binary(settings.temporal_binary), config, folder, port, ui_port)
+    await _insist_on_whole(folder / _DATABASE)
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     environment = {**config.environment, **owner.environment}
     first = await _start(command, environment, folder, guardian)
@@ -81,6 +97,12 @@ async def embedded_temporal(
         keeper.cancel()
         with suppress(asyncio.CancelledError):
             await keeper
+
+
+async def _insist_on_whole(file: Path) -> None:
+    """The server says it in a log, and is started again and again."""
+    if said := await asyncio.to_thread(damage_at_start, file):
+        raise CannotRun(f"Temporal's database {file} is damaged ({said}). {TEMPORAL_REMEDY}")
 
 
 async def _keep(
@@ -156,7 +178,7 @@ def server_command(binary: str, config: DevServerConfig, folder: Path, port: int
     """The command line of the embedded server, on a leash: it dies with the thread that starts it."""
     leash = ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
     command = [*leash, binary, "server", "start-dev", "--ip", config.ip, "--port", str(port), "--ui-port", str(ui_port)]
-    command += ["--db-filename", str(folder / "temporal.db"), "--namespace", config.namespace, "--log-level", "warn"]
+    command += ["--db-filename", str(folder / _DATABASE), "--namespace", config.namespace, "--log-level", "warn"]
     for name, kind in config.search_attributes.items():
         command += ["--search-attribute", f"{name}={kind}"]
     for name, value in config.dynamic_config.items():

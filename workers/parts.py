@@ -68,6 +68,7 @@ class Store:
         self.events = EventTable(database)
         self.content = content_of(database, settings, state)
         self.files = FileStore(database, self.content, state.content, settings.max_file_bytes)
+        self.archives = ProjectArchives(self.files)
         self.tasks = TaskTable(database)
         self.notes = TaskNoteTable(database)
         self.messages = MessageTable(database, self.files)
@@ -100,7 +101,7 @@ def poster_of(settings: Settings, state: StateDirectory) -> CallbackPoster:
 def catalog_of(store: Store, settings: Settings, state: StateDirectory, tools: Mapping[str, BuiltinTool]) -> ImportCatalog:
     """What brings the built-in tools and the catalog files into the registry; it returns what was wrong with them."""
     vault = SecretSource(environment(), state.root / "secrets")
-    archives = ProjectArchives(store.files)
+    archives = store.archives
     folders = ToolFolders(settings.tool_folders, settings.script_folder, expected=settings.tool_dirs is not None)
     tool_files = ToolFilesImport(store.database, archives, state.host, folders)
     catalog = CatalogImport(store.database, archives, vault, state.host, tool_files)

@@ -8,9 +8,10 @@ from temporalio.client import Client
 
 from engine.calls.settled import SettledCalls
 from toolagent.client.failures import AnswerPendingError
-from toolagent.client.temporal import ToolAgentClient
 from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.core.idempotency import call_id_for_key
+from workers.guarded_calls import GuardedCalls
+from workers.recording import Recording
 
 __all__ = ["MOST_AHEAD", "PromptCalls"]
 
@@ -24,14 +25,14 @@ MOST_AHEAD = 16
 by something, or the workflows that wait would become ever more: beyond this they wait for the end."""
 
 
-class PromptCalls(ToolAgentClient):
+class PromptCalls(GuardedCalls):
     """The client of the front door where a worker shares its process. To be closed with `close`.
 
     The end of the workflow itself is some round trips later; nobody has to wait for these, since the record decides.
     """
 
-    def __init__(self, client: Client, settled: SettledCalls, *, patience_s: float) -> None:
-        super().__init__(client, patience_s=patience_s)
+    def __init__(self, client: Client, settled: SettledCalls, recording: Recording, *, patience_s: float) -> None:
+        super().__init__(client, recording, patience_s=patience_s)
         self._settled = settled
         self._asked = 0
         self._ending: dict[asyncio.Task[ToolResult], str] = {}

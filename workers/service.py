@@ -4,20 +4,24 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from api.app import create_app
 from api.ports import Check, NotReadyError
+from api.readiness import Remembered
 from engine.runtimes.guardian import Guardian
 from engine.runtimes.ownership import Owner
+from engine.store.database import Database
 from engine.store.hosts import HostTable
-from toolagent.client.temporal import ToolAgentClient
 from toolagent.contracts.records import CatalogFault
 from workers.failures import CannotRun
 from workers.front_door import bound_socket, never_ended, serving
+from workers.guarded_calls import GuardedCalls
 from workers.hosting import RunningHost, running_host, swept_state
 from workers.parts import Store, builtins_of, doors_of, poster_of
 from workers.ports import url_of
 from workers.prompt_calls import PromptCalls
+from workers.recording import Recording, insist_on_room, insist_on_writing
 from workers.settings import Settings
 from workers.shared_files import insist_on_shared_files
 from workers.state import StateDirectory, open_state, owned_state
@@ -51,9 +55,11 @@ async def running_service(settings: Settings) -> AsyncGenerator[Running]:
         await swept_state(state)
         store = await stack.enter_async_context(opened_store(settings, state))
         temporal, host = await _host(stack, settings, state, store)
-        calls = PromptCalls(temporal.client, store.settled, patience_s=settings.temporal_patience_s)
+        parts = _parts(temporal, store, state, host.workers.check)
+        checks = {**_checks(parts, temporal, store, state), **_remembered(host.lacking)}
+        recording = await _watched(stack, parts, temporal, store)
+        calls = PromptCalls(temporal.client, store.settled, recording, patience_s=settings.temporal_patience_s)
         stack.push_async_callback(calls.close)
-        checks = {**_checks(temporal, store, host.workers.check), **host.lacking}
         app = create_app(doors_of(store, calls, settings, state, checks))
         await stack.enter_async_context(serving(app, listener, settings.shutdown_grace_s))
         yield Running(temporal, state, host.ended, url_of(listener), host.faults)
@@ -87,8 +93,10 @@ async def running_api(settings: Settings) -> AsyncGenerator[Running]:
         stack.callback(listener.close)
         store = await stack.enter_async_context(opened_store(settings, state))
         temporal = await named_temporal(settings, address)
-        calls = ToolAgentClient(temporal.client, patience_s=settings.temporal_patience_s)
-        checks = _checks(temporal, store, partial(_insist_on_a_host, store.hosts, settings, state))
+        parts = _parts(temporal, store, state, partial(_insist_on_a_host, store.hosts, settings, state))
+        checks = _checks(parts, temporal, store, state)
+        recording = await _watched(stack, parts, temporal, store)
+        calls = GuardedCalls(temporal.client, recording, patience_s=settings.temporal_patience_s)
         app = create_app(doors_of(store, calls, settings, state, checks))
         await stack.enter_async_context(serving(app, listener, settings.shutdown_grace_s))
         yield Running(temporal, state, never_ended, url_of(listener))
@@ -111,8 +119,49 @@ def _named_address(settings: Settings) -> str:
     return settings.temporal_address
 
 
-def _checks(temporal: TemporalAccess, store: Store, worker: Check) -> Mapping[str, Check]:
-    return {"temporal": partial(check_temporal, temporal.client), "database": store.database.check, "worker": worker}
+def _parts(temporal: TemporalAccess, store: Store, state: StateDirectory, worker: Check) -> Mapping[str, Remembered]:
+    return _remembered(
+        {
+            "temporal": partial(check_temporal, temporal.client, temporal.folder),
+            "database": store.database.check,
+            "worker": worker,
+            "state": partial(insist_on_writing, _folders(state)),
+        }
+    )
+
+
+def _checks(parts: Mapping[str, Remembered], temporal: TemporalAccess, store: Store, state: StateDirectory) -> Mapping[str, Check]:
+    disks = {"temporal": _disk_of_temporal(temporal), "database": _disk_of(store.database), "state": _folders(state)}
+    return {name: partial(_with_room, disks.get(name, {}), check) for name, check in parts.items()}
+
+
+def _remembered(checks: Mapping[str, Check]) -> Mapping[str, Remembered]:
+    return {name: Remembered(check) for name, check in checks.items()}
+
+
+async def _with_room(disks: Mapping[str, Path], check: Check) -> None:
+    """A disk without room is said at once, whatever is remembered."""
+    insist_on_room(disks)
+    await check()
+
+
+def _folders(state: StateDirectory) -> Mapping[str, Path]:
+    return {"The state directory": state.root, "The folder for files": state.content}
+
+
+def _disk_of(database: Database) -> Mapping[str, Path]:
+    return {"The database's folder": database.file.parent} if database.file else {}
+
+
+def _disk_of_temporal(temporal: TemporalAccess) -> Mapping[str, Path]:
+    return {"Temporal's folder": temporal.folder} if temporal.folder else {}
+
+
+async def _watched(stack: AsyncExitStack, parts: Mapping[str, Remembered], temporal: TemporalAccess, store: Store) -> Recording:
+    """Of where calls are recorded: the database, and the server that has them in hand."""
+    recording = Recording((parts["database"], parts["temporal"]), {**_disk_of(store.database), **_disk_of_temporal(temporal)})
+    await stack.enter_async_context(recording.watched())
+    return recording
 
 
 async def _insist_on_a_host(hosts: HostTable, settings: Settings, state: StateDirectory) -> None:

@@ -25,8 +25,13 @@ class StateDirectory:
     host: str = ""
 
     @property
+    def database(self) -> Path:
+        """SQLite's file, where no other database is named."""
+        return self.root / "tool-agent.db"
+
+    @property
     def database_url(self) -> str:
-        return f"sqlite+aiosqlite:///{self.root / 'tool-agent.db'}"
+        return f"sqlite+aiosqlite:///{self.database}"
 
     @property
     def migration_lock(self) -> Path:

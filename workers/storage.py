@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from engine.store.database import Database, UnusableDatabaseError, migrate
+from toolagent.core.failures import StoreUnwritableError
 from workers.content import sweeping
 from workers.failures import CannotRun
 from workers.parts import Store
@@ -17,13 +18,23 @@ __all__ = ["opened_store"]
 @asynccontextmanager
 async def opened_store(settings: Settings, state: StateDirectory) -> AsyncGenerator[Store]:
     """The tables, brought to what the code means. Raises CannotRun."""
-    await asyncio.to_thread(settings.files_folder.mkdir, parents=True, exist_ok=True)
     url = settings.database_url or state.database_url
     try:
+        await asyncio.to_thread(settings.files_folder.mkdir, parents=True, exist_ok=True)
+        await asyncio.to_thread(state.content.mkdir, parents=True, exist_ok=True)
         await asyncio.to_thread(migrate, url, state.migration_lock)
         database = Database(url, pool_size=settings.database_pool_size)
     except UnusableDatabaseError as error:
-        raise CannotRun(f"The database of TOOL_AGENT_DATABASE_URL cannot be used: {error}.") from error
+        if isinstance(error.__cause__, StoreUnwritableError):
+            raise CannotRun(str(error)) from error
+        place = "of TOOL_AGENT_DATABASE_URL" if settings.database_url else f"{str(state.database)!r}"
+        raise CannotRun(f"The database {place} cannot be used: {str(error).rstrip('.')}.") from error
+    except OSError as error:
+        place = error.filename or state.root
+        raise CannotRun(
+            f"{str(place)!r} cannot be written ({error.strerror}). Make room there, make it writable for the service's user, or set "
+            "TOOL_AGENT_STATE_DIR (TOOL_AGENT_FILES_ROOT for the files of calls) to a folder that can."
+        ) from error
     try:
         store = Store(database, settings, state)
         async with sweeping(database, store.content, state.content, settings.file_retention_hours, settings.task_retention_hours):

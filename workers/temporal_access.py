@@ -4,14 +4,19 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
 
-from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest, DescribeWorkflowExecutionRequest
 from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
 
 from engine.runtimes.guardian import Guardian
 from engine.runtimes.ownership import Owner
 from workers.dev_server import embedded_temporal, last_words, read_config
 from workers.failures import CannotRun
+from workers.recording import insist_on_writing
 from workers.settings import Settings
 from workers.state import StateDirectory
 from workers.temporal_connection import connect, register_search_attributes, set_retention
@@ -20,6 +25,7 @@ __all__ = ["TemporalAccess", "check_temporal", "named_temporal", "some_temporal"
 
 _CONNECT_S = 30.0
 _FIND_S = 10.0
+_ANSWER = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +35,8 @@ class TemporalAccess:
     client: Client
     address: str
     ui_url: str | None = None
+    folder: Path | None = None
+    """Of the embedded server."""
 
 
 @asynccontextmanager
@@ -46,7 +54,7 @@ async def some_temporal(settings: Settings, state: StateDirectory, guardian: Gua
             raise CannotRun(f"The embedded Temporal does not answer. {await asyncio.to_thread(last_words, state.temporal)}") from problem
         await register_search_attributes(client)
         await set_retention(client, config.retention_hours)
-        yield TemporalAccess(client, server.address, server.ui_url)
+        yield TemporalAccess(client, server.address, server.ui_url, state.temporal)
 
 
 async def named_temporal(settings: Settings, address: str) -> TemporalAccess:
@@ -57,6 +65,19 @@ async def named_temporal(settings: Settings, address: str) -> TemporalAccess:
     return TemporalAccess(client, address)
 
 
-async def check_temporal(client: Client) -> None:
-    """Raises RPCError when it does not answer."""
-    await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=client.namespace))
+async def check_temporal(client: Client, folder: Path | None = None) -> None:
+    """Raises RPCError when it does not answer, UnwritableError when the embedded server cannot write to its `folder`.
+
+    A server that has failed to write once knows of no workflow any more until it can: so it is asked for one.
+    """
+    if folder is not None:
+        await insist_on_writing({"Temporal's folder": folder})
+    service, nobody = client.workflow_service, WorkflowExecution(workflow_id="nobody")
+    await service.describe_namespace(DescribeNamespaceRequest(namespace=client.namespace), timeout=_ANSWER)
+    try:
+        await service.describe_workflow_execution(
+            DescribeWorkflowExecutionRequest(namespace=client.namespace, execution=nobody), timeout=_ANSWER
+        )
+    except RPCError as error:
+        if error.status is not RPCStatusCode.NOT_FOUND:
+            raise

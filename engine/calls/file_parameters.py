@@ -19,7 +19,7 @@ from toolagent.contracts.calls import ErrorType, ToolError, ValidationIssue
 from toolagent.contracts.identifiers import FILE_ID_PATTERN
 from toolagent.contracts.manifest import JsonSchema, ToolManifest
 from toolagent.contracts.records import StoredFile
-from toolagent.core.failures import ContentMissingError, FileTooLargeError
+from toolagent.core.failures import ContentDamagedError, ContentMissingError, FileTooLargeError
 from toolagent.core.schemas import FILE_PATH, map_values, mentions_format, values_of_format
 
 __all__ = ["CallFolder", "FileParameters", "FileRefused"]
@@ -159,6 +159,8 @@ class FileParameters:
         except ContentMissingError as error:
             message = f"The file {value!r} is known, but its bytes are gone from the store; upload it again with POST /files."
             raise FileRefused(ErrorType.VALIDATION_ERROR, path, message) from error
+        except ContentDamagedError as error:
+            raise FileRefused(ErrorType.UNAVAILABLE, path, str(error)) from error
 
     async def _take(self, path: str, value: str, folder: CallFolder) -> str:
         if re.fullmatch(FILE_ID_PATTERN, value) and await self._files.use(value) is not None:

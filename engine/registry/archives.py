@@ -1,6 +1,7 @@
 """Packing the folder of a local tool, so that its versions keep their code and any host can run them."""
 
 import asyncio
+import hashlib
 import io
 import os
 import stat
@@ -9,8 +10,9 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Protocol
 
+from engine.store.files import file_id_of
 from toolagent.contracts.records import StoredFile
-from toolagent.core.failures import FileTooLargeError
+from toolagent.core.failures import ContentDamagedError, FileTooLargeError
 
 __all__ = ["MAX_BYTES", "MAX_FILES", "ArchiveStore", "NotPackedError", "ProjectArchives", "packed"]
 
@@ -31,6 +33,7 @@ class ArchiveStore(Protocol):
 
     async def put(self, chunks: AsyncIterator[bytes], name: str, media_type: str | None = None) -> StoredFile: ...
     async def get(self, file_id: str) -> StoredFile | None: ...
+    async def has_content(self, file: StoredFile) -> bool: ...
 
 
 class ProjectArchives:
@@ -39,6 +42,7 @@ class ProjectArchives:
     def __init__(self, files: ArchiveStore) -> None:
         self._files = files
         self._known: dict[Path, tuple[Stamp, str]] = {}
+        self._folders: dict[str, set[tuple[Path, str]]] = {}
 
     async def content_of(self, folder: Path, name: str) -> str | None:
         """The id of a folder's archive; None when there is no such folder. Raises NotPackedError."""
@@ -46,18 +50,45 @@ class ProjectArchives:
         if stamp is None:
             return None
         known = self._known.get(folder)
-        if known is not None and known[0] == stamp and await self._files.get(known[1]) is not None:
+        if known is not None and known[0] == stamp and await self.has(known[1]):
             return known[1]
-        content = await asyncio.to_thread(packed, folder)
-        try:
-            file = await self._files.put(_chunks(content), f"{name.replace(':', '_')}.tar", "application/x-tar")
-        except FileTooLargeError as error:
-            raise NotPackedError(f"The folder is too large to be kept: {error}") from error
-        self._known[folder] = (stamp, file.file_id)
-        return file.file_id
+        file_id = await self._put(await asyncio.to_thread(packed, folder), name)
+        self._known[folder] = (stamp, file_id)
+        self.note(file_id, folder, name)
+        return file_id
 
     async def has(self, file_id: str) -> bool:
-        return await self._files.get(file_id) is not None
+        """Whether it is there, as far as can be said without reading it."""
+        file = await self._files.get(file_id)
+        try:
+            return file is not None and await self._files.has_content(file)
+        except ContentDamagedError:
+            return False
+
+    async def remake(self, file_id: str) -> bool:
+        """Pack the folder again that this archive was made of; False when there is none as it was then.
+
+        Raises StoreFullError, ContentUnavailableError.
+        """
+        for folder, name in [*self._folders.get(file_id, ())]:
+            try:
+                content = await asyncio.to_thread(packed, folder)
+                if file_id_of(hashlib.sha256(content).hexdigest(), _file_name(name)) == file_id:
+                    return await self._put(content, name) == file_id
+            except NotPackedError:
+                continue
+        return False
+
+    def note(self, file_id: str, folder: Path, name: str) -> None:
+        """The archive may have been made of that folder."""
+        self._folders.setdefault(file_id, set()).add((folder, name))
+
+    async def _put(self, content: bytes, name: str) -> str:
+        try:
+            file = await self._files.put(_chunks(content), _file_name(name), "application/x-tar")
+        except FileTooLargeError as error:
+            raise NotPackedError(f"The folder is too large to be kept: {error}") from error
+        return file.file_id
 
 
 def packed(folder: Path) -> bytes:
@@ -140,6 +171,10 @@ def _is_folder(path: Path) -> bool:
         return stat.S_ISDIR(path.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
         return False
+
+
+def _file_name(name: str) -> str:
+    return f"{name.replace(':', '_')}.tar"
 
 
 async def _chunks(content: bytes) -> AsyncIterator[bytes]:

@@ -165,7 +165,8 @@ class CatalogImport:
     ) -> tuple[str | None, str | None]:
         """The archive, and what is wrong. One that the file names counts more than the folder, one that was kept more than none."""
         if source.content is not None:
-            if await self._archives.has(source.content):
+            self._archives.note(source.content, data_dir / host_dir, manifest.tool_id)
+            if await self._archives.has(source.content) or await self._archives.remake(source.content):
                 return source.content, None
             reason = f"The files of {manifest.tool_id}@{manifest.version} ({source.content}) are not in the content store; calls will fail."
             return source.content, f"{reason} Leave out `content` to take those of the folder {host_dir!r}."

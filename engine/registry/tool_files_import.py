@@ -113,7 +113,9 @@ class ToolFilesImport:
             return
         if handler.content is not None:
             loaded.contents[tool.name] = handler.content
-            if not await self._archives.has(handler.content):
+            if tool.script:
+                self._archives.note(handler.content, tool.script.folder, tool.file.tool_id)
+            if not (await self._archives.has(handler.content) or await self._archives.remake(handler.content)):
                 reason = (
                     f"There is no {handler.content} in the content store; calls will fail. Leave it out to take what lies beside this file."
                 )

@@ -15,10 +15,11 @@ from engine.runtimes.file_lock import locked
 from engine.runtimes.runtime import Progress
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.identifiers import FILE_ID_PATTERN
-from toolagent.core.failures import ContentMissingError, StoreUnavailableError
+from toolagent.core.failures import ContentDamagedError, ContentMissingError, StoreUnavailableError
 
 __all__ = ["Archives", "Projects", "UnsafeArchiveError"]
 
+_REMEDY = "Start the service with the data folder that has the tool, or have the tool made or imported again."
 _PART = ".part"
 _MAX_BYTES = 256 * 1_048_576
 _MAX_MEMBERS = 20_000
@@ -34,7 +35,10 @@ class Archives(Protocol):
     """Where archives come from."""
 
     async def fetch(self, content: str, folder: Path) -> Path:
-        """A copy of that archive, checked against its hash, in the folder. Raises ContentMissingError, StoreUnavailableError, OSError."""
+        """A copy of that archive, checked against its hash, in the folder.
+
+        Raises ContentMissingError, ContentDamagedError, StoreUnavailableError, OSError.
+        """
         ...
 
 
@@ -45,7 +49,7 @@ class Projects:
         self._folder, self._archives = folder, archives
 
     async def folder_of(self, content: str, tool_id: str, progress: Progress) -> Path:
-        """Raises StartFailed: `dependency_error` when the archive is missing or damaged, `unavailable` when it cannot be had now."""
+        """Raises StartFailed: `dependency_error` when the archive is missing or no archive, `unavailable` when it cannot be had now."""
         if not re.fullmatch(FILE_ID_PATTERN, content):
             raise StartFailed(ErrorType.SECURITY_ERROR, f"{content!r} of the tool {tool_id!r} is no file id.", {"content": content})
         target = self._folder / content
@@ -58,7 +62,12 @@ class Projects:
                 if not await asyncio.to_thread(target.is_dir):
                     await self._unpack(content, target)
         except ContentMissingError as error:
-            raise _unusable(tool_id, content, "is not in the content store, or its bytes are not those that were put there") from error
+            raise _unusable(tool_id, content, "is not in the content store") from error
+        except ContentDamagedError as error:
+            message = (
+                f"The archive {content} of the tool {tool_id!r} is damaged, and no folder is here that it could be made of again. {_REMEDY}"
+            )
+            raise StartFailed(ErrorType.UNAVAILABLE, message, {"content": content}) from error
         except UnsafeArchiveError as error:
             raise _unusable(tool_id, content, f"cannot be unpacked: {error}") from error
         except (StoreUnavailableError, OSError) as error:
@@ -103,7 +112,7 @@ def _part_beside(project: Path) -> Path:
 
 
 def _unusable(tool_id: str, content: str, why: str) -> StartFailed:
-    message = f"The archive {content} of the tool {tool_id!r} {why}. Import the tool again from a data folder that has it."
+    message = f"The archive {content} of the tool {tool_id!r} {why}. {_REMEDY}"
     return StartFailed(ErrorType.DEPENDENCY_ERROR, message, {"content": content})
 
 

@@ -19,20 +19,24 @@ from engine.store.content_removals import ContentRemovals
 from engine.store.database import Database
 from engine.store.tables import file_references, files
 
-__all__ = ["Swept", "sweep_files"]
+__all__ = ["DAMAGED_AGE", "Swept", "sweep_files"]
 
 _PAGE = 500
+DAMAGED_AGE = timedelta(days=7)
+"""How long damaged bytes are kept for whoever looks into it."""
+
 _UNNAMED_AGE = timedelta(hours=2)
 """Bytes come in a moment before the row that names them; clocks may be an hour apart."""
 
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """How much was removed: files, the bytes of files, and what never came in as a whole."""
+    """How much was removed: files, the bytes of files, what never came in as a whole, and what was set aside as damaged."""
 
     files: int = 0
     contents: int = 0
     incoming: int = 0
+    damaged: int = 0
 
 
 async def sweep_files(
@@ -51,7 +55,15 @@ async def sweep_files(
         contents += sum([await removals.remove(content, sha256) for sha256 in dict.fromkeys(page)])
     async for sha256 in _unnamed(database, content):
         contents += await removals.remove(content, sha256)
-    return Swept(removed, contents, await asyncio.to_thread(remove_stale, spool))
+    forgotten = await _forget_damaged(content)
+    return Swept(removed, contents, await asyncio.to_thread(remove_stale, spool), forgotten)
+
+
+async def _forget_damaged(content: ContentStore) -> int:
+    old = [entry.sha256 async for entry in content.damaged() if entry.stored_at < now() - DAMAGED_AGE]
+    for sha256 in old:
+        await content.forget_damaged(sha256)
+    return len(old)
 
 
 async def _expired(database: Database, before: str) -> AsyncIterator[Sequence[str]]:

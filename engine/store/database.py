@@ -1,6 +1,7 @@
 """The connection to the database, how transactions begin, and bringing its tables to what the code means."""
 
 import asyncio
+import secrets
 from collections.abc import AsyncGenerator, Generator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
@@ -11,16 +12,22 @@ from alembic.config import Config
 from alembic.util import CommandError
 from filelock import FileLock
 from sqlalchemy import text
+from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection
 
+from engine.store.clock import now, timestamp
 from engine.store.engines import WRITES, UnknownUrlError, make_engine
-from engine.store.outages import outage_of, sqlstate_of
+from engine.store.outages import RESTORE, outage_of, sqlstate_of, unwritable
+from engine.store.sqlite_files import damage_at_start, is_deleted
+from engine.store.tables import write_checks
+from engine.store.upserts import upsert
 from toolagent.core.failures import StoreUnavailableError
 
 __all__ = ["Database", "UnusableDatabaseError", "migrate"]
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
+_SLOTS = 64
 _EXAMPLES = "sqlite+aiosqlite:////folder/tool-agent.db or postgresql+asyncpg://user:password@host/database"
 _REMEDIES = {
     "28000": "the server refuses the user; look at the user in the URL and at the server's pg_hba.conf",
@@ -47,13 +54,16 @@ class Database:
         self.url = url
         with _usable():
             self._engine = make_engine(url, pool_size, pool_wait_s)
+        is_file = self._engine.dialect.name == "sqlite" and self._engine.url.database not in {None, "", ":memory:"}
+        self.file = Path(self._engine.url.database or "") if is_file else None
+        self._slot = secrets.randbelow(_SLOTS)
         # SQLite's own way of waiting for another writer is to sleep and look again; those of this process take turns instead.
         self._turn = asyncio.Lock() if self._engine.dialect.name == "sqlite" else nullcontext()
 
     @asynccontextmanager
     async def read(self) -> AsyncGenerator[AsyncConnection]:
         """For statements that only read; each sees the database as it is when it is sent. Raises StoreUnavailableError."""
-        async with _connected(self._engine) as connection:
+        async with self._connected() as connection:
             yield connection
 
     @asynccontextmanager
@@ -64,7 +74,7 @@ class Database:
         where one writes what it concludes from what it read, or replaces a whole table. Nothing is written when it raises, but for
         a connection lost at the very end: then nobody knows, so what is written must bear being written again.
         """
-        async with self._turn, _connected(self._engine) as connection:
+        async with self._turn, self._connected() as connection:
             await connection.execution_options(**_writing(connection))
             async with connection.begin():
                 if alone is not None and connection.dialect.name == "postgresql":
@@ -74,29 +84,31 @@ class Database:
     @asynccontextmanager
     async def write_once(self) -> AsyncGenerator[AsyncConnection]:
         """For one statement, which commits itself: one round trip instead of three. Raises StoreUnavailableError."""
-        async with self._turn, _connected(self._engine) as connection:
+        async with self._turn, self._connected() as connection:
             yield connection
 
     async def check(self) -> None:
-        """Raises StoreUnavailableError when the database does not answer."""
-        async with self.read() as connection:
-            await connection.execute(text("SELECT 1 FROM tools WHERE 1 = 0"))
+        """Write a row. Raises StoreUnavailableError when the database does not answer or cannot be written, or its file is gone."""
+        async with self.write() as connection:
+            await upsert(connection, write_checks, {"slot": self._slot, "at": timestamp(now())})
+            # What is written to a file without a name is lost; so far nothing but this row has found out.
+            if self.file is not None and await asyncio.to_thread(is_deleted, self.file):
+                raise unwritable("moved", "its file was removed or replaced while the service runs", RESTORE, str(self.file))
 
     async def close(self) -> None:
         await self._engine.dispose()
 
-
-@asynccontextmanager
-async def _connected(engine: AsyncEngine) -> AsyncGenerator[AsyncConnection]:
-    """Failures of statements are put by the engine; those of getting a connection may come as bare OSErrors or the driver's own."""
-    async with AsyncExitStack() as stack:
-        try:
-            connection = await stack.enter_async_context(engine.connect())
-        except (SQLAlchemyError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-            if (outage := outage_of(error)) is not None:
-                raise outage from error
-            raise
-        yield connection
+    @asynccontextmanager
+    async def _connected(self) -> AsyncGenerator[AsyncConnection]:
+        """Failures of statements are put by the engine; those of getting a connection may come as bare OSErrors or the driver's own."""
+        async with AsyncExitStack() as stack:
+            try:
+                connection = await stack.enter_async_context(self._engine.connect())
+            except (SQLAlchemyError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+                if (outage := outage_of(error, str(self.file or ""))) is not None:
+                    raise outage from error
+                raise
+            yield connection
 
 
 def _writing(connection: AsyncConnection) -> dict[str, str | bool]:
@@ -114,11 +126,19 @@ def migrate(url: str, lock: Path, revision: str = "head") -> None:
     config.set_main_option("script_location", str(_MIGRATIONS))
     config.set_main_option("sqlalchemy.url", url.replace("%", "%%"))
     with FileLock(lock), _usable():
+        _insist_on_whole(url)
         # Each does nothing when the tables are beyond already, or not there yet.
         if revision != "base":
             command.upgrade(config, revision)
         if revision != "head":
             command.downgrade(config, revision)
+
+
+def _insist_on_whole(url: str) -> None:
+    """A damaged file is said before anything is written to it."""
+    parsed = make_url(url)
+    if parsed.drivername.startswith("sqlite") and parsed.database and (said := damage_at_start(Path(parsed.database))):
+        raise unwritable("damaged", "its file is damaged", RESTORE, parsed.database, said)
 
 
 @contextmanager
@@ -143,5 +163,6 @@ def _told(error: Exception) -> str:
 def _put(error: Exception) -> str:
     cause = error.__cause__ if isinstance(error, StoreUnavailableError) and error.__cause__ else error
     remedy = _REMEDIES.get(sqlstate_of(cause) or "")
-    said = outage_of(cause) or StoreUnavailableError(f"It cannot be opened ({type(cause).__name__}).")
+    said = error if isinstance(error, StoreUnavailableError) else outage_of(cause)
+    said = said or StoreUnavailableError(f"It cannot be opened ({type(cause).__name__}).")
     return f"{remedy} ({said})" if remedy else str(said)

@@ -62,7 +62,7 @@ def make_engine(url: str, pool_size: int, pool_wait_s: float) -> AsyncEngine:
     if parsed.drivername == _POSTGRES:
         return _postgres_engine(parsed, ANSWER_MS, BUSY_TIMEOUT_MS, **pool)
     engine = create_async_engine(parsed, hide_parameters=True, **pool)
-    _listen(engine.sync_engine)
+    _listen(engine.sync_engine, parsed.database or "")
     return engine
 
 
@@ -75,7 +75,7 @@ def make_migration_engine(url: str) -> Engine | AsyncEngine:
     if parsed.drivername == _POSTGRES:
         return _postgres_engine(parsed, 0, _MIGRATION_LOCK_MS, poolclass=NullPool)
     engine = create_engine(parsed.set(drivername="sqlite"), hide_parameters=True, poolclass=NullPool)
-    _listen(engine)
+    _listen(engine, parsed.database or "")
     return engine
 
 
@@ -100,8 +100,11 @@ def _postgres_engine(url: URL, answer_ms: int, lock_ms: int, **pool: Any) -> Asy
     return engine
 
 
-def _listen(engine: Engine) -> None:
-    event.listen(engine, "handle_error", _put_outage)
+def _listen(engine: Engine, file: str = "") -> None:
+    def put_outage(context: ExceptionContext) -> Exception | None:
+        return _put_outage(context, file)
+
+    event.listen(engine, "handle_error", put_outage)
     event.listen(engine, "before_cursor_execute", _make_storable, retval=True)
     if engine.dialect.name == "postgresql":
         event.listen(engine, "checkout", _insist_on_life)
@@ -112,9 +115,9 @@ def _listen(engine: Engine) -> None:
         event.listen(engine, "begin", _begin_sqlite)
 
 
-def _put_outage(context: ExceptionContext) -> Exception | None:
+def _put_outage(context: ExceptionContext, file: str) -> Exception | None:
     """In place of whatever driver and pool say."""
-    outage = outage_of(context.sqlalchemy_exception or context.original_exception)
+    outage = outage_of(context.sqlalchemy_exception or context.original_exception, file)
     if is_out_of_step(context.original_exception):
         context.is_disconnect = True
         context.invalidate_pool_on_disconnect = False

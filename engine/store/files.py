@@ -12,13 +12,13 @@ from sqlalchemy import RowMapping, select, update
 from engine.store.clock import now, timestamp
 from engine.store.content.incoming import Incoming, incoming
 from engine.store.content.store import ContentStore
+from engine.store.content.verified import VerifiedContent
 from engine.store.content_removals import ContentRemovals
 from engine.store.database import Database
 from engine.store.local_files import copy_of, pieces_of, safe_name
 from engine.store.tables import files
 from engine.store.upserts import insert_for
 from toolagent.contracts.records import StoredFile
-from toolagent.core.failures import ContentMissingError
 
 __all__ = ["FileStore", "file_id_of"]
 
@@ -35,6 +35,7 @@ class FileStore:
     def __init__(self, database: Database, content: ContentStore, spool: Path, max_bytes: int) -> None:
         self._database = database
         self._content = content
+        self._verified = VerifiedContent(content)
         self._spool = spool
         self._max_bytes = max_bytes
         self._removals = ContentRemovals(database)
@@ -70,23 +71,28 @@ class FileStore:
         return StoredFile.model_validate(row)
 
     async def has_content(self, file: StoredFile) -> bool:
-        """Whether its bytes are there; raises ContentUnavailableError when that cannot be known."""
-        return await self._content.size(file.sha256) == file.size
+        """Whether its bytes are there; raises ContentDamagedError, and ContentUnavailableError when that cannot be known."""
+        return await self._verified.is_there(file)
 
     def read(self, file: StoredFile, start: int = 0, length: int | None = None) -> AsyncGenerator[bytes]:
-        """Its bytes, or a range of them, piece by piece. Raises ContentMissingError, ContentUnavailableError."""
-        return self._content.read(file.sha256, start, length)
+        """Its bytes, or a range of them, piece by piece; the last piece only once all were found to be those that were put in.
+
+        Raises ContentMissingError, ContentDamagedError, ContentUnavailableError.
+        """
+        return self._verified.read(file, start, length)
 
     async def materialise(self, file: StoredFile, folder: Path) -> Path:
         """A copy under its own name, for tools that look at names. The original cannot be changed through it.
 
-        Raises ContentMissingError, also when the bytes are not those that were put in; then there is no copy.
+        Raises ContentMissingError, ContentDamagedError, ContentUnavailableError; then there is no copy.
         """
         target = folder / file.file_id / file.name
         await asyncio.to_thread(target.parent.mkdir, parents=True, exist_ok=True)
-        if await copy_of(self.read(file), target) != file.sha256:
+        try:
+            await copy_of(self.read(file), target)
+        except BaseException:
             await asyncio.to_thread(target.unlink, missing_ok=True)
-            raise ContentMissingError(file.file_id)
+            raise
         return target
 
     async def _row(self, file_id: str) -> RowMapping | None:

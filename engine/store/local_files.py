@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import hashlib
 import os
 import stat
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -31,15 +30,12 @@ async def pieces_of(path: Path) -> AsyncIterator[bytes]:
             yield chunk
 
 
-async def copy_of(pieces: AsyncGenerator[bytes], target: Path) -> str:
-    """Write them to the file and return their SHA-256. Raises OSError."""
-    digest = hashlib.sha256()
+async def copy_of(pieces: AsyncGenerator[bytes], target: Path) -> None:
+    """Write them to the file. Raises OSError."""
     async with aclosing(pieces):
         with await asyncio.to_thread(target.open, "wb") as copy:
             async for piece in pieces:
-                digest.update(piece)
                 await asyncio.to_thread(copy.write, piece)
-    return digest.hexdigest()
 
 
 def _cut(text: str, limit: int) -> str:

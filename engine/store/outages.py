@@ -1,12 +1,15 @@
 """Which errors of a database mean that it is away or too busy now, and not that we or a caller did something wrong."""
 
+import sqlite3
+from collections.abc import Mapping
+
 import asyncpg
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from toolagent.core.failures import StoreUnavailableError
+from toolagent.core.failures import StoreUnavailableError, StoreUnwritableError
 
-__all__ = ["is_out_of_step", "outage_of", "sqlstate_of"]
+__all__ = ["RESTORE", "is_out_of_step", "outage_of", "sqlstate_of", "unwritable"]
 
 _CLASSES = ("08", "53", "57", "58")
 """PostgreSQL's classes of errors: no connection, no resources, an operator's or a time-out's doing, its machine."""
@@ -26,11 +29,46 @@ _STATES = frozenset(
 )
 
 
-def outage_of(error: BaseException) -> StoreUnavailableError | None:
+RESTORE = 'restore a backup while the service is stopped ("Backup and restore" in docs/operations.md)'
+_ROOM = "make room; the service goes on by itself"
+_SQLITE: Mapping[int, tuple[str, str, str]] = {
+    sqlite3.SQLITE_FULL: ("disk_full", "its disk is full", _ROOM),
+    sqlite3.SQLITE_CORRUPT: ("damaged", "its file is damaged (malformed)", RESTORE),
+    sqlite3.SQLITE_NOTADB: ("damaged", "its file is damaged (malformed): it is no database", RESTORE),
+    sqlite3.SQLITE_READONLY: ("read_only", "its file is read-only", "make file and folder writable for the service's user"),
+    sqlite3.SQLITE_PERM: ("no_right", "its file may not be opened", "make file and folder writable for the service's user"),
+    sqlite3.SQLITE_CANTOPEN: (
+        "cannot_open",
+        "its file cannot be opened",
+        "see that its folder is there and the service's user may write to it",
+    ),
+    sqlite3.SQLITE_IOERR: ("disk_fails", "its disk fails", "look at the machine's log; a disk without room may say this too"),
+}
+"""What is wrong with SQLite's file by its primary code: cause, what anybody may read, what the operator does."""
+
+_POSTGRES_LASTING: Mapping[str, tuple[str, str, str]] = {
+    "53100": ("disk_full", "its disk is full", _ROOM),
+    "58030": ("disk_fails", "its disk fails", "look at the server's log"),
+    "XX001": ("damaged", "its data is damaged", RESTORE),
+    "XX002": ("damaged", "one of its indexes is damaged", "look at the server's log; REINDEX may do"),
+}
+
+
+def unwritable(cause: str, what: str, remedy: str, file: str = "", said: object = "") -> StoreUnwritableError:
+    """`what` completes "The database cannot be used: …"; `file` is told to the operator alone."""
+    place = f" {file}" if file else ""
+    driver = f" ({said})" if said else ""
+    told = f"The database cannot be used: {what}."
+    return StoreUnwritableError(cause, told, f"The database{place} cannot be used: {what}{driver}; {remedy}.")
+
+
+def outage_of(error: BaseException, file: str = "") -> StoreUnavailableError | None:
     """What to tell instead of an error of the database, its driver or the pool; None when it is no outage.
 
-    Neither statement nor parameters are told: there may be secrets in them.
+    Neither statement nor parameters are told: there may be secrets in them. `file` is SQLite's.
     """
+    if (lasting := _lasting(error, file)) is not None:
+        return lasting
     match error:
         case PoolTimeoutError():
             return StoreUnavailableError("All connections to the database are busy.")
@@ -42,6 +80,17 @@ def outage_of(error: BaseException) -> StoreUnavailableError | None:
             return StoreUnavailableError(f"The database does not answer: {_cause(error)}")
         case _:
             return None
+
+
+def _lasting(error: BaseException, file: str) -> StoreUnwritableError | None:
+    """What does not pass by waiting."""
+    cause = _cause(error)
+    if isinstance(cause, sqlite3.Error):
+        code: int | None = getattr(cause, "sqlite_errorcode", None)
+        found = _SQLITE.get(code & 0xFF) if code is not None else None
+    else:
+        found = _POSTGRES_LASTING.get(sqlstate_of(error) or "")
+    return unwritable(*found, file, cause) if found else None
 
 
 def sqlstate_of(error: BaseException) -> str | None:

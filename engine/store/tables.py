@@ -25,6 +25,7 @@ __all__ = [
     "tool_outcomes",
     "tool_versions",
     "tools",
+    "write_checks",
 ]
 
 METADATA = MetaData(
@@ -316,4 +317,12 @@ evidence = Table(
     Column("version", String(64), primary_key=True),
     Column("task_id", String(32), nullable=False),
     Column("document", Text, nullable=False),
+)
+
+write_checks = Table(
+    "write_checks",
+    METADATA,
+    # Written by those who look whether the database can be written; a few slots, so that they seldom wait for each other.
+    Column("slot", Integer, primary_key=True, autoincrement=False),
+    Column("at", _TIME, nullable=False),
 )

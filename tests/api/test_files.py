@@ -1,11 +1,17 @@
 """Files in and out."""
 
+from dataclasses import replace
 from email.message import Message
 from pathlib import Path
 
+import httpx
 import pytest
 
+from engine.store.content.folder import FolderContent
+from engine.store.database import Database
+from engine.store.files import FileStore
 from tests.api.conftest import LIMITS, House
+from tests.api.serving import reached
 from toolagent.contracts.records import StoredFile
 
 PAGE = b"<script>alert(1)</script>"
@@ -179,3 +185,45 @@ async def test_head_says_what_get_would_without_the_bytes(house: House) -> None:
     assert (head.status_code, head.content, dict(head.headers)) == (200, b"", dict(got.headers))
     missing = await house.http.head("/files/file_" + "0" * 32)
     assert missing.status_code == 404
+
+
+def damage(tmp_path: Path, file: StoredFile) -> None:
+    kept = tmp_path / "files" / file.sha256[:2] / file.sha256
+    kept.write_bytes(kept.read_bytes()[:-1] + b"?")
+
+
+@pytest.mark.parametrize("headers", [{}, {"Range": "bytes=0-3"}])
+async def test_damaged_bytes_are_never_given_out_and_an_upload_replaces_them(house: House, tmp_path: Path, headers: dict[str, str]) -> None:
+    file = await put(house, "ten.txt", TEN)
+    damage(tmp_path, file)
+    for _ in range(2):
+        got = await house.http.get(f"/files/{file.file_id}", headers=headers)
+        assert (got.status_code, got.json()["type"]) == (503, "unavailable")
+        assert got.json()["details"] == {"cause": "content_damaged", "file_id": file.file_id}
+        assert file.file_id in got.json()["detail"]
+    assert (await house.http.head(f"/files/{file.file_id}")).status_code == 503
+    assert await put(house, "ten.txt", TEN) == file
+    assert (await house.http.get(f"/files/{file.file_id}")).content == TEN
+
+
+async def download(http: httpx.AsyncClient, file: StoredFile, received: list[bytes]) -> None:
+    async with http.stream("GET", f"/files/{file.file_id}") as got:
+        assert (got.status_code, got.headers["content-length"]) == (200, str(file.size))
+        async for piece in got.aiter_bytes():
+            received.append(piece)  # noqa: PERF401 - those that came before it breaks
+
+
+async def test_a_file_that_is_damaged_at_its_end_breaks_the_connection_before_its_last_byte(
+    house: House, database: Database, tmp_path: Path
+) -> None:
+    limits = replace(LIMITS, max_file_bytes=5_000_000)
+    files = FileStore(database, FolderContent(tmp_path / "files"), tmp_path / "files", limits.max_file_bytes)
+    async with reached(replace(house.doors, files=files, limits=limits)) as http:
+        stored = await http.post("/files", files={"file": ("large.bin", b"x" * 3_000_000)})
+        file = StoredFile.model_validate_json(stored.content)
+        damage(tmp_path, file)
+        received: list[bytes] = []
+        with pytest.raises(httpx.RemoteProtocolError):
+            await download(http, file, received)
+        assert 0 < len(b"".join(received)) < 3_000_000
+        assert (await http.get(f"/files/{file.file_id}")).status_code == 503

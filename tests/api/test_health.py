@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 import structlog
 
+from api import readiness
 from api.ports import LackingError, NotReadyError
+from api.readiness import Remembered
 from engine.registry.registry import ToolRegistry
 from engine.store.database import Database
 from engine.store.routes import RouteTable
@@ -55,15 +57,14 @@ async def test_what_only_some_tools_need_is_named_and_the_rest_is_well(house: Ho
 async def test_what_is_not_ready_is_named_with_its_reason(house: House) -> None:
     checks = {"temporal": broken, "worker": silent, "other worker": silent, "database": fine, "disk": wordless, "files": explained}
     async with browse(with_doors(house, checks=checks)) as http:
-        # One after another, the two silent ones would take six seconds.
-        answer = await asyncio.wait_for(http.get("/health"), 5.5)
+        answer = await asyncio.wait_for(http.get("/health"), 2.5)
     assert answer.status_code == 503
     assert answer.json() == {
         "status": "unavailable",
         "checks": {
             "temporal": "does not answer (ConnectionError)",
-            "worker": "no answer within 3 s",
-            "other worker": "no answer within 3 s",
+            "worker": "no answer within 0.8 s",
+            "other worker": "no answer within 0.8 s",
             "database": "ok",
             "disk": "does not answer (ConnectionError)",
             "files": "The disk is full.",
@@ -119,11 +120,50 @@ async def test_what_a_driver_says_is_logged_and_not_told(house: House, tmp_path:
     await database.close()
     assert answer.json()["checks"] == {
         "temporal": "does not answer (OSError)",
-        "database": "The database does not answer.",
+        "database": "The database cannot be used: its file cannot be opened.",
         "worker": "ok",
     }
     assert [(entry["event"], entry["check"], entry["error"]) for entry in logs] == [
         ("check_failed", "temporal", "OSError"),
-        ("check_failed", "database", "StoreUnavailableError"),
+        ("check_failed", "database", "StoreUnwritableError"),
     ]
     assert logs[0]["reason"] == "connection to 10.0.0.3 as user admin failed"
+
+
+class Counted:
+    """A check that waits until it may go on."""
+
+    def __init__(self) -> None:
+        self.times, self.may_go_on = 0, asyncio.Event()
+
+    async def __call__(self) -> None:
+        self.times += 1
+        await self.may_go_on.wait()
+        raise NotReadyError("The disk is full.")
+
+
+async def test_a_check_is_made_once_for_all_who_ask_and_its_outcome_is_told_when_it_is_there(house: House) -> None:
+    counted = Counted()
+    async with browse(with_doors(house, checks={"state": Remembered(counted)})) as http:
+        async with asyncio.timeout(2):
+            answers = await asyncio.gather(*(http.get("/health") for _ in range(5)))
+        assert {answer.json()["checks"]["state"] for answer in answers} == {"no answer within 0.8 s"}
+        counted.may_go_on.set()
+        for _ in range(5):
+            assert (await http.get("/health")).json()["checks"]["state"] == "The disk is full."
+    assert counted.times == 1
+
+
+async def test_a_check_that_takes_its_time_is_as_well_as_it_was_a_moment_ago(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "_FRESH_S", 0.0)
+    going_on = asyncio.Event()
+    going_on.set()
+    check = Remembered(going_on.wait)
+    await check()
+    going_on.clear()
+    await check()
+    monkeypatch.setattr(readiness, "_PATIENCE_S", 0.0)
+    with pytest.raises(TimeoutError):
+        await check()
+    going_on.set()
+    await check()

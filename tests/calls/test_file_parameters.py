@@ -154,3 +154,22 @@ async def test_a_folder_that_somebody_put_a_link_for_is_not_used(desk: "Desk", t
         async with CallFolder(calls, "call-1", MANIFEST) as folder:
             await desk.parameters.resolve(SCHEMA, {"file": "b.txt"}, folder)
     assert (list(victim.iterdir()), victim.stat().st_mode & 0o777) == ([], 0o755)
+
+
+def damage(folder: Path, sha256: str) -> None:
+    (kept,) = folder.rglob(sha256)
+    kept.write_bytes(b"c0ntent")
+
+
+async def test_a_damaged_file_reaches_no_tool_and_its_call_says_what_to_do(desk: "Desk", tmp_path: Path) -> None:
+    stored = await desk.files.put(content(), "a.txt")
+    damage(tmp_path, stored.sha256)
+    async with CallFolder(tmp_path / "calls", "call-1", MANIFEST) as folder:
+        for _ in range(2):
+            with pytest.raises(FileRefused) as refusal:
+                await desk.parameters.resolve(SCHEMA, {"file": stored.file_id}, folder)
+            assert refusal.value.error.type is ErrorType.UNAVAILABLE
+            assert stored.file_id in refusal.value.error.message
+        assert await desk.files.put(content(), "a.txt") == stored
+        resolved = await desk.parameters.resolve(SCHEMA, {"file": stored.file_id}, folder)
+        assert await asyncio.to_thread(Path(str(resolved["file"])).read_bytes) == b"content"

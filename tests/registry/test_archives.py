@@ -9,10 +9,14 @@ import pytest
 from pydantic import JsonValue
 
 from engine.registry.archives import NotPackedError, ProjectArchives, packed
+from engine.runtimes.failures import StartFailed
+from engine.runtimes.projects import Projects
 from engine.store.database import Database
 from engine.store.tools import ToolTable
 from tests.registry.importing import files_of, importer_of, write_catalog
+from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import LocalSource
+from workers.projects import StoredArchives
 
 
 def project(folder: Path) -> Path:
@@ -102,3 +106,44 @@ async def test_a_folder_is_packed_again_when_it_changed(database: Database, tmp_
     (folder / "main.py").write_text("print(3) # changed", "utf-8")
     assert await archives.content_of(folder, "ns:a") != first
     assert await archives.content_of(tmp_path / "nothing", "ns:a") is None
+
+
+async def test_a_damaged_archive_is_made_again_of_the_folder_that_is_there(database: Database, tmp_path: Path) -> None:
+    folder, files = project(tmp_path / "data" / "tool"), files_of(database, tmp_path)
+    archives = ProjectArchives(files)
+    content = await archives.content_of(folder, "ns:a")
+    assert content is not None
+    projects = Projects(tmp_path / "projects", StoredArchives(files, archives))
+    damage(tmp_path)
+    unpacked = await projects.folder_of(content, "ns:a", lambda _: None)
+    assert (unpacked / "main.py").read_text("utf-8") == "print(1)"
+    # Without the folder as it was then, the start says what to do.
+    damage(tmp_path)
+    (folder / "main.py").write_text("print(3)", "utf-8")
+    with pytest.raises(StartFailed) as failure:
+        await Projects(tmp_path / "others", StoredArchives(files, archives)).folder_of(content, "ns:a", lambda _: None)
+    assert (failure.value.error_type, content in failure.value.message) == (ErrorType.UNAVAILABLE, True)
+
+
+async def test_an_import_makes_a_damaged_archive_again_whether_or_not_its_file_names_it(database: Database, tmp_path: Path) -> None:
+    project(tmp_path / "data" / "good")
+    source: dict[str, JsonValue] = {"type": "local", "host_dir": "good"}
+    for _ in range(2):
+        write_catalog(
+            tmp_path / "data", {"registry.json": {"tools": [{"tool_id": "a", "name": "a"}]}, "sources.json": {"sources": {"a": [source]}}}
+        )
+        await importer_of(database, tmp_path).run(tmp_path / "data", ())
+        damage(tmp_path, b"")
+        assert await importer_of(database, tmp_path).run(tmp_path / "data", ()) == ()
+        (entry,) = await ToolTable(database).list_active_versions()
+        assert isinstance(entry.sources[0], LocalSource)
+        files, content = files_of(database, tmp_path), entry.sources[0].content
+        file = await files.get(content or "")
+        assert file is not None
+        assert b"".join([piece async for piece in files.read(file)])
+        source["content"] = content
+
+
+def damage(tmp_path: Path, content: bytes = b"no archive at all") -> None:
+    (kept,) = (tmp_path / "content").glob("??/*")
+    kept.write_bytes(content)

@@ -3,12 +3,19 @@
 import asyncio
 import shutil
 from collections.abc import AsyncIterator, Generator
+from functools import partial
 from pathlib import Path
 
+import obstore
 import pytest
+from obstore.store import S3Store
+from sqlalchemy import delete, insert
 
+from engine.store import tables
+from engine.store.clock import now, timestamp
 from engine.store.content import CONTENT_STORES
-from engine.store.content.conformance import CHECKS, ContentFailure, check_content_store
+from engine.store.content.conformance import CHECKS, DAMAGE_CHECKS, ContentFailure, Damage, check_content_store
+from engine.store.content.database import CHUNK
 from engine.store.content.folder import FolderContent
 from engine.store.content.incoming import Incoming, incoming, remove_stale
 from engine.store.content.parts import ContentParts, S3Place, UnusableContentStoreError
@@ -36,9 +43,39 @@ async def one(content: bytes) -> AsyncIterator[bytes]:
 
 @pytest.mark.parametrize("kind", CONTENT_STORES)
 async def test_every_store_keeps_what_is_promised(kind: str, tmp_path: Path, database: Database, s3: S3Server) -> None:
-    parts = parts_of(tmp_path, database, s3.make_bucket("conformance"))
-    await check_content_store(CONTENT_STORES[kind](parts), tmp_path / "content")
+    place = s3.make_bucket("conformance")
+    damage: dict[str, Damage] = {
+        "folder": partial(write_to_folder, tmp_path / "content"),
+        "database": partial(write_to_rows, database),
+        "s3": partial(write_to_bucket, place),
+    }
+    await check_content_store(CONTENT_STORES[kind](parts_of(tmp_path, database, place)), tmp_path / "content", damage[kind])
     assert not list((tmp_path / "content").glob(".incoming-*"))
+
+
+async def write_to_folder(folder: Path, sha256: str, content: bytes) -> None:
+    await asyncio.to_thread((folder / sha256[:2] / sha256).write_bytes, content)
+
+
+async def write_to_rows(database: Database, sha256: str, content: bytes) -> None:
+    async with database.write() as connection:
+        here = (tables.blob_chunks.c.sha256 == sha256, tables.blob_chunks.c.position >= 0)
+        await connection.execute(delete(tables.blob_chunks).where(*here))
+        pieces = [content[at : at + CHUNK] for at in range(0, max(len(content), 1), CHUNK)]
+        rows = [{"sha256": sha256, "position": n, "content": piece, "stored_at": timestamp(now())} for n, piece in enumerate(pieces)]
+        await connection.execute(insert(tables.blob_chunks), rows)
+
+
+async def write_to_bucket(place: S3Place, sha256: str, content: bytes) -> None:
+    bucket = S3Store(
+        place.bucket,
+        access_key_id=place.access_key_id,
+        secret_access_key=place.secret_access_key,
+        region=place.region,
+        endpoint=place.endpoint or "",
+        client_options={"allow_http": True},
+    )
+    await obstore.put_async(bucket, f"{place.prefix}/{sha256[:2]}/{sha256}", content)
 
 
 class Forgetful(FolderContent):
@@ -50,7 +87,20 @@ class Forgetful(FolderContent):
 
 async def test_the_suite_finds_a_store_that_keeps_what_was_deleted(tmp_path: Path) -> None:
     with pytest.raises(ContentFailure, match=next(name for name in CHECKS if "forgets" in name)):
-        await check_content_store(Forgetful(tmp_path), tmp_path)
+        await check_content_store(Forgetful(tmp_path), tmp_path, partial(write_to_folder, tmp_path))
+
+
+class Trusting(FolderContent):
+    """A store that takes what is there for what it should be."""
+
+    async def put(self, content: Incoming) -> None:
+        if await self.size(content.sha256) is None:
+            await super().put(content)
+
+
+async def test_the_suite_finds_a_store_that_keeps_damaged_bytes(tmp_path: Path) -> None:
+    with pytest.raises(ContentFailure, match=next(name for name in DAMAGE_CHECKS if "replaces" in name)):
+        await check_content_store(Trusting(tmp_path), tmp_path, partial(write_to_folder, tmp_path))
 
 
 async def test_two_services_share_a_bucket_by_prefixes(tmp_path: Path, s3: S3Server) -> None:

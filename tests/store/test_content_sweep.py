@@ -17,7 +17,7 @@ from engine.store.clock import now, timestamp
 from engine.store.content.folder import FolderContent
 from engine.store.content.incoming import STALE_S, incoming
 from engine.store.content_removals import ContentRemovals
-from engine.store.content_sweep import Swept, sweep_files
+from engine.store.content_sweep import DAMAGED_AGE, Swept, sweep_files
 from engine.store.database import Database
 from engine.store.file_references import hold_files, holder_of_version, release_files
 from engine.store.files import FileStore
@@ -211,3 +211,13 @@ async def test_what_a_sweep_that_died_had_begun_is_finished_by_the_next(shelf: S
     removals = ContentRemovals(shelf.database, patience_s=0.2)
     assert await shelf.sweep(removals) == Swept(contents=1)
     assert await removals.unfinished() == ()
+
+
+async def test_damaged_bytes_are_kept_for_a_while_and_then_swept(shelf: Shelf) -> None:
+    files = [await shelf.files.put(chunks(content), "a.txt") for content in (b"old", b"new")]
+    for file in files:
+        await shelf.content.set_aside(file.sha256)
+    long_ago = (now() - DAMAGED_AGE - timedelta(hours=1)).timestamp()
+    os.utime(shelf.folder / "damaged" / files[0].sha256, (long_ago, long_ago))
+    assert await shelf.sweep() == Swept(damaged=1)
+    assert [await shelf.content.is_set_aside(file.sha256) for file in files] == [False, True]

@@ -5,11 +5,13 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 import structlog
 
 from engine.runtimes.guardian import Guardian
 from engine.runtimes.ownership import Owner
 from workers.dev_server import embedded_temporal, last_words, read_config
+from workers.failures import CannotRun
 from workers.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -61,3 +63,12 @@ async def test_a_log_that_is_too_large_makes_way(tmp_path: Path) -> None:
 
 def test_a_log_that_is_not_there_is_said(tmp_path: Path) -> None:
     assert str(tmp_path / "server.log") in last_words(tmp_path)
+
+
+async def test_a_damaged_database_of_the_server_is_named_instead_of_being_tried_for_ever(tmp_path: Path) -> None:
+    folder, owner, config = tmp_path / "temporal-state", Owner.of_this_process(tmp_path), read_config(ROOT / "temporal-dev.yaml")
+    folder.mkdir()
+    (folder / "temporal.db").write_bytes(b"no database at all" * 1000)
+    with Guardian(owner) as guardian, pytest.raises(CannotRun, match=r"temporal\.db is damaged \(malformed: .*Backup and restore"):
+        async with embedded_temporal(dying_server(tmp_path), config, folder, guardian, owner):
+            raise AssertionError("it was started")

@@ -28,6 +28,7 @@ from toolagent.contracts.records import CallRecord
 from toolagent.core.idempotency import call_id_for_key
 from toolagent.core.results import succeeded
 from workers.prompt_calls import MOST_AHEAD, PromptCalls
+from workers.recording import Recording
 from workers.temporal_connection import connect, register_search_attributes
 
 _BOUND_S = 30.0
@@ -62,7 +63,7 @@ class Stage:
         self._own = uuid4().hex
         self.records = CallTable(database)
         self.settled = SettledCalls()
-        self.calls = PromptCalls(client, self.settled, patience_s=0.5)
+        self.calls = PromptCalls(client, self.settled, Recording((), {}), patience_s=0.5)
 
     @activity.defn
     async def record(self, call: ToolCall, call_id: str) -> ToolResult:

@@ -4,16 +4,25 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from engine.store.content.incoming import incoming
 from engine.store.content.store import ContentStore
-from toolagent.core.failures import ContentMissingError
+from engine.store.content.verified import VerifiedContent
+from toolagent.contracts.records import StoredFile
+from toolagent.core.failures import ContentDamagedError, ContentMissingError
 
-__all__ = ["CHECKS", "ContentFailure", "check_content_store"]
+__all__ = ["CHECKS", "DAMAGE_CHECKS", "ContentFailure", "Damage", "check_content_store"]
+
+Damage = Callable[[str, bytes], Awaitable[None]]
 
 # Over the chunks and parts of every backend, and no multiple of them.
 _LARGE = bytes(range(256)) * 70_001
+_NOW = datetime(2026, 11, 22, tzinfo=UTC)
+_SOME = bytes(range(256)) * 9_001
+"""Over the pieces of every backend."""
+
 _ABSENT = hashlib.sha256(b"nobody put this").hexdigest()
 
 
@@ -21,11 +30,16 @@ class ContentFailure(AssertionError):
     """A store does not keep what the protocol says."""
 
 
-async def check_content_store(store: ContentStore, folder: Path) -> None:
-    """Try everything the protocol promises; `folder` is for what comes in. Raises ContentFailure with the name of the check."""
-    for name, check in CHECKS.items():
+async def check_content_store(store: ContentStore, folder: Path, damage: Damage) -> None:
+    """Try everything the protocol promises. Raises ContentFailure with the name of the check.
+
+    `folder` is for what comes in; `damage` makes other bytes of those under a hash behind the store's back.
+    """
+    every: dict[str, Callable[[], Awaitable[None]]] = {name: partial(check, store, folder) for name, check in CHECKS.items()}
+    every |= {name: partial(check, store, folder, damage) for name, check in DAMAGE_CHECKS.items()}
+    for name, check in every.items():
         try:
-            await check(store, folder)
+            await check()
         except AssertionError as error:
             raise ContentFailure(f"{name}: {error}") from error
 
@@ -92,6 +106,74 @@ CHECKS: Mapping[str, Callable[[ContentStore, Path], Awaitable[None]]] = {
     "lists with the time": _lists_with_the_time,
     "forgets what is deleted": _forgets_what_is_deleted,
     "says that it has not got it": _says_that_it_has_not_got_it,
+}
+
+
+async def _replaces_damaged_bytes(store: ContentStore, folder: Path, damage: Damage) -> None:
+    for content in (b"sound", _SOME):
+        for changed in (content[:-1] + b"?", content[:-1]):
+            sha256 = await _put(store, folder, content)
+            await damage(sha256, changed)
+            await _put(store, folder, content)
+            _insist(await _read(store, sha256) == content, "the bytes are others")
+
+
+async def _sets_damaged_bytes_aside(store: ContentStore, folder: Path, damage: Damage) -> None:
+    sha256 = await _put(store, folder, b"set aside")
+    _insist(not await store.is_set_aside(sha256), "whole bytes count as set aside")
+    for _ in range(2):
+        await damage(sha256, b"5et aside")
+        await store.set_aside(sha256)
+        await store.set_aside(sha256)
+        _insist(await store.size(sha256) is None, "they have a size")
+        _insist(sha256 not in [entry.sha256 async for entry in store.entries()], "they are listed as if they were there")
+        damaged = {entry.sha256: entry async for entry in store.damaged()}
+        _insist(abs(datetime.now(UTC) - damaged[sha256].stored_at) < timedelta(hours=2), "they are listed without the time")
+        _insist(await store.is_set_aside(sha256), "they are not said to be set aside")
+        await _put(store, folder, b"set aside")
+        _insist(await _read(store, sha256) == b"set aside", "the right ones cannot be put in again")
+    await store.forget_damaged(sha256)
+    await store.forget_damaged(sha256)
+    _insist(not await store.is_set_aside(sha256), "they are not forgotten")
+    _insist(await _read(store, sha256) == b"set aside", "the right ones are forgotten with them")
+
+
+async def _gives_out_no_damaged_bytes(store: ContentStore, folder: Path, damage: Damage) -> None:
+    for content in (b"verified", _SOME):
+        for changed in _damages(content):
+            sha256, verified = await _put(store, folder, content), VerifiedContent(store)
+            file = StoredFile(file_id="file_" + "0" * 32, name="x", media_type="x/y", size=len(content), sha256=sha256, created_at=_NOW)
+            _insist(await _given(verified, file) == content, "whole bytes are not given out")
+            _insist(await _given(verified, file, 3, 4) == content[3:7], "a range of whole bytes is another")
+            await damage(sha256, changed)
+            for _ in range(2):
+                given = await _given(verified, file)
+                _insist(
+                    given is None or (len(given) < len(content) and content.startswith(given)), "damaged bytes are given out to the end"
+                )
+                _insist(await _given(verified, file, 3, 4) is None, "a range of damaged bytes is given out")
+            _insist(await store.size(sha256) is None, "they are still there")
+
+
+async def _given(verified: VerifiedContent, file: StoredFile, start: int = 0, length: int | None = None) -> bytes | None:
+    """None when the damage was found before the first byte."""
+    given = b""
+    try:
+        async for piece in verified.read(file, start, length):
+            given += piece
+    except ContentDamagedError:
+        return given or None
+    return given
+
+
+def _damages(content: bytes) -> tuple[bytes, ...]:
+    return content[:-1] + b"?", content[:-1], content + b"?", b""
+
+
+DAMAGE_CHECKS: Mapping[str, Callable[[ContentStore, Path, Damage], Awaitable[None]]] = {
+    "replaces damaged bytes": _replaces_damaged_bytes,
+    "sets damaged bytes aside": _sets_damaged_bytes_aside,
+    "gives out no damaged bytes": _gives_out_no_damaged_bytes,
 }
 
 

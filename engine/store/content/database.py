@@ -1,12 +1,13 @@
 """Bytes in the table `blob_chunks`, for several hosts that share nothing but a database."""
 
 import asyncio
+import hashlib
 import sqlite3
 from collections.abc import AsyncGenerator, Iterator
 from datetime import datetime
 from pathlib import Path
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import ColumnElement, delete, func, select, update
 from sqlalchemy.exc import DBAPIError
 
 from engine.store.clock import now, timestamp
@@ -28,13 +29,13 @@ _DISK_FULL = "53100"
 
 
 class DatabaseContent:
-    """Rows of half a mebibyte, written in one transaction and read one by one."""
+    """Rows of half a mebibyte, written in one transaction and read one by one. Those of damaged bytes have negative positions."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def put(self, content: Incoming) -> None:
-        if await self.size(content.sha256) is not None:
+        if await self._is_whole(content.sha256):
             return
         try:
             await self._write(content, timestamp(now()))
@@ -58,18 +59,43 @@ class DatabaseContent:
                 yield piece
 
     async def size(self, sha256: str) -> int | None:
-        statement = select(func.sum(func.length(blob_chunks.c.content))).where(blob_chunks.c.sha256 == sha256)
+        statement = select(func.sum(func.length(blob_chunks.c.content))).where(*_here(sha256))
         async with self._database.read() as connection:
             return (await connection.execute(statement)).scalar_one_or_none()
 
+    async def mark(self, sha256: str) -> str | None:  # noqa: ARG002 - a damaged page changes no column that could be asked for
+        return None
+
     async def delete(self, sha256: str) -> None:
         async with self._database.write() as connection:
-            await connection.execute(delete(blob_chunks).where(blob_chunks.c.sha256 == sha256))
+            await connection.execute(delete(blob_chunks).where(*_here(sha256)))
 
-    async def entries(self) -> AsyncGenerator[ContentEntry]:
+    def entries(self) -> AsyncGenerator[ContentEntry]:
+        return self._listed(0)
+
+    async def set_aside(self, sha256: str) -> None:
+        if await self.size(sha256) is None:
+            return
+        async with self._database.write() as connection:
+            await connection.execute(delete(blob_chunks).where(*_aside(sha256)))
+            moved = {"position": -1 - blob_chunks.c.position, "stored_at": timestamp(now())}
+            await connection.execute(update(blob_chunks).where(*_here(sha256)).values(moved))
+
+    async def is_set_aside(self, sha256: str) -> bool:
+        async with self._database.read() as connection:
+            return (await connection.execute(select(blob_chunks.c.position).where(*_aside(sha256)).limit(1))).first() is not None
+
+    def damaged(self) -> AsyncGenerator[ContentEntry]:
+        return self._listed(-1)
+
+    async def forget_damaged(self, sha256: str) -> None:
+        async with self._database.write() as connection:
+            await connection.execute(delete(blob_chunks).where(*_aside(sha256)))
+
+    async def _listed(self, first: int) -> AsyncGenerator[ContentEntry]:
         last = ""
         while True:
-            first_rows = select(blob_chunks.c.sha256, blob_chunks.c.stored_at).where(blob_chunks.c.position == 0)
+            first_rows = select(blob_chunks.c.sha256, blob_chunks.c.stored_at).where(blob_chunks.c.position == first)
             page = first_rows.where(blob_chunks.c.sha256 > last).order_by(blob_chunks.c.sha256).limit(_PAGE)
             async with self._database.read() as connection:
                 rows = (await connection.execute(page)).all()
@@ -79,9 +105,19 @@ class DatabaseContent:
                 return
             last = rows[-1][0]
 
+    async def _is_whole(self, sha256: str) -> bool:
+        """Reading costs less than writing everything again, and holds up nobody."""
+        if await self.size(sha256) is None:
+            return False
+        digest = hashlib.sha256()
+        async for piece in self.read(sha256):
+            await asyncio.to_thread(digest.update, piece)
+        return digest.hexdigest() == sha256
+
     async def _write(self, content: Incoming, stored_at: str) -> None:
         pieces = _pieces(content.path)
         async with self._database.write() as connection:
+            await connection.execute(delete(blob_chunks).where(*_here(content.sha256)))
             position = 0
             # Bytes of no length are there, too: their one row is empty.
             while (piece := await asyncio.to_thread(next, pieces, None)) is not None or position == 0:
@@ -94,6 +130,14 @@ class DatabaseContent:
         statement = select(blob_chunks.c.content).where(blob_chunks.c.sha256 == sha256, blob_chunks.c.position == position)
         async with self._database.read() as connection:
             return (await connection.execute(statement)).scalar_one_or_none()
+
+
+def _here(sha256: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return blob_chunks.c.sha256 == sha256, blob_chunks.c.position >= 0
+
+
+def _aside(sha256: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return blob_chunks.c.sha256 == sha256, blob_chunks.c.position < 0
 
 
 def _is_full(error: BaseException | None) -> bool:

@@ -3,8 +3,8 @@
 import asyncio
 import os
 import re
+import secrets
 from collections.abc import AsyncGenerator
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,18 +16,22 @@ from toolagent.core.failures import ContentMissingError
 __all__ = ["FolderContent"]
 
 _CHUNK = 1 << 20
+_DAMAGED = "damaged"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class FolderContent:
-    """`<folder>/ab/abcd…`. What comes in must be on the same file system as the folder: it gets a second name there."""
+    """`<folder>/ab/abcd…`, damaged ones `<folder>/damaged/abcd…`.
+
+    What comes in must be on the same file system as the folder: it gets a second name there.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     async def put(self, content: Incoming) -> None:
         with named_disk_faults(self._folder):
-            await asyncio.to_thread(_link, content.path, self._path(content.sha256))
+            await asyncio.to_thread(_put, content.path, self._path(content.sha256))
 
     async def read(self, sha256: str, start: int = 0, length: int | None = None) -> AsyncGenerator[bytes]:
         left = length
@@ -51,35 +55,83 @@ class FolderContent:
             except FileNotFoundError:
                 return None
 
+    async def mark(self, sha256: str) -> str | None:
+        with named_disk_faults(self._folder):
+            try:
+                status = await asyncio.to_thread(self._path(sha256).stat)
+            except FileNotFoundError:
+                return None
+        return f"{status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
+
     async def delete(self, sha256: str) -> None:
         with named_disk_faults(self._folder):
             await asyncio.to_thread(self._path(sha256).unlink, missing_ok=True)
 
     async def entries(self) -> AsyncGenerator[ContentEntry]:
         with named_disk_faults(self._folder):
-            found = await asyncio.to_thread(_entries, self._folder)
+            found = await asyncio.to_thread(_entries, self._folder, "??")
         for entry in found:
             yield entry
+
+    async def set_aside(self, sha256: str) -> None:
+        with named_disk_faults(self._folder):
+            await asyncio.to_thread(_set_aside, self._path(sha256), self._damaged(sha256))
+
+    async def is_set_aside(self, sha256: str) -> bool:
+        with named_disk_faults(self._folder):
+            return await asyncio.to_thread(self._damaged(sha256).exists)
+
+    async def damaged(self) -> AsyncGenerator[ContentEntry]:
+        with named_disk_faults(self._folder):
+            found = await asyncio.to_thread(_entries, self._folder, _DAMAGED)
+        for entry in found:
+            yield entry
+
+    async def forget_damaged(self, sha256: str) -> None:
+        with named_disk_faults(self._folder):
+            await asyncio.to_thread(self._damaged(sha256).unlink, missing_ok=True)
+
+    def _damaged(self, sha256: str) -> Path:
+        return self._folder / _DAMAGED / sha256
 
     def _path(self, sha256: str) -> Path:
         return self._folder / sha256[:2] / sha256
 
 
-def _link(source: Path, target: Path) -> None:
+def _put(source: Path, target: Path) -> None:
+    """In place of what is there: whether that is whole would take longer to say. Who reads it reads on."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    with suppress(FileExistsError):
-        target.hardlink_to(source)
-    # The new name has to survive a loss of power as the bytes do.
-    directory = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
+    second = source.with_name(f"{source.name}.{secrets.token_hex(4)}")
+    second.hardlink_to(source)
+    try:
+        second.replace(target)
+    finally:
+        second.unlink(missing_ok=True)
+    _sync(target.parent)
+
+
+def _set_aside(path: Path, target: Path) -> None:
+    target.parent.mkdir(exist_ok=True)
+    try:
+        path.replace(target)
+    except FileNotFoundError:
+        return
+    os.utime(target)
+    _sync(target.parent)
+
+
+def _sync(folder: Path) -> None:
+    """A new name has to survive a loss of power as the bytes do."""
+    directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(directory)
     finally:
         os.close(directory)
 
 
-def _entries(folder: Path) -> list[ContentEntry]:
+def _entries(folder: Path, inner: str) -> list[ContentEntry]:
     found: list[ContentEntry] = []
-    for path in folder.glob("??/*"):
+    for path in folder.glob(f"{inner}/*"):
         try:
             if _SHA256.fullmatch(path.name):
                 found.append(ContentEntry(path.name, datetime.fromtimestamp(path.stat().st_mtime, UTC)))

@@ -1,7 +1,7 @@
 """Bytes in a bucket of a server that speaks S3, for several hosts."""
 
 from collections.abc import AsyncGenerator, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 
 import obstore
@@ -45,8 +45,7 @@ class S3Content:
             raise UnusableContentStoreError(f"the S3 settings (TOOL_AGENT_S3_…) cannot be used: {_first_line(error)}") from error
 
     async def put(self, content: Incoming) -> None:
-        if await self.size(content.sha256) == content.size:
-            return
+        # Also where they are: whether those are whole would take a download.
         with self._named_faults():
             await obstore.put_async(self._store, self._key(content.sha256), content.path, chunk_size=_PART, max_concurrency=_PARTS_AT_ONCE)
 
@@ -69,15 +68,51 @@ class S3Content:
         except ContentMissingError:
             return None
 
+    async def mark(self, sha256: str) -> str | None:
+        try:
+            with self._named_faults(sha256):
+                found = await obstore.head_async(self._store, self._key(sha256))
+        except ContentMissingError:
+            return None
+        return f"{found['e_tag']} {found['size']} {found['last_modified'].isoformat()} {found['version']}"
+
     async def delete(self, sha256: str) -> None:
         with self._named_faults():
             await obstore.delete_async(self._store, self._key(sha256))
 
     async def entries(self) -> AsyncGenerator[ContentEntry]:
+        async for path, entry in self._listed(self._prefix):
+            if not path.startswith(self._damaged("")):
+                yield entry
+
+    async def set_aside(self, sha256: str) -> None:
+        with suppress(ContentMissingError), self._named_faults(sha256):
+            await obstore.rename_async(self._store, self._key(sha256), self._damaged(sha256))
+
+    async def is_set_aside(self, sha256: str) -> bool:
+        try:
+            with self._named_faults(sha256):
+                await obstore.head_async(self._store, self._damaged(sha256))
+        except ContentMissingError:
+            return False
+        return True
+
+    async def damaged(self) -> AsyncGenerator[ContentEntry]:
+        async for _, entry in self._listed(self._damaged("")):
+            yield entry
+
+    async def forget_damaged(self, sha256: str) -> None:
         with self._named_faults():
-            async for page in obstore.list(self._store, self._prefix or None, chunk_size=1000):
+            await obstore.delete_async(self._store, self._damaged(sha256))
+
+    async def _listed(self, prefix: str) -> AsyncGenerator[tuple[str, ContentEntry]]:
+        with self._named_faults():
+            async for page in obstore.list(self._store, prefix or None, chunk_size=1000):
                 for found in page:
-                    yield ContentEntry(found["path"].rsplit("/", 1)[-1], found["last_modified"])
+                    yield found["path"], ContentEntry(found["path"].rsplit("/", 1)[-1], found["last_modified"])
+
+    def _damaged(self, sha256: str) -> str:
+        return f"{self._prefix}damaged/{sha256}"
 
     def _key(self, sha256: str) -> str:
         return f"{self._prefix}{sha256[:2]}/{sha256}"

@@ -94,7 +94,7 @@ class Clinic:
 async def clinic(sqlite_url: str, tmp_path: Path, benches: Workbenches) -> AsyncGenerator[Clinic]:
     database, state = Database(sqlite_url), tmp_path / "state"
     files = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "spool", 1 << 20)
-    projects = Projects(state / "projects", StoredArchives(files))
+    projects = Projects(state / "projects", StoredArchives(files, ProjectArchives(files)))
     registry, routes = ToolRegistry(ToolTable(database), RouteTable(database)), RouteTable(database)
     yield Clinic(DiagnosisParts(registry, routes, CallTable(database), benches, projects, state), files)
     await database.close()

@@ -1,11 +1,13 @@
 """Failures that cross from the engine to whoever asked it."""
 
 __all__ = [
+    "ContentDamagedError",
     "ContentMissingError",
     "ContentUnavailableError",
     "FileTooLargeError",
     "StoreFullError",
     "StoreUnavailableError",
+    "StoreUnwritableError",
     "TaskConflictError",
     "TaskEndedError",
     "UnknownTaskError",
@@ -21,19 +23,45 @@ class FileTooLargeError(ValueError):
 
 
 class StoreUnavailableError(RuntimeError):
-    """The database cannot be reached, is locked for too long, or its disk is full."""
+    """The database cannot be reached, or is locked for too long. `told` is what anybody may read of it."""
+
+    told = "The database does not answer."
+
+
+class StoreUnwritableError(StoreUnavailableError):
+    """The database does not come back by waiting: somebody has to do something. The message says what; `told` has no path in it."""
+
+    def __init__(self, cause: str, told: str, message: str) -> None:
+        super().__init__(message)
+        self.cause = cause
+        self.told = told
 
 
 class ContentUnavailableError(StoreUnavailableError):
     """Where files are kept cannot be reached or written; the message says where and why."""
 
+    told = "The store of files does not answer."
+
 
 class StoreFullError(ContentUnavailableError):
     """Where files are kept there is no room for more."""
 
+    told = "There is no room for more files."
+
+
+class ContentDamagedError(ContentUnavailableError):
+    """A file's bytes are not those that were put in; they were set aside, and the right ones can be put in again."""
+
+    def __init__(self, file_id: str, name: str) -> None:
+        super().__init__(
+            f"The bytes of the file {file_id} ({name[:200]!r}) were damaged where files are kept, and are not given out any more. "
+            "Upload the file again with POST /files; its id stays the same."
+        )
+        self.file_id = file_id
+
 
 class ContentMissingError(LookupError):
-    """A file is known, and its bytes are not where files are kept, or are not those that were put there."""
+    """A file is known, and its bytes are not where files are kept."""
 
 
 class TaskConflictError(ValueError):

@@ -1,0 +1,60 @@
+"""Files of SQLite, looked at from outside: whether they are whole, and whether they are still where they were opened."""
+
+import sqlite3
+import time
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from urllib.parse import quote
+
+__all__ = ["damage_at_start", "damages_of", "is_deleted"]
+
+_MOST = 20
+_START_S = 2.0
+_STEPS = 10_000
+_OPEN = Path("/proc/self/fd")
+_DELETED = " (deleted)"
+
+
+def damages_of(file: Path) -> Sequence[str]:
+    """What SQLite's check of every page and index finds; reads only, also beside a service. Blocks."""
+    try:
+        with closing(_reading(file)) as connection:
+            said = [str(row[0]) for row in connection.execute(f"PRAGMA integrity_check({_MOST})")]
+    except sqlite3.Error as error:
+        return [f"malformed: {error}" if _is_malformed(error) else str(error)]
+    return [] if said == ["ok"] else [f"malformed: {line}" for line in said]
+
+
+def damage_at_start(file: Path, bound_s: float = _START_S) -> str | None:
+    """What is damaged, as far as that is found in the time: a large file is not read to its end. Blocks."""
+    if not file.is_file() or file.stat().st_size == 0:
+        return None
+    until = time.monotonic() + bound_s
+    try:
+        with closing(_reading(file)) as connection:
+            connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
+            said = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+    except sqlite3.Error as error:
+        return f"malformed: {error}" if _is_malformed(error) else None
+    return None if said == "ok" else f"malformed: {said}"
+
+
+def is_deleted(file: Path) -> bool:
+    """Whether a database or its journal was removed or replaced since it was opened; False where that cannot be said. Blocks."""
+    names = {f"{file.parent.resolve() / file.name}{ending}{_DELETED}" for ending in ("", "-wal", "-shm")}
+    if not _OPEN.is_dir():
+        return False
+    for descriptor in _OPEN.iterdir():
+        with suppress(OSError):  # it has just been closed
+            if str(descriptor.readlink()) in names:
+                return True
+    return False
+
+
+def _reading(file: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"file:{quote(str(file.absolute()))}?mode=ro", uri=True, timeout=5)
+
+
+def _is_malformed(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}

@@ -1,0 +1,136 @@
+"""Whether what is kept is what it should be. Reads only, so that it may be done beside a running service."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import Column, Table, func, select
+
+from engine.store.catalog_entries import CatalogEntryTable
+from engine.store.content.store import ContentStore
+from engine.store.content.verified import digest_of
+from engine.store.database import Database
+from engine.store.file_references import holder_of_version
+from engine.store.outages import RESTORE
+from engine.store.sqlite_files import damages_of
+from engine.store.tables import METADATA, file_references, files, messages, tool_outcomes
+from toolagent.contracts.records import StoredFile
+from toolagent.core.failures import ContentMissingError, StoreUnavailableError
+
+__all__ = ["Damage", "Verified", "verify_content", "verify_database", "verify_references", "verify_sqlite_file"]
+
+UPLOAD = "upload the right bytes again with POST /files"
+REMAKE = "start the service with the data folder that has the tool: its archive is made again"
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """What is damaged, what is wrong with it, and what to do."""
+
+    what: str
+    wrong: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """A part that was looked at: how many things, and those that are damaged."""
+
+    part: str
+    checked: int
+    damages: tuple[Damage, ...] = ()
+
+
+async def verify_sqlite_file(part: str, file: Path, remedy: str = RESTORE) -> Verified:
+    """By SQLite's own check of every page and index."""
+    said = await asyncio.to_thread(damages_of, file)
+    return Verified(part, 1, tuple(Damage(str(file), line, remedy) for line in said))
+
+
+async def verify_database(database: Database) -> Verified:
+    """SQLite's file as a whole; of a server, that every table can be read."""
+    if database.file is not None:
+        return await verify_sqlite_file("database", database.file)
+    damages: list[Damage] = []
+    for table in METADATA.sorted_tables:
+        try:
+            async with database.read() as connection:
+                # Every column of every row is fetched and thrown away by the server.
+                await connection.execute(select(func.count()).select_from(select(table).offset(0).subquery()))
+        except StoreUnavailableError as error:
+            damages.append(Damage(f"table {table.name}", str(error), RESTORE))
+    return Verified("database", len(METADATA.sorted_tables), tuple(damages))
+
+
+async def verify_references(database: Database) -> Verified:
+    """Whether every file that a call, a task or a version of a tool names is known. Raises StoreUnavailableError."""
+    found: list[Damage] = []
+    checked = 0
+    naming: tuple[tuple[Table, Column[str]], ...] = (
+        (file_references, file_references.c.holder),
+        (messages, messages.c.task_id),
+        (tool_outcomes, tool_outcomes.c.task_id),
+    )
+    async with database.read() as connection:
+        known = set((await connection.execute(select(files.c.file_id))).scalars())
+        for table, holder in naming:
+            rows = (await connection.execute(select(table.c.file_id, holder).where(table.c.file_id.is_not(None)))).all()
+            checked += len(rows)
+            found += [
+                Damage(file_id, f"named by {by} ({table.name}), and there is no such file", RESTORE)
+                for file_id, by in rows
+                if file_id not in known
+            ]
+    archives = await CatalogEntryTable(database).content_of()
+    for (tool_id, version, _), file_id in archives.items():
+        if file_id not in known:
+            found.append(Damage(file_id, f"the archive of {tool_id}@{version}, and there is no such file", REMAKE))
+    return Verified("references", checked + len(archives), tuple(found))
+
+
+async def verify_content(database: Database, content: ContentStore) -> Verified:
+    """Every file's bytes, and bytes that no file names, against their hashes. Raises StoreUnavailableError."""
+    damages: list[Damage] = []
+    checked: set[str] = set()
+    async for file in _files(database):
+        if file.sha256 not in checked:
+            checked.add(file.sha256)
+            if (wrong := await _wrong(content, file.sha256)) and await _is_known(database, file.file_id):
+                damages.append(Damage(f"{file.file_id} ({file.name})", wrong, await _remedy(database, file.file_id)))
+    async for entry in content.entries():
+        if entry.sha256 not in checked:
+            checked.add(entry.sha256)
+            if (wrong := await _wrong(content, entry.sha256)) and wrong != _MISSING:
+                damages.append(Damage(entry.sha256, f"{wrong}; no file has these bytes", "nothing: they are swept"))
+    return Verified("content", len(checked), tuple(damages))
+
+
+_MISSING = "its bytes are missing"
+
+
+async def _wrong(content: ContentStore, sha256: str) -> str:
+    try:
+        return "" if await digest_of(content, sha256) == sha256 else "its bytes are damaged"
+    except ContentMissingError:
+        return "its bytes are damaged, and were set aside" if await content.is_set_aside(sha256) else _MISSING
+
+
+async def _remedy(database: Database, file_id: str) -> str:
+    """What was packed of a folder is packed again; anything else only its owner may have."""
+    archives = await CatalogEntryTable(database).content_of()
+    tools = [holder_of_version(tool_id, version) for (tool_id, version, _), content in archives.items() if content == file_id]
+    return f"{REMAKE} ({', '.join(tools)})" if tools else UPLOAD
+
+
+async def _files(database: Database) -> AsyncGenerator[StoredFile]:
+    async with database.read() as connection:
+        rows = (await connection.execute(select(files).order_by(files.c.file_id))).mappings().all()
+    for row in rows:
+        yield StoredFile.model_validate(row)
+
+
+async def _is_known(database: Database, file_id: str) -> bool:
+    """A sweep may have removed it meanwhile."""
+    async with database.read() as connection:
+        return (await connection.execute(select(files.c.file_id).where(files.c.file_id == file_id))).first() is not None

@@ -1,0 +1,51 @@
+"""A disk without room: /health says so, calls are refused at once, and all goes on by itself when there is room again."""
+
+from contextlib import suppress
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.disks import tiny_disk
+from tests.system.conftest import MakeService
+from tests.system.service_process import run_tool
+from tests.system.waiting import wait_until
+from toolagent.contracts.calls import ErrorType
+
+pytestmark = pytest.mark.timeout(240)
+
+_SUM = {"expression": "6 * 7"}
+
+
+def test_a_full_disk_is_said_at_once_and_all_goes_on_when_there_is_room(make_service: MakeService, tmp_path: Path) -> None:
+    service = make_service()
+    service.folder.mkdir()
+    with tiny_disk(service.state, "80m") as disk:
+        service.start()
+        assert run_tool(service.http, "calculator", _SUM)[0] == httpx.codes.OK
+        fill(disk / "filler")
+        # Neither waits for anything to time out.
+        bounded = httpx.Client(base_url=service.api_url, timeout=3, trust_env=False)
+        with bounded:
+            health = bounded.get("/health")
+            status, result = run_tool(bounded, "calculator", _SUM, "once there is room")
+        checks = health.json()["checks"]
+        assert (health.status_code, {name for name, said in checks.items() if "the disk is full" in said}) == (
+            httpx.codes.SERVICE_UNAVAILABLE,
+            {"temporal", "database", "state"},
+        )
+        assert (status, result.error_type) == (httpx.codes.SERVICE_UNAVAILABLE, ErrorType.UNAVAILABLE)
+        assert result.error is not None
+        assert result.error.details == {"cause": "disk_full", "sent": False}
+        (disk / "filler").unlink()
+        wait_until(service.is_healthy, "the service is healthy again")
+        status, result = run_tool(service.http, "calculator", _SUM, "once there is room")
+        assert status == httpx.codes.OK, (result, service.output)
+        service.stop()
+
+
+def fill(filler: Path) -> None:
+    """Make a file of all the room that is left on its disk."""
+    with filler.open("wb", buffering=0) as target, suppress(OSError):
+        while True:
+            target.write(bytes(4096))

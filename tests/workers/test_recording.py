@@ -1,0 +1,90 @@
+"""Calls that could not be recorded are refused at once, and those that wait for it are answered."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from api.ports import UnwritableError
+from api.readiness import Remembered
+from tests.disks import file_size_limit, tiny_disk
+from workers.recording import Recording, UnrecordableError, insist_on_writing
+
+
+def names_in(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]
+
+
+class Place:
+    """Where calls are recorded."""
+
+    def __init__(self) -> None:
+        self.failure: Exception | None = None
+
+    async def check(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+
+
+@pytest_asyncio.fixture
+async def place() -> Place:
+    return Place()
+
+
+@pytest_asyncio.fixture
+async def recording(place: Place, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Recording]:
+    monkeypatch.setattr("workers.recording._CALM_S", 0.0)
+    monkeypatch.setattr("workers.recording._LOOK_S", 0.01)
+    monkeypatch.setattr("api.readiness._FRESH_S", 0.0)
+    recording = Recording((Remembered(place.check),), {})
+    async with recording.watched():
+        yield recording
+
+
+async def test_a_full_disk_is_known_without_writing_to_it(tmp_path: Path) -> None:
+    with tiny_disk(tmp_path / "tiny", "512k") as disk, pytest.raises(UnrecordableError) as refusal:
+        Recording((), {"The folder": disk}).insist()
+    assert (refusal.value.cause, refusal.value.was_sent) == ("disk_full", False)
+    Recording((), {"The folder": tmp_path}).insist()
+
+
+async def test_who_waits_when_it_turns_out_is_answered_and_later_all_goes_on(place: Place, recording: Recording) -> None:
+    async with asyncio.timeout(10):
+        place.failure = UnwritableError("disk_full", "The disk is full.")
+        with pytest.raises(UnrecordableError) as refusal:
+            async with recording.recorded():
+                await asyncio.Event().wait()
+        assert (refusal.value.cause, refusal.value.was_sent) == ("disk_full", True)
+        with pytest.raises(UnrecordableError):
+            recording.insist()
+        place.failure = None
+        while True:
+            try:
+                recording.insist()
+                break
+            except UnrecordableError:
+                await asyncio.sleep(0.01)
+
+
+async def test_what_is_away_for_a_moment_is_waited_for(place: Place, recording: Recording) -> None:
+    place.failure = ConnectionError("It restarts.")
+    async with recording.recorded():
+        await asyncio.sleep(0.1)
+    recording.insist()
+
+
+async def test_a_time_out_of_the_callers_own_stays_one(recording: Recording) -> None:
+    with pytest.raises(TimeoutError):
+        async with recording.recorded():
+            raise TimeoutError
+
+
+async def test_a_folder_that_cannot_be_written_is_named_and_nothing_is_left_in_it(tmp_path: Path) -> None:
+    await insist_on_writing({"The folder": tmp_path})
+    with file_size_limit(1000), pytest.raises(UnwritableError, match="The folder cannot be written: File too large"):
+        await insist_on_writing({"The folder": tmp_path})
+    assert names_in(tmp_path) == []
+    with pytest.raises(UnwritableError, match="The other cannot be written: No such file"):
+        await insist_on_writing({"The other": tmp_path / "other"})

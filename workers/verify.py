@@ -1,0 +1,118 @@
+"""`python -m workers verify`: database, files, archives and Temporal's own file, whether or not the service runs. Changes nothing."""
+
+import asyncio
+import hashlib
+import tarfile
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from engine.store.catalog_entries import CatalogEntryTable
+from engine.store.content.store import ContentStore
+from engine.store.database import Database, UnusableDatabaseError
+from engine.store.files import FileStore
+from engine.store.verification import Damage, Verified, verify_content, verify_database, verify_references, verify_sqlite_file
+from toolagent.contracts.records import StoredFile
+from toolagent.core.failures import ContentMissingError, StoreUnavailableError
+from workers.content import content_of
+from workers.dev_server import TEMPORAL_REMEDY
+from workers.failures import CannotRun
+from workers.settings import Settings
+from workers.state import StateDirectory
+
+__all__ = ["verify"]
+
+
+async def verify(settings: Settings) -> int:
+    """Print what was looked at and what is damaged. Returns the exit code: 1 when anything is. Raises CannotRun."""
+    state = StateDirectory(settings.state_dir.absolute())
+    if settings.database_url is None and not await asyncio.to_thread(state.database.is_file):
+        place = str(state.database)
+        raise CannotRun(f"There is no database at {place!r}. Set TOOL_AGENT_STATE_DIR or TOOL_AGENT_DATABASE_URL to the service's.")
+    try:
+        database = Database(settings.database_url or state.database_url)
+    except UnusableDatabaseError as error:
+        raise CannotRun(f"The database of TOOL_AGENT_DATABASE_URL cannot be used: {error}.") from error
+    try:
+        found = await _verified(database, content_of(database, settings, state), state)
+    finally:
+        await database.close()
+    return _told(found)
+
+
+async def _verified(database: Database, content: ContentStore, state: StateDirectory) -> list[Verified]:
+    found = [await _part("database", lambda: verify_database(database))]
+    found.append(await _part("references", lambda: verify_references(database)))
+    found.append(await _part("content", lambda: verify_content(database, content)))
+    found.append(await _part("archives", lambda: _verify_archives(database, content, state)))
+    if await asyncio.to_thread((file := state.temporal / "temporal.db").is_file):
+        found.append(await verify_sqlite_file("temporal", file, TEMPORAL_REMEDY))
+    return found
+
+
+async def _part(part: str, look: Callable[[], Awaitable[Verified]]) -> Verified:
+    try:
+        return await look()
+    except StoreUnavailableError as error:
+        return Verified(part, 0, (Damage(part, f"it could not be looked at: {error}", "mend what is said here, and verify again"),))
+
+
+async def _verify_archives(database: Database, content: ContentStore, state: StateDirectory) -> Verified:
+    """Whether each can be unpacked, and what was unpacked of it is what it holds. Damaged bytes are said with the content."""
+    archives = sorted(set((await CatalogEntryTable(database).content_of()).values()))
+    damages: list[Damage] = []
+    with tempfile.TemporaryDirectory() as spool:
+        files = FileStore(database, content, Path(spool), 1)
+        for archive in archives:
+            file = await files.get(archive)
+            if file is not None:
+                damages += await _damages_of(file, content, state.projects / archive, Path(spool) / "archive.tar")
+    return Verified("archives", len(archives), tuple(damages))
+
+
+async def _damages_of(file: StoredFile, content: ContentStore, project: Path, spool: Path) -> list[Damage]:
+    try:
+        with spool.open("wb") as target:
+            async for piece in content.read(file.sha256):
+                target.write(piece)
+    except ContentMissingError:
+        return []
+    return await asyncio.to_thread(_unpacked_damages, file, project, spool)
+
+
+def _unpacked_damages(file: StoredFile, project: Path, archive: Path) -> list[Damage]:
+    if hashlib.sha256(archive.read_bytes()).hexdigest() != file.sha256:
+        return []
+    try:
+        with tarfile.open(archive, "r:") as tar:
+            wrong = [member.name for member in tar if member.isreg() and project.is_dir() and not _is_unpacked(tar, member, project)]
+    except tarfile.TarError as error:
+        return [Damage(f"{file.file_id} ({file.name})", f"it cannot be unpacked: {error}", "have the tool made or imported again")]
+    return [Damage(str(project / name), "it is not what the archive has", f"remove {project}; it is unpacked again") for name in wrong]
+
+
+def _is_unpacked(tar: tarfile.TarFile, member: tarfile.TarInfo, project: Path) -> bool:
+    held = tar.extractfile(member)
+    try:
+        return held is not None and (project / member.name).read_bytes() == held.read()
+    except OSError:
+        return False
+
+
+def _told(found: list[Verified]) -> int:
+    console = Console()
+    table = Table(box=None, pad_edge=False)
+    for heading in ("part", "checked", "damaged"):
+        table.add_column(heading)
+    for one in found:
+        table.add_row(one.part, str(one.checked), str(len(one.damages)))
+    console.print(table)
+    for one in found:
+        for damage in one.damages:
+            console.print(
+                f"{one.part}: {damage.what}: {damage.wrong}. To do: {damage.remedy.rstrip('.')}.", style="red", markup=False, soft_wrap=True
+            )
+    return 1 if any(one.damages for one in found) else 0

@@ -17,6 +17,7 @@ from engine.runtimes.docker.leftovers import names_of, sweep_gone
 from engine.runtimes.docker.limits import bytes_of
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker.runtime import DockerRuntime
+from engine.runtimes.docker.seals import Seals
 from engine.runtimes.docker.settings import DockerSettings
 from engine.runtimes.failures import NotSent, StartFailed
 from engine.runtimes.ownership import Owner
@@ -58,6 +59,10 @@ def docker_parts(
         bytes_of(settings.docker_mem_limit)
     except ValueError as error:
         raise CannotRun(f"TOOL_AGENT_DOCKER_MEM_LIMIT: {error}") from error
+    try:
+        Seals.of(state.root)
+    except OSError as error:
+        raise CannotRun(str(error)) from error
     docker = DockerSettings(
         data=settings.data_dir.absolute(),
         state=state.root,
@@ -81,7 +86,7 @@ def docker_parts(
 async def lasting_names(parts: DockerParts) -> tuple[str, ...]:
     """Of the containers that outlived the last worker. Without an engine there are none, and it is said."""
     try:
-        return await names_of(parts.engine, parts.settings.owner.state)
+        return await names_of(parts.engine, parts.settings)
     except EngineFailure as error:
         _log.info("no_docker_engine", reason=str(error), effect="docker tools are unavailable")
         return ()
@@ -131,7 +136,7 @@ async def found_containers(
 async def _swept_again_and_again(runtime: DockerRuntime, store: Store) -> None:
     while True:
         try:
-            for name in await sweep_gone(runtime.parts.engine):
+            for name in await sweep_gone(runtime.parts.engine, runtime.parts.settings.seals):
                 _log.warning("removed_of_state_directory_that_is_gone", name=name)
             for name in await runtime.sweep_images(ImageSources(store.registry).named):
                 _log.info("removed_image", name=name, reason="no version of a tool is built like this any more")

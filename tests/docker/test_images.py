@@ -11,7 +11,7 @@ import pytest
 
 from engine.runtimes.docker.engine import Document, Engine
 from engine.runtimes.docker.images import Images
-from engine.runtimes.docker.labels import STATE, Kind, Marks, Origin
+from engine.runtimes.docker.labels import STATE, Kind, Marks
 from engine.runtimes.docker.leftovers import sweep_gone
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker.settings import DockerSettings
@@ -247,22 +247,22 @@ async def test_what_belongs_to_a_state_directory_that_is_gone_is_removed(
     write("ENV A=1")
     dead = replace(settings.owner, pid=2**22 - 3)
     await make(owner=dead).of("built", SOURCE, (), silent)
-    labels = Origin.of(dead.state, settings.state).labels | Marks(Kind.BUILD, "x", "built", "", "here", dead.mark).labels
+    labels = settings.labels(Marks(Kind.BUILD, "x", "built", "", "here", dead.mark))
     config: Document = {"Image": "agent-sandbox:latest", "Cmd": ["true"], "Labels": labels}
     await engine.ask(lambda api: api.create_container_from_config(config, dead.state))
-    await sweep_gone(engine)
+    await sweep_gone(engine, settings.seals)
     assert (len(await containers_of(engine, settings)), len(await images_of(engine, settings))) == (1, 1)
     settings.state.rename(tmp_path / "elsewhere")
-    assert dead.state in await sweep_gone(engine)
+    assert dead.state in await sweep_gone(engine, settings.seals)
     assert (await containers_of(engine, settings), await images_of(engine, settings)) == ([], [])
 
 
 async def test_what_a_killed_worker_was_building_is_removed(engine: Engine, settings: DockerSettings) -> None:
     dead = replace(settings.owner, pid=2**22 - 3)
-    labels = settings.origin.labels | Marks(Kind.GATE, "x", "built", "", "here", dead.mark).labels
+    labels = settings.labels(Marks(Kind.GATE, "x", "built", "", "here", dead.mark))
     gate: Document = {"Image": "agent-sandbox:latest", "Cmd": ["sleep", "60"], "Labels": labels, "HostConfig": {"NetworkMode": "none"}}
     made = str((await engine.ask(lambda api: api.create_container_from_config(gate, f"gate-{dead.state}")))["Id"])
     await engine.ask(lambda api: api.start(made))
     step: Document = {"Image": "agent-sandbox:latest", "Cmd": ["sleep", "60"], "HostConfig": {"NetworkMode": f"container:{made}"}}
     await engine.ask(lambda api: api.create_container_from_config(step, f"step-{dead.state}"))
-    assert {f"gate-{dead.state}", f"step-{dead.state}"} <= set(await sweep_gone(engine))
+    assert {f"gate-{dead.state}", f"step-{dead.state}"} <= set(await sweep_gone(engine, settings.seals))

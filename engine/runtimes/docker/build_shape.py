@@ -48,7 +48,7 @@ def build_config(
         "User": "0:0",
         "WorkingDir": "/",
         "Env": [f"{name}={value}" for name, value in environment.items()],
-        "Labels": {**settings.origin.labels, **marks.labels},
+        "Labels": settings.labels(marks),
         "Healthcheck": {"Test": ["NONE"]},
         "HostConfig": host,
     }

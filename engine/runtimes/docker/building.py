@@ -47,7 +47,7 @@ _LOGS = "/var/log/tool-agent"
 
 @dataclass(slots=True)
 class _Site:
-    """A build container in use. `used` is by the monotonic clock."""
+    """A build container in use. `name` is that of its ways and its note. `used` is by the monotonic clock."""
 
     info: ContainerInfo
     name: str
@@ -56,6 +56,10 @@ class _Site:
     audited: BuildAudit
     used: float = field(default_factory=time.monotonic)
     running: int = 0
+
+    @property
+    def container(self) -> str:
+        return self.info.container_id
 
 
 class BuildContainers:
@@ -93,11 +97,11 @@ class BuildContainers:
         site = self._known(container_id)
         most, mark = self._settings.policy.defaults.output_bytes or 0, secrets.token_hex(8)
         with _used(site), site.audited.command(command) as told:
-            begun = Command(site.name, command, most, {_MARK: mark})
+            begun = Command(site.container, command, most, {_MARK: mark})
             try:
                 ran = await run_within(self._engine, begun, timeout_s, lambda: self._end(site, begun, mark))
             except EngineFailure as error:
-                raise failure_of(error, "container", site.name) from error
+                raise failure_of(error, "container", site.container) from error
             told |= told_of(ran)
             return ran
 
@@ -107,7 +111,7 @@ class BuildContainers:
         log = f"{_LOGS}/{next(self._count)}-{secrets.token_hex(3)}.log"
         argv = carried.argv("log", log, *command)
         with _used(site), site.audited.command(command, "start"):
-            await self._asked(site.name, lambda api: begin(api, site.name, argv))
+            await self._asked(site.container, lambda api: begin(api, site.container, argv))
         return log
 
     async def read_log(self, container_id: str, log_file: str) -> str:
@@ -117,7 +121,7 @@ class BuildContainers:
     async def logs(self, container_id: str, lines: int = 100) -> str:
         """The end of what the container's own first process said. Raises StartFailed."""
         site = await self._site(container_id)
-        said = await self._asked(site.name, lambda api: api.logs(site.name, stdout=True, stderr=True, tail=lines))
+        said = await self._asked(site.container, lambda api: api.logs(site.container, stdout=True, stderr=True, tail=lines))
         return said.decode(errors="replace")
 
     async def rebuild(
@@ -130,7 +134,13 @@ class BuildContainers:
         )
         tag = secrets.token_hex(6)
         with _used(site):
-            kept = await self._asked(site.name, lambda api: api.commit(site.name, _COMMITTED, tag), self._settings.build_timeout_s)
+            labels = " ".join(f"{label}={value}" for label, value in self._settings.image_labels.items())
+            kept = await self._asked(
+                site.container,
+                # With its container's labels a container that somebody makes of it would be ours.
+                lambda api: api.commit(site.container, _COMMITTED, tag, changes=[f"LABEL {labels}"]),
+                self._settings.build_timeout_s,
+            )
             try:
                 made = await self._make(wishes, site.info.image, str(kept["Id"]))
             except StartFailed:
@@ -147,13 +157,16 @@ class BuildContainers:
         """Take on what workers of this state directory left. Those that ended are started again. Raises StartFailed."""
         wanted = {"label": f"{STATE}={self._settings.owner.state}"}
         containers = await self._asked("", lambda api: api.containers(all=True, filters=wanted))
-        left = {str(one["Id"]): marks for one in containers if (marks := Marks.read(one.get("Labels") or {})) and marks.kind is Kind.BUILD}
+        seals = self._settings.seals
+        ours = {str(one["Id"]): whose[1] for one in containers if (whose := seals.container(one.get("Labels")))}
+        left = {container: marks for container, marks in ours.items() if marks.kind is Kind.BUILD}
         await asyncio.to_thread(self._notes.forget_others, [marks.name for marks in left.values()])
         for container, marks in left.items():
             if container not in self._sites:
                 with contextlib.suppress(StartFailed):  # one that cannot be had back is no reason to do without the others
                     await self._take_on(container, marks)
-        for image in await self._asked("", lambda api: api.images(filters=wanted)):
+        images = await self._asked("", lambda api: api.images(filters=wanted))
+        for image in [image for image in images if seals.image(image.get("Labels"))]:
             for tag in image.get("RepoTags") or ():
                 if tag.startswith(_COMMITTED):
                     await self._without_image(tag)
@@ -175,7 +188,7 @@ class BuildContainers:
             stack.pop_all()
         await site.way.aclose()
         site.audited.rest()
-        image = await self._gone(site.name)
+        image = await self._gone(site.container, site.name)
         if image is not None:
             await self._without_image(image)
         return destroyed
@@ -184,7 +197,7 @@ class BuildContainers:
         """A command, and all that it started. Raises EngineFailure."""
         first = await self._engine.ask(begun.first)
         argv = (await self._carried()).argv("end", f"{_MARK}={mark}", *([str(first)] if first else ()))
-        ending = Command(site.name, argv, 0, {})
+        ending = Command(site.container, argv, 0, {})
         try:
             await self._engine.ask(ending.execute)
         finally:
@@ -197,13 +210,15 @@ class BuildContainers:
         mounts = await self._mounts(wishes)
         index, audited = await self._parts.known_index(), self._audited(wishes)
         async with AsyncExitStack() as stack:
-            stack.push_async_callback(self._gone, name)
+            stack.callback(self._forget, name)
             way, opened, published = await self._opened(name, wishes, {}, index, audited)
             stack.push_async_callback(opened.aclose)
             note = Note(wishes, image, published)
             await asyncio.to_thread(self._notes.keep, name, note)
             config = build_config(settings, note, name, image_id, way, carried, mounts, index_variables(index))
-            container = await self._started(config, name)
+            container = await self._created(config, name)
+            stack.push_async_callback(self._gone, container, name)
+            await self._asked(name, lambda api: api.start(container))
             info = build_info(settings, container, note, published, datetime.now(UTC))
             stack.push_async_callback(self._book.note, gone(info))
             await self._book.note(info)
@@ -252,14 +267,12 @@ class BuildContainers:
             if site.name == name:
                 site.used = time.monotonic()
 
-    async def _started(self, config: Document, name: str) -> str:
-        """The container's id."""
+    async def _created(self, config: Document, name: str) -> str:
+        """The container's id. Raises StartFailed."""
         try:
-            container = await created(self._engine, config, name)
-            await self._engine.ask(lambda api: api.start(container))
+            return await created(self._engine, config, name)
         except EngineFailure as error:
             raise failure_of(error, "container", name) from error
-        return container
 
     async def _take_on(self, container: str, marks: Marks) -> None:
         found = await self._asked(container, lambda api: api.inspect_container(container))
@@ -289,20 +302,23 @@ class BuildContainers:
         """One that the engine still has. Raises StartFailed."""
         site = self._known(container_id)
         try:
-            await inspected(self._engine, site.name)
+            await inspected(self._engine, site.container)
         except Missing as error:
             raise _is_gone(container_id) from error
         except EngineFailure as error:
             raise failure_of(error, "container", container_id) from error
         return site
 
-    async def _gone(self, name: str) -> str | None:
+    def _forget(self, name: str) -> None:
+        self._notes.forget(name)
+        self._egress.forget(name)
+
+    async def _gone(self, container: str, name: str) -> str | None:
         """Remove it; the image that was made of its predecessor, if there was one."""
         with contextlib.suppress(EngineFailure):
-            image = str((await inspected(self._engine, name))["Config"]["Image"])
-            await removed(self._engine, name)
-            await asyncio.to_thread(self._notes.forget, name)
-            await asyncio.to_thread(self._egress.forget, name)
+            image = str((await inspected(self._engine, container))["Config"]["Image"])
+            await removed(self._engine, container)
+            await asyncio.to_thread(self._forget, name)
             tags: list[str] = (await self._engine.ask(lambda api: api.inspect_image(image))).get("RepoTags") or []
             return next((tag for tag in tags if tag.startswith(_COMMITTED)), None)
         return None
@@ -335,7 +351,7 @@ class BuildContainers:
         """The engine is asked: it knows of commands that a worker before this one began, too."""
         runs: list[str] = []
         with contextlib.suppress(Missing):
-            runs = (await inspected(self._engine, site.name)).get("ExecIDs") or []
+            runs = (await inspected(self._engine, site.container)).get("ExecIDs") or []
         for run in runs:
             with contextlib.suppress(Missing):  # it has ended meanwhile
                 if (await self._engine.ask(lambda api, run=run: api.exec_inspect(run)))["Running"]:

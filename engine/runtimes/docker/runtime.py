@@ -58,7 +58,10 @@ _TOLD_LINES = 40
 
 @dataclass(slots=True)
 class _Serving:
-    """A container that is up. `used` is by the monotonic clock; without a name it was given to us, and is not removed."""
+    """A container that is up. `used` is by the monotonic clock; without `info` it was given to us, and is not removed.
+
+    `name` is that of its way in; the container itself goes by its id.
+    """
 
     container: str
     running: Running
@@ -179,8 +182,9 @@ class DockerRuntime:
     async def _left(self) -> list[tuple[str, Marks, bool]]:
         wanted = {"label": f"{STATE}={self._settings.owner.state}"}
         containers = await self._engine.ask(lambda api: api.containers(all=True, filters=wanted))
-        read = [(str(one["Id"]), Marks.read(one.get("Labels") or {}), one.get("State") == "running") for one in containers]
-        return [(container, marks, is_running) for container, marks, is_running in read if marks is not None and marks.kind is Kind.SERVING]
+        read = [(one, self._settings.seals.container(one.get("Labels"))) for one in containers]
+        ours = [(str(one["Id"]), whose[1], one.get("State") == "running") for one, whose in read if whose is not None]
+        return [(container, marks, is_running) for container, marks, is_running in ours if marks.kind is Kind.SERVING]
 
     async def _made(self, tool: ToolManifest, source: DockerSource, progress: Progress) -> _Serving:
         enforced, _ = granted(asked(tool.security_context), self._settings.policy)
@@ -195,11 +199,12 @@ class DockerRuntime:
         carried = await Carried.put_together(self._settings.state / "carried")
         mounts = await asyncio.to_thread(self._mounts, shape, source)
         async with AsyncExitStack() as stack:
-            stack.push_async_callback(self._removed, name)
+            stack.callback(self._egress.forget, name)
             way, opened = await self._opened(name, shape.port, hosts, audited)
             stack.push_async_callback(opened.aclose)
             stack.push_async_callback(self._http.forget, way.endpoint)
             container = await created(self._engine, container_config(replace(shape, mounts=tuple(mounts)), way, carried), name)
+            stack.push_async_callback(self._removed, container, name)
             self._deaths.watch(container)
             stack.callback(self._deaths.forget, container)
             await self._engine.ask(lambda api: api.start(container))
@@ -298,8 +303,8 @@ class DockerRuntime:
         told = digest(said, image.image_id, repr(limits), str(calls), *hosts, *apart)
         name = f"tool-agent-{tool.tool_id.replace(':', '-')[:40]}-{secrets.token_hex(4)}"
         marks = Marks(Kind.SERVING, name, tool.tool_id, tool.version, settings.host, settings.owner.mark, told)
-        labels, names = {**settings.origin.labels, **marks.labels}, (name_inside(tool.tool_id, source), place_of(tool.tool_id, source))
-        return Shape(labels, marks, image, command, source.environment, limits, port, settings.user, *names, calls)
+        names = (name_inside(tool.tool_id, source), place_of(tool.tool_id, source))
+        return Shape(settings.labels(marks), marks, image, command, source.environment, limits, port, settings.user, *names, calls)
 
     def _limits(self, source: DockerSource, tool: ToolManifest) -> ContainerLimits:
         """The source's word, then the manifest's, then the setting's, then the policy's; none beyond the policy's ceilings."""
@@ -359,19 +364,19 @@ class DockerRuntime:
             await self._http.forget(serving.running.endpoint)
             if serving.info is not None:
                 await self._book.note(gone(serving.info))
-                await self._removed(serving.name)
+                await self._removed(serving.container, serving.name)
             serving.is_buried = True
         self._deaths.say(serving.container, "is gone")
 
     async def _swept(self, container: str, marks: Marks) -> None:
         with contextlib.suppress(Missing):
             await self._book.note(gone(info_of(await inspected(self._engine, container), marks)))
-        await self._removed(marks.name)
+        await self._removed(container, marks.name)
 
-    async def _removed(self, name: str) -> None:
+    async def _removed(self, container: str, name: str) -> None:
         """What is gone is no error. Raises EngineFailure."""
         with contextlib.suppress(Missing):
-            await removed(self._engine, name)
+            await removed(self._engine, container)
         await asyncio.to_thread(self._egress.forget, name)
 
     def _is_unused(self, serving: _Serving) -> bool:

@@ -1,7 +1,7 @@
 """The containers of this host: made from settings, found again after a restart, swept of what nobody owns."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 import structlog
@@ -19,6 +19,7 @@ from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker.runtime import DockerRuntime
 from engine.runtimes.docker.seals import Seals
 from engine.runtimes.docker.settings import DockerSettings
+from engine.runtimes.docker.volumes import renamed_volumes
 from engine.runtimes.failures import NotSent, StartFailed
 from engine.runtimes.ownership import Owner
 from engine.runtimes.runtime import AnyRuntime
@@ -28,7 +29,7 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.sandbox import SandboxPolicy
 from toolagent.contracts.sources import DockerSource
 from toolagent.core.failures import StoreUnavailableError
-from toolagent.core.shared_processes import name_inside, process_key
+from toolagent.core.shared_processes import name_inside, place_of, process_key
 from workers.failures import CannotRun
 from workers.parts import Store
 from workers.sandbox import identity
@@ -53,6 +54,7 @@ def docker_parts(
     egress: Egress,
     audit: Audit,
     book: ContainerBook,
+    secrets: Callable[[str], str | None],
 ) -> DockerParts:
     """Raises CannotRun when a setting cannot be used."""
     try:
@@ -80,7 +82,7 @@ def docker_parts(
         identity=identity(),
         calls=state.calls,
     )
-    return DockerParts(docker, engine, egress, indexes_of(programs_of(settings), environment()), audit=audit, book=book)
+    return DockerParts(docker, engine, egress, indexes_of(programs_of(settings), environment()), audit=audit, book=book, secrets=secrets)
 
 
 async def lasting_names(parts: DockerParts) -> tuple[str, ...]:
@@ -118,6 +120,9 @@ async def found_containers(
         return
     builds = BuildContainers(runtime.parts)
     try:
+        versions = await store.registry.list_versions()
+        places = {place_of(entry.manifest.tool_id, source) for entry in versions for source in entry.sources}
+        await asyncio.to_thread(renamed_volumes, runtime.parts.settings.state / "volumes", places)
         await builds.find()
         await asyncio.gather(*[_restored(marks, supervisor, store) for marks in await runtime.found()])
         for name in await runtime.sweep():

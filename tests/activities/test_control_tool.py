@@ -60,7 +60,9 @@ async def host(database: Database, tmp_path: Path) -> AsyncGenerator[Host]:
     witness = _Witness(http, registry)
     supervisor = Supervisor({"remote": witness}, routes, "h1")
     await registry.register(ToolManifest(tool_id="t", name="T"), (RemoteSource(remote_url="http://127.0.0.1:1"),))
-    yield Host(registry, routes, witness, ControlTool(registry, supervisor, routes, (folders, calls), "h1"), folders, calls)
+    yield Host(
+        registry, routes, witness, ControlTool(registry, supervisor, routes, (folders, calls), "h1", tmp_path / "volumes"), folders, calls
+    )
     await supervisor.close()
     await http.aclose()
 

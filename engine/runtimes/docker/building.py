@@ -14,17 +14,19 @@ from typing import TypeVar
 
 from engine.runtimes.docker.book import gone
 from engine.runtimes.docker.build_audit import BuildAudit, told_of
-from engine.runtimes.docker.build_shape import build_config, build_info
+from engine.runtimes.docker.build_shape import build_config, build_info, limits_of
 from engine.runtimes.docker.carried import INSIDE, Carried
 from engine.runtimes.docker.commands import Command, Executed, begin, run_within
 from engine.runtimes.docker.engine import Api, Document, EngineFailure, Missing
+from engine.runtimes.docker.image import Image
 from engine.runtimes.docker.images import Images, failure_of
 from engine.runtimes.docker.index_variables import index_variables
 from engine.runtimes.docker.labels import OWN_IMAGES, STATE, Kind, Marks
+from engine.runtimes.docker.limits import ContainerLimits
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker.serving import created, inspected, removed
 from engine.runtimes.docker.unused import UnusedTimer
-from engine.runtimes.docker.volumes import bind, volume_mounts
+from engine.runtimes.docker.volumes import bind, image_mounts, volume_mounts
 from engine.runtimes.docker.wishes import Note, Notes, Wishes
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.runtime import Progress
@@ -84,7 +86,7 @@ class BuildContainers:
 
     @property
     def volumes(self) -> Path:
-        """Below it each tool has a folder for its own, named by its id with `_` for `:`."""
+        """Below it each tool has a folder for its own, `place_of_volumes` of its id."""
         return self._settings.state / "volumes"
 
     async def create(self, wishes: Wishes, progress: Progress) -> ContainerInfo:
@@ -207,7 +209,10 @@ class BuildContainers:
         settings = self._settings
         name = f"tool-agent-build-{wishes.tool_id.replace(':', '-')[:40]}-{secrets.token_hex(4)}"
         carried = await self._carried()
+        limits = await self._limits(wishes)
+        found = Image.read(await self._asked(name, lambda api: api.inspect_image(image_id)))
         mounts = await self._mounts(wishes)
+        mounts += image_mounts(found, mounts, limits)
         index, audited = await self._parts.known_index(), self._audited(wishes)
         async with AsyncExitStack() as stack:
             stack.callback(self._forget, name)
@@ -215,15 +220,22 @@ class BuildContainers:
             stack.push_async_callback(opened.aclose)
             note = Note(wishes, image, published)
             await asyncio.to_thread(self._notes.keep, name, note)
-            config = build_config(settings, note, name, image_id, way, carried, mounts, index_variables(index))
+            config = build_config(settings, note, name, image_id, way, carried, mounts, index_variables(index), limits)
             container = await self._created(config, name)
             stack.push_async_callback(self._gone, container, name)
             await self._asked(name, lambda api: api.start(container))
-            info = build_info(settings, container, note, published, datetime.now(UTC))
+            info = build_info(settings, container, note, published, datetime.now(UTC), limits)
             stack.push_async_callback(self._book.note, gone(info))
             await self._book.note(info)
             stack.pop_all()
         return self._kept(_Site(info, name, wishes, opened, audited))
+
+    async def _limits(self, wishes: Wishes) -> ContainerLimits:
+        """Raises StartFailed."""
+        try:
+            return limits_of(self._settings, wishes, await self._engine.processors())
+        except EngineFailure as error:
+            raise failure_of(error, "container of", wishes.tool_id) from error
 
     async def _mounts(self, wishes: Wishes) -> list[Document]:
         """Raises StartFailed."""
@@ -286,7 +298,7 @@ class BuildContainers:
                 await self._mounts(note.wishes)  # the policy may have changed
                 await self._asked(container, lambda api: api.start(container))
             created_at = datetime.fromisoformat(str(found["Created"])[:19]).replace(tzinfo=UTC)
-            info = build_info(self._settings, container, note, published, created_at)
+            info = build_info(self._settings, container, note, published, created_at, await self._limits(note.wishes))
             await self._book.note(info)  # its ports may be others now, or somebody died who was about to remove it
             stack.pop_all()
         self._kept(_Site(info, marks.name, note.wishes, opened, audited))

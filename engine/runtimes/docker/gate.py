@@ -54,7 +54,7 @@ async def opened_gate(
     carried = await Carried.put_together(parts.settings.state / "carried")
     async with parts.egress.open(name, opening) as way:
         image = await parts.engine.ask(lambda api: empty_image(parts.engine, api, parts.settings.image_labels))
-        config = _config(parts, image, name, way, carried)
+        config = _config(parts, await parts.engine.processors(), image, name, way, carried)
         config["Labels"] = parts.settings.labels(_marks(parts, name, tool_id))
         container = await created(parts.engine, config, name)
         try:
@@ -76,10 +76,10 @@ def _marks(parts: DockerParts, name: str, tool_id: str) -> Marks:
     return Marks(Kind.GATE, name, tool_id, "", parts.settings.host, parts.settings.owner.mark)
 
 
-def _config(parts: DockerParts, image: str, name: str, way: Way, carried: Carried) -> Document:
+def _config(parts: DockerParts, processors: int, image: str, name: str, way: Way, carried: Carried) -> Document:
     policy = parts.settings.policy
     host = {
-        **hardened(ContainerLimits.within(policy.defaults, policy.ceilings)),
+        **hardened(ContainerLimits.within(policy.defaults, policy.ceilings, processors)),
         "ReadonlyRootfs": True,
         "Mounts": entered(way, carried),
     }

@@ -100,7 +100,8 @@ class ImageBuilds:
         settings = self._parts.settings
         # Installing needs more files, and larger ones, than what is installed.
         usual, most = settings.policy.defaults, settings.policy.ceilings
-        limits = ContainerLimits.within(usual.model_copy(update={"open_files": None, "file_bytes": None}), most)
+        usual, processors = usual.model_copy(update={"open_files": None, "file_bytes": None}), await self._parts.engine.processors()
+        limits = ContainerLimits.within(usual, most, processors)
         request = BuildRequest(FILE, build.tag, {**settings.image_labels, TOOL: build.tool_id}, gate.network, gate.arguments, limits)
         work = asyncio.ensure_future(
             self._parts.engine.work(

@@ -12,6 +12,7 @@ from engine.runtimes.docker.engine import Document, Engine, EngineFailure, Engin
 from engine.runtimes.docker.image import Image
 from engine.runtimes.docker.labels import IMAGE, SEAL, Marks
 from engine.runtimes.docker.limits import ContainerLimits
+from engine.runtimes.docker.variables import GIVEN
 from engine.runtimes.docker.volumes import bind
 from engine.runtimes.sandbox.egress import Way
 from toolagent.contracts.containers import ContainerInfo
@@ -41,6 +42,8 @@ class Shape:
     place: str
     calls: Path | None
     mounts: tuple[Document, ...] = ()
+    given: Path | None = None
+    """The file of the variables that are secret."""
 
 
 def hardened(limits: ContainerLimits) -> Document:
@@ -61,12 +64,13 @@ def container_config(shape: Shape, way: Way, carried: Carried) -> Document:
         **hardened(shape.limits),
         "ReadonlyRootfs": True,
         "Tmpfs": shape.limits.scratch(TMP, f"/var{TMP}"),
-        "Mounts": [*entered(way, carried), *shape.mounts],
+        "Mounts": [*entered(way, carried), *([bind(shape.given, GIVEN)] if shape.given else ()), *shape.mounts],
     }
+    command = carried.argv("given", GIVEN, *shape.command) if shape.given else shape.command
     told = {"HOME": TMP, "LANG": "C.UTF-8", **shape.image.environment, "PORT": str(shape.port), **shape.environment, **way.environment}
     return {
         "Image": shape.image.image_id,
-        "Entrypoint": [*entry(way, carried), *shape.command],
+        "Entrypoint": [*entry(way, carried), *command],
         "Cmd": [],
         "User": shape.user,
         "Env": [f"{name}={value}" for name, value in {**told, "TOOL_AGENT_TOOL_ID": shape.told}.items()],

@@ -100,7 +100,7 @@ class ContainerLevel:
         try:
             image = self._image or await self._engine.ask(self._made_image, _ASKED_S)
             await asyncio.to_thread(_handed_over, box.mounts, self._identity)
-            container = await created(self._engine, self._config(image, argv, box), box.name)
+            container = await created(self._engine, self._config(image, argv, box, await self._engine.processors()), box.name)
         except (EngineFailure, OSError) as error:
             raise LevelUnavailable(f"a container could not be made: {error}") from error
         command = [self._program, "start", "--attach", "--interactive", container]
@@ -132,8 +132,8 @@ class ContainerLevel:
                 _log.info("removed_leftover_container", name=name)
                 return
 
-    def _config(self, image: str, argv: Sequence[str], box: Box) -> Document:
-        limits = ContainerLimits.within(box.limits, box.limits)
+    def _config(self, image: str, argv: Sequence[str], box: Box, processors: int) -> Document:
+        limits = ContainerLimits.within(box.limits, box.limits, processors)
         marks = Marks(Kind.BOX, box.name, "", "", "", self._owner.mark)
         ours = [Mount(_FIRST, _FIRST_INSIDE)]
         filtering: list[str] = []

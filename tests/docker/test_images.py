@@ -1,6 +1,7 @@
 """Images of Dockerfiles: what a build reaches, and that nothing is left of what nobody needs any more."""
 
 import asyncio
+import contextvars
 import json
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -150,6 +151,16 @@ async def test_what_a_dockerfile_may_not_ask_of_the_engine_is_refused(
         await make().of("built", SOURCE, (), silent)
     assert (failure.value.error_type, failure.value.details) == (ErrorType.SECURITY_ERROR, {"dockerfile": "Dockerfile"})
     assert await images_of(engine, settings) == []
+
+
+async def test_who_is_told_of_a_build_is_told_in_its_own_context(make: Make, write: Callable[..., None]) -> None:
+    whose = contextvars.ContextVar("whose", default="nobody's")
+    whose.set("ours")
+    told: list[tuple[str, bool]] = []
+    write("ENV A=1")
+    await make().of("built", SOURCE, (), lambda said: told.append((whose.get(), said.startswith("Step "))))
+    assert ("ours", True) in told
+    assert {context for context, _ in told} == {"ours"}
 
 
 async def test_an_image_that_a_dockerfile_begins_with_must_be_there(make: Make, write: Callable[..., None]) -> None:

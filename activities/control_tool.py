@@ -18,19 +18,21 @@ from toolagent.client import names
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.routes import ControlAction, ToolControl, ToolRoute
 from toolagent.contracts.sources import BuiltinSource
-from toolagent.core.shared_processes import place_of, place_of_process
+from toolagent.core.shared_processes import place_of, place_of_process, place_of_volumes
 
 __all__ = ["ControlTool"]
 
 
 class ControlTool:
-    """Each action may be repeated. In each of `folders` a tool, or the process that tools share, has one of its own."""
+    """Each action may be repeated. In each of `folders` a tool, or the process that tools share, has one of its own; in `volumes` too."""
 
-    def __init__(self, registry: ToolRegistry, supervisor: Supervisor, routes: RouteTable, folders: Sequence[Path], host: str) -> None:
+    def __init__(
+        self, registry: ToolRegistry, supervisor: Supervisor, routes: RouteTable, folders: Sequence[Path], host: str, volumes: Path
+    ) -> None:
         self._registry = registry
         self._routes, self._host = routes, host
         self._supervisor = supervisor
-        self._folders = folders
+        self._folders, self._volumes = folders, volumes
 
     @activity.defn(name=names.CONTROL)
     async def control_tool(self, control: ToolControl) -> ToolRoute:
@@ -54,18 +56,25 @@ class ControlTool:
         await self._routes.forget(tool_id, self._host)
         for folder in self._folders:
             await asyncio.to_thread(remove, folder / tool_id)
+        # Whoever has this id next is another tool.
+        await asyncio.to_thread(remove, self._volumes / place_of_volumes(tool_id))
         await self._remove_left_processes()
         return route
 
     async def _remove_left_processes(self) -> None:
         """What there is of processes that no tool shares any more; on another host, or before we died, the last one may have gone."""
         # First the folders: what is registered after this was looked for has none among them.
-        there = await asyncio.to_thread(lambda: [found for one in self._folders for found in one.glob(place_of_process("*"))])
+        there = await asyncio.to_thread(self._of_processes)
         entries = await self._registry.list_versions()
-        kept = {place_of(entry.manifest.tool_id, source) for entry in entries for source in entry.sources}
+        places = {place_of(entry.manifest.tool_id, source) for entry in entries for source in entry.sources}
+        kept = places | {place_of_volumes(place) for place in places}
         for folder in there:
             if folder.name not in kept:
                 await asyncio.to_thread(remove, folder)
+
+    def _of_processes(self) -> list[Path]:
+        shared = place_of_process("*")
+        return [*self._volumes.glob(f"{shared}.*"), *(found for one in self._folders for found in one.glob(shared))]
 
     async def _insist_on_removable(self, tool_id: str) -> None:
         entry = await self._registry.entry(tool_id)

@@ -1,7 +1,7 @@
 """The containers of this host: made from settings, found again after a restart, swept of what nobody owns."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 import structlog
@@ -17,7 +17,9 @@ from engine.runtimes.docker.leftovers import names_of, sweep_gone
 from engine.runtimes.docker.limits import bytes_of
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker.runtime import DockerRuntime
+from engine.runtimes.docker.seals import Seals
 from engine.runtimes.docker.settings import DockerSettings
+from engine.runtimes.docker.volumes import renamed_volumes
 from engine.runtimes.failures import NotSent, StartFailed
 from engine.runtimes.ownership import Owner
 from engine.runtimes.runtime import AnyRuntime
@@ -27,7 +29,7 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.sandbox import SandboxPolicy
 from toolagent.contracts.sources import DockerSource
 from toolagent.core.failures import StoreUnavailableError
-from toolagent.core.shared_processes import name_inside, process_key
+from toolagent.core.shared_processes import name_inside, place_of, process_key
 from workers.failures import CannotRun
 from workers.parts import Store
 from workers.sandbox import identity
@@ -52,12 +54,17 @@ def docker_parts(
     egress: Egress,
     audit: Audit,
     book: ContainerBook,
+    secrets: Callable[[str], str | None],
 ) -> DockerParts:
     """Raises CannotRun when a setting cannot be used."""
     try:
         bytes_of(settings.docker_mem_limit)
     except ValueError as error:
         raise CannotRun(f"TOOL_AGENT_DOCKER_MEM_LIMIT: {error}") from error
+    try:
+        Seals.of(state.root)
+    except OSError as error:
+        raise CannotRun(str(error)) from error
     docker = DockerSettings(
         data=settings.data_dir.absolute(),
         state=state.root,
@@ -75,13 +82,13 @@ def docker_parts(
         identity=identity(),
         calls=state.calls,
     )
-    return DockerParts(docker, engine, egress, indexes_of(programs_of(settings), environment()), audit=audit, book=book)
+    return DockerParts(docker, engine, egress, indexes_of(programs_of(settings), environment()), audit=audit, book=book, secrets=secrets)
 
 
 async def lasting_names(parts: DockerParts) -> tuple[str, ...]:
     """Of the containers that outlived the last worker. Without an engine there are none, and it is said."""
     try:
-        return await names_of(parts.engine, parts.settings.owner.state)
+        return await names_of(parts.engine, parts.settings)
     except EngineFailure as error:
         _log.info("no_docker_engine", reason=str(error), effect="docker tools are unavailable")
         return ()
@@ -113,6 +120,9 @@ async def found_containers(
         return
     builds = BuildContainers(runtime.parts)
     try:
+        versions = await store.registry.list_versions()
+        places = {place_of(entry.manifest.tool_id, source) for entry in versions for source in entry.sources}
+        await asyncio.to_thread(renamed_volumes, runtime.parts.settings.state / "volumes", places)
         await builds.find()
         await asyncio.gather(*[_restored(marks, supervisor, store) for marks in await runtime.found()])
         for name in await runtime.sweep():
@@ -131,7 +141,7 @@ async def found_containers(
 async def _swept_again_and_again(runtime: DockerRuntime, store: Store) -> None:
     while True:
         try:
-            for name in await sweep_gone(runtime.parts.engine):
+            for name in await sweep_gone(runtime.parts.engine, runtime.parts.settings.seals):
                 _log.warning("removed_of_state_directory_that_is_gone", name=name)
             for name in await runtime.sweep_images(ImageSources(store.registry).named):
                 _log.info("removed_image", name=name, reason="no version of a tool is built like this any more")

@@ -136,7 +136,7 @@ def activities_of(
         admit=Admit(Admissions(store.registry, store.calls, files, placements, store.settled, limits), supervisor, call, settlements),
         call=call,
         settle=Settle(settlements),
-        control=ControlTool(store.registry, supervisor, store.routes, (state.tools, state.calls), state.host),
+        control=ControlTool(store.registry, supervisor, store.routes, (state.tools, state.calls), state.host, state.root / "volumes"),
         callbacks=DeliverCallback(poster_of(settings, state), store.events),
     )
 

@@ -70,7 +70,7 @@ async def running_runtimes(
         engine = Engine(_chosen(*_ENGINE_VARIABLES))
         stack.callback(engine.close)
         sandbox = await sandbox_of(settings, state, owner, launcher, engine)
-        docker = docker_parts(settings, state, owner, policy, engine, egress, audit, book)
+        docker = docker_parts(settings, state, owner, policy, engine, egress, audit, book, secrets.resolve)
         egress.sweep(await lasting_names(docker))
         judge = await stack.enter_async_context(judging(settings, launcher, audit, state.host))
         scripts = script_service(settings, state, launcher, sandbox, egress, audit, judge)

@@ -23,6 +23,7 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.routes import ControlAction, RunState, ToolControl, ToolRoute
 from toolagent.contracts.sources import BuiltinSource, LocalSource, RemoteSource
+from toolagent.core.shared_processes import place_of_volumes
 
 
 class _Witness(RemoteRuntime):
@@ -60,18 +61,21 @@ async def host(database: Database, tmp_path: Path) -> AsyncGenerator[Host]:
     witness = _Witness(http, registry)
     supervisor = Supervisor({"remote": witness}, routes, "h1")
     await registry.register(ToolManifest(tool_id="t", name="T"), (RemoteSource(remote_url="http://127.0.0.1:1"),))
-    yield Host(registry, routes, witness, ControlTool(registry, supervisor, routes, (folders, calls), "h1"), folders, calls)
+    yield Host(
+        registry, routes, witness, ControlTool(registry, supervisor, routes, (folders, calls), "h1", tmp_path / "volumes"), folders, calls
+    )
     await supervisor.close()
     await http.aclose()
 
 
 async def test_a_tool_is_out_of_the_registry_before_it_ends_and_leaves_nothing(host: Host) -> None:
-    for folder in (host.folders / "t/cache", host.calls / "t"):
+    volumes = host.folders.parent / "volumes"
+    for folder in (host.folders / "t/cache", host.calls / "t", volumes / place_of_volumes("t") / "data"):
         folder.mkdir(parents=True)
     assert (await host.obey(ControlAction.START)).state is RunState.RUNNING
     assert (await host.obey(ControlAction.DESTROY)).state is RunState.STOPPED
     assert (host.witness.seen, await host.routes.list_all()) == ([()], ())
-    assert [*host.folders.iterdir(), *host.calls.iterdir()] == []
+    assert [*host.folders.iterdir(), *host.calls.iterdir(), *volumes.iterdir()] == []
 
 
 async def test_a_host_ends_a_tool_that_another_one_has_removed(host: Host) -> None:
@@ -99,13 +103,19 @@ async def test_the_folders_of_a_process_go_with_the_last_tool_that_shares_it(hos
     for tool_id, process in (("t_a", "t"), ("t_b", "t"), ("u_a", "u")):
         source = LocalSource(host_dir="t", process=process)
         await host.registry.register(ToolManifest(tool_id=tool_id, name=tool_id), (source,))
-        for folder in (host.folders / f"{process}.shared/home", host.calls / f"{process}.shared"):
+        volumes = host.folders.parent / "volumes"
+        for folder in (
+            host.folders / f"{process}.shared/home",
+            host.calls / f"{process}.shared",
+            volumes / place_of_volumes(f"{process}.shared"),
+        ):
             folder.mkdir(parents=True, exist_ok=True)
     await host.obey(ControlAction.DESTROY, "t_a")
     assert {folder.name for folder in host.folders.iterdir()} == {"t.shared", "u.shared"}
     await host.registry.destroy("t_b")  # by the order to another host
     await host.obey(ControlAction.DESTROY, "t_b")
     assert [folder.name for where in (host.folders, host.calls) for folder in where.iterdir()] == ["u.shared"] * 2
+    assert [folder.name for folder in (host.folders.parent / "volumes").iterdir()] == [place_of_volumes("u.shared")]
 
 
 async def test_the_folder_of_a_process_stays_that_any_version_runs_in(host: Host) -> None:

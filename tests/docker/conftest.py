@@ -30,6 +30,7 @@ from toolagent.core.failures import StoreUnavailableError
 
 PROJECTS = Path(__file__).parents[1] / "tool_projects"
 IDENTITY = PAYLOAD if os.geteuid() == 0 else None
+SECRETS = {"SERVICE_KEY": "hunter2 & more\nlines"}
 TOOL = ToolManifest(tool_id="versatile", name="Versatile")
 
 
@@ -120,7 +121,9 @@ async def make_runtime(
 
     def make(**changed: object) -> DockerRuntime:
         given = replace(settings, **changed)  # pyright: ignore[reportArgumentType] - as the fields are named
-        runtime = DockerRuntime(DockerParts(given, engine, Egress(given.state, identity=given.identity), book=book), http)
+        runtime = DockerRuntime(
+            DockerParts(given, engine, Egress(given.state, identity=given.identity), book=book, secrets=SECRETS.get), http
+        )
         made.append(runtime)
         return runtime
 

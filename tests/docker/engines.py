@@ -8,6 +8,7 @@ from pathlib import Path
 from engine.runtimes.docker.engine import Engine, EngineFailure, EngineRefused
 from engine.runtimes.docker.labels import PLACE, Origin
 from engine.runtimes.docker.leftovers import sweep_gone
+from engine.runtimes.docker.seals import Seals
 from tests.machine import lacking
 
 __all__ = ["IMAGE", "ready_engine", "remove_images_of"]
@@ -28,7 +29,7 @@ def remove_images_of(folder: Path) -> None:
     """Those that were made for state directories below this folder, or for some that are gone. Without an engine there are none."""
     engine = Engine(timeout_s=20)
     with contextlib.suppress(EngineFailure):
-        asyncio.run(sweep_gone(engine))
+        asyncio.run(sweep_gone(engine, Seals.of(folder)))
         for image in engine.in_this_thread(lambda api: api.images(filters={"label": PLACE})):
             origin = Origin.read(image["Labels"])
             if origin is not None and Path(origin.place).is_relative_to(folder):

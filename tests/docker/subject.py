@@ -15,6 +15,7 @@ from engine.runtimes.parts import RuntimeParts
 from tests.docker.engines import ready_engine
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import DockerSource
+from toolagent.core.shared_processes import place_of_volumes
 
 __all__ = ["docker", "docker_subject", "versatile"]
 
@@ -34,7 +35,7 @@ def versatile(**more: object) -> DockerSource:
 
 
 def docker_subject(runtime: DockerRuntime, state: Path) -> Subject:
-    home = state / "volumes/versatile/home"
+    home = state / "volumes" / place_of_volumes("versatile") / "home"
     return Subject(
         runtime=runtime,
         tool=ToolManifest(tool_id="versatile", name="Versatile"),

@@ -38,6 +38,14 @@ async def test_a_container_of_somebody_else_is_refused_and_not_started(
     assert [one["State"] for one in await containers_of(engine, settings)] == ["created"]
 
 
+@pytest.mark.parametrize("name", ["../images/agent-sandbox", "x/../../info", "a?b", "", "a b", "x" * 200])
+async def test_what_is_no_name_is_never_asked_for(runtime: DockerRuntime, name: str) -> None:
+    for source in (DockerSource(container_id=name, internal_port=1), DockerSource(image=f"../containers/{name}")):
+        with pytest.raises(StartFailed) as failure:
+            await runtime.start(TOOL, source, silent)
+        assert failure.value.error_type is ErrorType.VALIDATION_ERROR
+
+
 async def test_the_policy_names_those_that_a_tool_may_have(engine: Engine, settings: DockerSettings) -> None:
     made = await made_by_somebody(engine, settings)
     for pattern, allowed in (("postgres-*", True), ("postgres", False), (made, False)):

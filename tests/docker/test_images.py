@@ -1,6 +1,7 @@
 """Images of Dockerfiles: what a build reaches, and that nothing is left of what nobody needs any more."""
 
 import asyncio
+import contextvars
 import json
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -11,7 +12,7 @@ import pytest
 
 from engine.runtimes.docker.engine import Document, Engine
 from engine.runtimes.docker.images import Images
-from engine.runtimes.docker.labels import STATE, Kind, Marks, Origin
+from engine.runtimes.docker.labels import STATE, Kind, Marks
 from engine.runtimes.docker.leftovers import sweep_gone
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker.settings import DockerSettings
@@ -152,6 +153,16 @@ async def test_what_a_dockerfile_may_not_ask_of_the_engine_is_refused(
     assert await images_of(engine, settings) == []
 
 
+async def test_who_is_told_of_a_build_is_told_in_its_own_context(make: Make, write: Callable[..., None]) -> None:
+    whose = contextvars.ContextVar("whose", default="nobody's")
+    whose.set("ours")
+    told: list[tuple[str, bool]] = []
+    write("ENV A=1")
+    await make().of("built", SOURCE, (), lambda said: told.append((whose.get(), said.startswith("Step "))))
+    assert ("ours", True) in told
+    assert {context for context, _ in told} == {"ours"}
+
+
 async def test_an_image_that_a_dockerfile_begins_with_must_be_there(make: Make, write: Callable[..., None]) -> None:
     write(Dockerfile="FROM tool-agent-nowhere.invalid/nothing:1\n")
     with pytest.raises(StartFailed) as failure:
@@ -247,22 +258,22 @@ async def test_what_belongs_to_a_state_directory_that_is_gone_is_removed(
     write("ENV A=1")
     dead = replace(settings.owner, pid=2**22 - 3)
     await make(owner=dead).of("built", SOURCE, (), silent)
-    labels = Origin.of(dead.state, settings.state).labels | Marks(Kind.BUILD, "x", "built", "", "here", dead.mark).labels
+    labels = settings.labels(Marks(Kind.BUILD, "x", "built", "", "here", dead.mark))
     config: Document = {"Image": "agent-sandbox:latest", "Cmd": ["true"], "Labels": labels}
     await engine.ask(lambda api: api.create_container_from_config(config, dead.state))
-    await sweep_gone(engine)
+    await sweep_gone(engine, settings.seals)
     assert (len(await containers_of(engine, settings)), len(await images_of(engine, settings))) == (1, 1)
     settings.state.rename(tmp_path / "elsewhere")
-    assert dead.state in await sweep_gone(engine)
+    assert dead.state in await sweep_gone(engine, settings.seals)
     assert (await containers_of(engine, settings), await images_of(engine, settings)) == ([], [])
 
 
 async def test_what_a_killed_worker_was_building_is_removed(engine: Engine, settings: DockerSettings) -> None:
     dead = replace(settings.owner, pid=2**22 - 3)
-    labels = settings.origin.labels | Marks(Kind.GATE, "x", "built", "", "here", dead.mark).labels
+    labels = settings.labels(Marks(Kind.GATE, "x", "built", "", "here", dead.mark))
     gate: Document = {"Image": "agent-sandbox:latest", "Cmd": ["sleep", "60"], "Labels": labels, "HostConfig": {"NetworkMode": "none"}}
     made = str((await engine.ask(lambda api: api.create_container_from_config(gate, f"gate-{dead.state}")))["Id"])
     await engine.ask(lambda api: api.start(made))
     step: Document = {"Image": "agent-sandbox:latest", "Cmd": ["sleep", "60"], "HostConfig": {"NetworkMode": f"container:{made}"}}
     await engine.ask(lambda api: api.create_container_from_config(step, f"step-{dead.state}"))
-    assert {f"gate-{dead.state}", f"step-{dead.state}"} <= set(await sweep_gone(engine))
+    assert {f"gate-{dead.state}", f"step-{dead.state}"} <= set(await sweep_gone(engine, settings.seals))

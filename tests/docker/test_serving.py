@@ -22,6 +22,7 @@ from tests.docker.conftest import TOOL, Book, containers_of, eventually, request
 from tests.docker.subject import docker_subject, versatile
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import DockerSource
+from toolagent.core.shared_processes import place_of_volumes
 from workers.containers import engine_check
 
 Make = Callable[..., DockerRuntime]
@@ -187,7 +188,7 @@ async def test_an_unused_container_is_stopped_after_its_time(make_runtime: Make,
     # One call that takes longer than that.
     call = asyncio.create_task(runtime.call(running, versatile(), request_of(mode="slow", until="now")))
     assert (await asyncio.wait({ended}, timeout=2.5))[0] == set()
-    await asyncio.to_thread((settings.state / "volumes/versatile/home/now").touch)
+    await asyncio.to_thread((settings.state / "volumes" / place_of_volumes("versatile") / "home/now").touch)
     await call
     assert isinstance(await asyncio.wait_for(ended, 30), Retired)
     with pytest.raises(NotSent):
@@ -252,7 +253,7 @@ async def test_what_is_noted_of_a_container(make_runtime: Make, book: Book, engi
     await after.sweep()
     await after.stop(running)
     found, swept, stopped = book.noted[2:]
-    home = {str(settings.state / "volumes/versatile/home"): "/home"}
+    home = {str(settings.state / "volumes" / place_of_volumes("versatile") / "home"): "/home"}
     assert (up.tool_id, up.status, up.mem_limit, up.nano_cpus, up.volumes) == ("versatile", "running", str(64 << 20), 10**9, home)
     assert up.image.startswith("tool-agent/tool/versatile:")
     assert found == up

@@ -14,6 +14,7 @@ from engine.runtimes.shared_processes import SharedProcesses
 from tests.docker.conftest import containers_of, request_of, silent
 from tests.docker.subject import versatile
 from toolagent.contracts.manifest import ToolManifest
+from toolagent.core.shared_processes import place_of_volumes
 
 ONE, TWO = (ToolManifest(tool_id=f"group_{name}", name=name) for name in ("one", "two"))
 SOURCE = versatile(process="group")
@@ -25,7 +26,7 @@ async def test_tools_of_a_group_are_in_one_container(runtime: DockerRuntime, eng
     one, two = await shared.start(ONE, SOURCE, silent), await shared.start(TWO, OTHER, silent)
     (container,) = await containers_of(engine, settings)
     assert (one.endpoint, one.pid, container["Labels"][IMAGE].partition(":")[0]) == (two.endpoint, two.pid, f"{OWN_IMAGES}tool/group")
-    assert (Path(settings.state) / "volumes/group.shared/home").is_dir()
+    assert (Path(settings.state) / "volumes" / place_of_volumes("group.shared") / "home").is_dir()
     await shared.stop(one)
     environment = await shared.call(two, OTHER, request_of(mode="environment"))
     assert cast("dict[str, JsonValue]", environment)["TOOL_AGENT_TOOL_ID"] == "group"

@@ -9,15 +9,19 @@ import pytest
 
 from engine.runtimes.docker.building import BuildContainers
 from engine.runtimes.docker.engine import Engine
+from engine.runtimes.docker.image import Image
+from engine.runtimes.docker.limits import ContainerLimits
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker.settings import DockerSettings
-from engine.runtimes.docker.volumes import bind, volume_mounts
+from engine.runtimes.docker.volumes import bind, image_mounts, renamed_volumes, volume_mounts
 from engine.runtimes.docker.wishes import Wishes
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.sandbox.egress import Egress
 from tests.docker.conftest import containers_of, silent
 from toolagent.contracts.calls import ErrorType
+from toolagent.core.shared_processes import place_of_volumes
 
+LIMITS = ContainerLimits(1 << 30, 10**9, 10, 4096, 10)
 Allow = Callable[..., DockerSettings]
 
 
@@ -57,6 +61,40 @@ def test_what_lies_in_a_folder_that_tools_write_to_is_refused_as_they_could_repl
 def test_a_folder_that_nobody_writes_to_may_be_looked_into_at_any_depth(shared: Path, allow: Allow) -> None:
     deep = shared / "inner" / "deep"
     assert volume_mounts({str(deep): "/a"}, "tool", allow(read=(shared,))) == [bind(deep, "/a")]
+
+
+@pytest.mark.parametrize(
+    "target", ["//dev", "/./proc", "//proc/sys", "/x//../proc", "/proc/", "//", "/.", "/dev/./shm", "/run/tool-agent", "/a\nb"]
+)
+def test_a_place_that_is_ours_is_refused_however_it_is_written(settings: DockerSettings, target: str) -> None:
+    with pytest.raises(StartFailed) as failure:
+        volume_mounts({"data": target}, "tool", settings)
+    assert failure.value.error_type is ErrorType.SECURITY_ERROR
+    with pytest.raises(StartFailed):
+        image_mounts(Image("sha256:x", "x", (), "", "/", {}, (), volumes=(target,)), [], LIMITS)
+
+
+def test_no_two_tools_share_a_folder(settings: DockerSettings) -> None:
+    folders = {volume_mounts({"data": "//data/"}, tool_id, settings)[0]["Source"] for tool_id in ("a:b", "a_b", "a-b", "a")}
+    assert len(folders) == 4
+    assert volume_mounts({"data": "//data/"}, "a", settings)[0]["Target"] == "/data"
+
+
+def test_folders_of_earlier_releases_become_those_of_the_one_tool_that_can_have_made_them(tmp_path: Path) -> None:
+    for name in ("a_b", "c_d", "e", "of_nobody"):
+        (tmp_path / name / "data").mkdir(parents=True)
+    renamed_volumes(tmp_path, ["a:b", "a_b", "c:d", "e"])
+    renamed_volumes(tmp_path, ["a:b", "a_b", "c:d", "e"])
+    assert {one.name for one in tmp_path.iterdir()} == {"a_b", place_of_volumes("c:d"), place_of_volumes("e"), "of_nobody"}
+
+
+def test_volumes_of_an_image_are_in_memory_and_few() -> None:
+    made = image_mounts(
+        Image("sha256:x", "x", (), "", "/", {}, (), volumes=("/a", "/a/", "/b", "/var/tmp")), [bind(Path("/x"), "/b")], LIMITS
+    )
+    assert made == [{"Type": "tmpfs", "Target": "/a", "TmpfsOptions": {"SizeBytes": 4096, "Mode": 0o1777}}]
+    with pytest.raises(StartFailed):
+        image_mounts(Image("sha256:x", "x", (), "", "/", {}, (), volumes=tuple(f"/{n}" for n in range(17))), [], LIMITS)
 
 
 def test_a_link_to_a_folder_is_judged_by_where_it_leads(shared: Path, allow: Allow, tmp_path: Path) -> None:

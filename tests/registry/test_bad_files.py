@@ -158,6 +158,14 @@ async def test_a_test_mode_that_fits_its_schema_is_kept(filled: Filled) -> None:
     assert (entry.manifest.test_mode if entry else None) == mode
 
 
+async def test_what_is_no_name_of_a_container_or_an_image_is_named(filled: Filled) -> None:
+    before = await filled.state()
+    bad: list[JsonValue] = [{"type": "docker", "container_id": "../images/x", "internal_port": 1}, {"type": "docker", "image": "a/../../b"}]
+    faults = await filled.write("sources.json", {"sources": {"a": [*bad, SOURCE]}})
+    assert faults == {("sources.json", "$.sources.a[0].container_id"), ("sources.json", "$.sources.a[1].image")}
+    assert await filled.state() == before
+
+
 @pytest.mark.parametrize(
     ("name", "entries", "field"),
     [

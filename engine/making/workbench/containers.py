@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from engine.making.finishing import finished
 from engine.making.workbench.notes import use_digest, write_whole
@@ -12,6 +12,7 @@ from engine.making.workbench.places import WORK, Area
 from engine.making.workbench.refusal import BenchRefused
 from engine.runtimes.docker.building import BuildContainers
 from engine.runtimes.docker.commands import Executed
+from engine.runtimes.docker.volumes import place_inside
 from engine.runtimes.docker.wishes import Wishes
 from engine.runtimes.runtime import Progress
 from engine.runtimes.sandbox.removal import remove
@@ -140,7 +141,10 @@ def _insist_on_volumes(volumes: Mapping[str, str]) -> None:
                 f"The volume {name!r} is a path of the machine. Give a name ({_OWN_NAME}) for a folder of the container's own; "
                 f"the files of the task are in every container at {WORK}, read-only."
             )
-        if PurePosixPath(target).is_relative_to(WORK) or WORK.is_relative_to(target):
+        place = place_inside(target)
+        if place is None:
+            raise BenchRefused(f"The volume {name!r} cannot be at {target[:200]!a}: give a folder of the container, with its whole path.")
+        if place.is_relative_to(WORK) or WORK.is_relative_to(place):
             raise BenchRefused(f"The volume {name!r} cannot be at {target!r}: the files of the task are at {WORK}.")
 
 

@@ -10,6 +10,7 @@ from engine.registry.formats.state import CatalogFormat, CatalogState, Document,
 from engine.registry.secret_vault import SecretVault
 from toolagent.contracts.records import CatalogFault
 from toolagent.contracts.sources import PackedSource, ToolSource
+from toolagent.core.container_names import misnamed
 
 __all__ = ["FILE_NAME", "FORMAT", "dump_sources", "parse", "take_sources"]
 
@@ -63,6 +64,9 @@ def take_sources(items: list[JsonValue], tool_id: str, file: str, where: str, va
             source = _SOURCE.validate_python(_without_empty_key(clean.item))
         except ValidationError as error:
             faults.extend(faults_of(error, file, place))
+            continue
+        if (wrong := misnamed(source)) is not None:
+            faults.append(CatalogFault(file=file, field=f"{place}.{wrong[0]}", reason=wrong[1]))
             continue
         faults.extend(misspelled_fields(source, clean.item, file, place))
         found.append((source, clean.item))

@@ -1,11 +1,15 @@
 """What a serving container was asked to have, what it has, and why that is less."""
 
-from engine.runtimes.docker.limits import ContainerLimits
+from engine.runtimes.docker.limits import ContainerLimits, bytes_of, gpus_within
+from engine.runtimes.docker.settings import DockerSettings
 from toolagent.contracts.manifest import ToolManifest
-from toolagent.contracts.sandbox import Difference, SandboxAccount, SandboxLevel, SandboxPolicy
+from toolagent.contracts.sandbox import Difference, SandboxAccount, SandboxLevel, SandboxLimits, SandboxPolicy
+from toolagent.contracts.sources import DockerSource
 from toolagent.core.sandbox import asked, granted
 
-__all__ = ["account_of"]
+__all__ = ["account_of", "serving_limits"]
+
+_NANO = 1_000_000_000
 
 _ELSEWHERE = {
     "read": "A container sees its image, and the folders in its source's `volumes`.",
@@ -20,5 +24,22 @@ def account_of(tool: ToolManifest, policy: SandboxPolicy, limits: ContainerLimit
     enforced, differences = granted(asking, policy)
     wanted = {item: getattr(enforced, item) for item in _ELSEWHERE}
     unmet = [Difference(item=item, requested=[*ones], reason=_ELSEWHERE[item]) for item, ones in wanted.items() if ones]
+    if limits.beyond is not None:
+        has_cpus = limits.told(enforced.limits).cpus
+        unmet.append(Difference(item="limits.cpus", requested=limits.beyond, enforced=has_cpus, reason="This machine has no more."))
     has = enforced.model_copy(update={**dict.fromkeys(_ELSEWHERE, ()), "limits": limits.told(enforced.limits)})
     return SandboxAccount(level=SandboxLevel.DOCKER, requested=asking, enforced=has, differences=(*differences, *unmet))
+
+
+def serving_limits(tool: ToolManifest, source: DockerSource, settings: DockerSettings, processors: int) -> ContainerLimits:
+    """The source's word, then the manifest's, then the setting's, then the policy's; none beyond the policy's ceilings."""
+    own = SandboxLimits(
+        memory_bytes=bytes_of(source.mem_limit) if source.mem_limit else None,
+        cpus=source.nano_cpus / _NANO if source.nano_cpus else None,
+        processes=source.pids_limit,
+    )
+    ours = SandboxLimits(memory_bytes=bytes_of(settings.mem_limit), cpus=settings.nano_cpus / _NANO)
+    policy = settings.policy
+    asking = own.or_else(tool.security_context.limits).or_else(ours).or_else(policy.defaults)
+    gpus = gpus_within(policy, source.gpu_count if source.use_gpu else 0)
+    return ContainerLimits.within(asking, policy.ceilings, processors, gpus)

@@ -14,7 +14,7 @@ from engine.runtimes.sandbox.egress import Way
 from toolagent.contracts.containers import ContainerInfo
 from toolagent.contracts.sandbox import SandboxLimits
 
-__all__ = ["build_config", "build_info"]
+__all__ = ["build_config", "build_info", "limits_of"]
 
 _CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETGID", "SETUID")
 """What package managers need of root."""
@@ -30,13 +30,14 @@ def build_config(
     carried: Carried,
     mounts: Sequence[Document],
     variables: Mapping[str, str],
+    limits: ContainerLimits,
 ) -> Document:
     """The engine's description of it. `variables` are told to its programs, unless the wishes say otherwise."""
     wishes = note.wishes
     marks = Marks(Kind.BUILD, name, wishes.tool_id, "", settings.host, settings.owner.mark, note.mark)
     idle = carried.argv("idle")
     host: Document = {
-        **hardened(_limits(settings, wishes)),
+        **hardened(limits),
         "CapAdd": [*_CAPABILITIES],
         "Mounts": [*entered(way, carried), *mounts],
     }
@@ -48,13 +49,15 @@ def build_config(
         "User": "0:0",
         "WorkingDir": "/",
         "Env": [f"{name}={value}" for name, value in environment.items()],
-        "Labels": {**settings.origin.labels, **marks.labels},
+        "Labels": settings.labels(marks),
         "Healthcheck": {"Test": ["NONE"]},
         "HostConfig": host,
     }
 
 
-def build_info(settings: DockerSettings, container: str, note: Note, published: Mapping[int, int], created_at: datetime) -> ContainerInfo:
+def build_info(
+    settings: DockerSettings, container: str, note: Note, published: Mapping[int, int], created_at: datetime, limits: ContainerLimits
+) -> ContainerInfo:
     """For the list of containers. `published` are the ports of this machine by those of the container."""
     wishes = note.wishes
     return ContainerInfo(
@@ -64,19 +67,19 @@ def build_info(settings: DockerSettings, container: str, note: Note, published: 
         port_mapping={str(port): outside for port, outside in published.items()},
         volumes=dict(wishes.volumes),
         mem_limit=wishes.mem_limit or settings.mem_limit,
-        nano_cpus=wishes.nano_cpus or settings.nano_cpus,
+        nano_cpus=limits.nano_cpus,
         use_gpu=wishes.use_gpu,
         gpu_count=wishes.gpu_count,
         created_at=created_at,
     )
 
 
-def _limits(settings: DockerSettings, wishes: Wishes) -> ContainerLimits:
+def limits_of(settings: DockerSettings, wishes: Wishes, processors: int) -> ContainerLimits:
     own = SandboxLimits(
         memory_bytes=bytes_of(wishes.mem_limit or settings.mem_limit),
         cpus=(wishes.nano_cpus or settings.nano_cpus) / _NANO,
     )
     policy = settings.policy
     return ContainerLimits.within(
-        own.or_else(policy.defaults), policy.ceilings, gpus_within(policy, wishes.gpu_count if wishes.use_gpu else 0)
+        own.or_else(policy.defaults), policy.ceilings, processors, gpus_within(policy, wishes.gpu_count if wishes.use_gpu else 0)
     )

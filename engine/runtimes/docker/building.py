@@ -14,17 +14,19 @@ from typing import TypeVar
 
 from engine.runtimes.docker.book import gone
 from engine.runtimes.docker.build_audit import BuildAudit, told_of
-from engine.runtimes.docker.build_shape import build_config, build_info
+from engine.runtimes.docker.build_shape import build_config, build_info, limits_of
 from engine.runtimes.docker.carried import INSIDE, Carried
 from engine.runtimes.docker.commands import Command, Executed, begin, run_within
 from engine.runtimes.docker.engine import Api, Document, EngineFailure, Missing
+from engine.runtimes.docker.image import Image
 from engine.runtimes.docker.images import Images, failure_of
 from engine.runtimes.docker.index_variables import index_variables
 from engine.runtimes.docker.labels import OWN_IMAGES, STATE, Kind, Marks
+from engine.runtimes.docker.limits import ContainerLimits
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker.serving import created, inspected, removed
 from engine.runtimes.docker.unused import UnusedTimer
-from engine.runtimes.docker.volumes import bind, volume_mounts
+from engine.runtimes.docker.volumes import bind, image_mounts, volume_mounts
 from engine.runtimes.docker.wishes import Note, Notes, Wishes
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.runtime import Progress
@@ -47,7 +49,7 @@ _LOGS = "/var/log/tool-agent"
 
 @dataclass(slots=True)
 class _Site:
-    """A build container in use. `used` is by the monotonic clock."""
+    """A build container in use. `name` is that of its ways and its note. `used` is by the monotonic clock."""
 
     info: ContainerInfo
     name: str
@@ -56,6 +58,10 @@ class _Site:
     audited: BuildAudit
     used: float = field(default_factory=time.monotonic)
     running: int = 0
+
+    @property
+    def container(self) -> str:
+        return self.info.container_id
 
 
 class BuildContainers:
@@ -80,7 +86,7 @@ class BuildContainers:
 
     @property
     def volumes(self) -> Path:
-        """Below it each tool has a folder for its own, named by its id with `_` for `:`."""
+        """Below it each tool has a folder for its own, `place_of_volumes` of its id."""
         return self._settings.state / "volumes"
 
     async def create(self, wishes: Wishes, progress: Progress) -> ContainerInfo:
@@ -93,11 +99,11 @@ class BuildContainers:
         site = self._known(container_id)
         most, mark = self._settings.policy.defaults.output_bytes or 0, secrets.token_hex(8)
         with _used(site), site.audited.command(command) as told:
-            begun = Command(site.name, command, most, {_MARK: mark})
+            begun = Command(site.container, command, most, {_MARK: mark})
             try:
                 ran = await run_within(self._engine, begun, timeout_s, lambda: self._end(site, begun, mark))
             except EngineFailure as error:
-                raise failure_of(error, "container", site.name) from error
+                raise failure_of(error, "container", site.container) from error
             told |= told_of(ran)
             return ran
 
@@ -107,7 +113,7 @@ class BuildContainers:
         log = f"{_LOGS}/{next(self._count)}-{secrets.token_hex(3)}.log"
         argv = carried.argv("log", log, *command)
         with _used(site), site.audited.command(command, "start"):
-            await self._asked(site.name, lambda api: begin(api, site.name, argv))
+            await self._asked(site.container, lambda api: begin(api, site.container, argv))
         return log
 
     async def read_log(self, container_id: str, log_file: str) -> str:
@@ -117,7 +123,7 @@ class BuildContainers:
     async def logs(self, container_id: str, lines: int = 100) -> str:
         """The end of what the container's own first process said. Raises StartFailed."""
         site = await self._site(container_id)
-        said = await self._asked(site.name, lambda api: api.logs(site.name, stdout=True, stderr=True, tail=lines))
+        said = await self._asked(site.container, lambda api: api.logs(site.container, stdout=True, stderr=True, tail=lines))
         return said.decode(errors="replace")
 
     async def rebuild(
@@ -130,7 +136,13 @@ class BuildContainers:
         )
         tag = secrets.token_hex(6)
         with _used(site):
-            kept = await self._asked(site.name, lambda api: api.commit(site.name, _COMMITTED, tag), self._settings.build_timeout_s)
+            labels = " ".join(f"{label}={value}" for label, value in self._settings.image_labels.items())
+            kept = await self._asked(
+                site.container,
+                # With its container's labels a container that somebody makes of it would be ours.
+                lambda api: api.commit(site.container, _COMMITTED, tag, changes=[f"LABEL {labels}"]),
+                self._settings.build_timeout_s,
+            )
             try:
                 made = await self._make(wishes, site.info.image, str(kept["Id"]))
             except StartFailed:
@@ -147,13 +159,16 @@ class BuildContainers:
         """Take on what workers of this state directory left. Those that ended are started again. Raises StartFailed."""
         wanted = {"label": f"{STATE}={self._settings.owner.state}"}
         containers = await self._asked("", lambda api: api.containers(all=True, filters=wanted))
-        left = {str(one["Id"]): marks for one in containers if (marks := Marks.read(one.get("Labels") or {})) and marks.kind is Kind.BUILD}
+        seals = self._settings.seals
+        ours = {str(one["Id"]): whose[1] for one in containers if (whose := seals.container(one.get("Labels")))}
+        left = {container: marks for container, marks in ours.items() if marks.kind is Kind.BUILD}
         await asyncio.to_thread(self._notes.forget_others, [marks.name for marks in left.values()])
         for container, marks in left.items():
             if container not in self._sites:
                 with contextlib.suppress(StartFailed):  # one that cannot be had back is no reason to do without the others
                     await self._take_on(container, marks)
-        for image in await self._asked("", lambda api: api.images(filters=wanted)):
+        images = await self._asked("", lambda api: api.images(filters=wanted))
+        for image in [image for image in images if seals.image(image.get("Labels"))]:
             for tag in image.get("RepoTags") or ():
                 if tag.startswith(_COMMITTED):
                     await self._without_image(tag)
@@ -175,7 +190,7 @@ class BuildContainers:
             stack.pop_all()
         await site.way.aclose()
         site.audited.rest()
-        image = await self._gone(site.name)
+        image = await self._gone(site.container, site.name)
         if image is not None:
             await self._without_image(image)
         return destroyed
@@ -184,7 +199,7 @@ class BuildContainers:
         """A command, and all that it started. Raises EngineFailure."""
         first = await self._engine.ask(begun.first)
         argv = (await self._carried()).argv("end", f"{_MARK}={mark}", *([str(first)] if first else ()))
-        ending = Command(site.name, argv, 0, {})
+        ending = Command(site.container, argv, 0, {})
         try:
             await self._engine.ask(ending.execute)
         finally:
@@ -194,21 +209,33 @@ class BuildContainers:
         settings = self._settings
         name = f"tool-agent-build-{wishes.tool_id.replace(':', '-')[:40]}-{secrets.token_hex(4)}"
         carried = await self._carried()
+        limits = await self._limits(wishes)
+        found = Image.read(await self._asked(name, lambda api: api.inspect_image(image_id)))
         mounts = await self._mounts(wishes)
+        mounts += image_mounts(found, mounts, limits)
         index, audited = await self._parts.known_index(), self._audited(wishes)
         async with AsyncExitStack() as stack:
-            stack.push_async_callback(self._gone, name)
+            stack.callback(self._forget, name)
             way, opened, published = await self._opened(name, wishes, {}, index, audited)
             stack.push_async_callback(opened.aclose)
             note = Note(wishes, image, published)
             await asyncio.to_thread(self._notes.keep, name, note)
-            config = build_config(settings, note, name, image_id, way, carried, mounts, index_variables(index))
-            container = await self._started(config, name)
-            info = build_info(settings, container, note, published, datetime.now(UTC))
+            config = build_config(settings, note, name, image_id, way, carried, mounts, index_variables(index), limits)
+            container = await self._created(config, name)
+            stack.push_async_callback(self._gone, container, name)
+            await self._asked(name, lambda api: api.start(container))
+            info = build_info(settings, container, note, published, datetime.now(UTC), limits)
             stack.push_async_callback(self._book.note, gone(info))
             await self._book.note(info)
             stack.pop_all()
         return self._kept(_Site(info, name, wishes, opened, audited))
+
+    async def _limits(self, wishes: Wishes) -> ContainerLimits:
+        """Raises StartFailed."""
+        try:
+            return limits_of(self._settings, wishes, await self._engine.processors())
+        except EngineFailure as error:
+            raise failure_of(error, "container of", wishes.tool_id) from error
 
     async def _mounts(self, wishes: Wishes) -> list[Document]:
         """Raises StartFailed."""
@@ -252,14 +279,12 @@ class BuildContainers:
             if site.name == name:
                 site.used = time.monotonic()
 
-    async def _started(self, config: Document, name: str) -> str:
-        """The container's id."""
+    async def _created(self, config: Document, name: str) -> str:
+        """The container's id. Raises StartFailed."""
         try:
-            container = await created(self._engine, config, name)
-            await self._engine.ask(lambda api: api.start(container))
+            return await created(self._engine, config, name)
         except EngineFailure as error:
             raise failure_of(error, "container", name) from error
-        return container
 
     async def _take_on(self, container: str, marks: Marks) -> None:
         found = await self._asked(container, lambda api: api.inspect_container(container))
@@ -273,7 +298,7 @@ class BuildContainers:
                 await self._mounts(note.wishes)  # the policy may have changed
                 await self._asked(container, lambda api: api.start(container))
             created_at = datetime.fromisoformat(str(found["Created"])[:19]).replace(tzinfo=UTC)
-            info = build_info(self._settings, container, note, published, created_at)
+            info = build_info(self._settings, container, note, published, created_at, await self._limits(note.wishes))
             await self._book.note(info)  # its ports may be others now, or somebody died who was about to remove it
             stack.pop_all()
         self._kept(_Site(info, marks.name, note.wishes, opened, audited))
@@ -289,20 +314,23 @@ class BuildContainers:
         """One that the engine still has. Raises StartFailed."""
         site = self._known(container_id)
         try:
-            await inspected(self._engine, site.name)
+            await inspected(self._engine, site.container)
         except Missing as error:
             raise _is_gone(container_id) from error
         except EngineFailure as error:
             raise failure_of(error, "container", container_id) from error
         return site
 
-    async def _gone(self, name: str) -> str | None:
+    def _forget(self, name: str) -> None:
+        self._notes.forget(name)
+        self._egress.forget(name)
+
+    async def _gone(self, container: str, name: str) -> str | None:
         """Remove it; the image that was made of its predecessor, if there was one."""
         with contextlib.suppress(EngineFailure):
-            image = str((await inspected(self._engine, name))["Config"]["Image"])
-            await removed(self._engine, name)
-            await asyncio.to_thread(self._notes.forget, name)
-            await asyncio.to_thread(self._egress.forget, name)
+            image = str((await inspected(self._engine, container))["Config"]["Image"])
+            await removed(self._engine, container)
+            await asyncio.to_thread(self._forget, name)
             tags: list[str] = (await self._engine.ask(lambda api: api.inspect_image(image))).get("RepoTags") or []
             return next((tag for tag in tags if tag.startswith(_COMMITTED)), None)
         return None
@@ -335,7 +363,7 @@ class BuildContainers:
         """The engine is asked: it knows of commands that a worker before this one began, too."""
         runs: list[str] = []
         with contextlib.suppress(Missing):
-            runs = (await inspected(self._engine, site.name)).get("ExecIDs") or []
+            runs = (await inspected(self._engine, site.container)).get("ExecIDs") or []
         for run in runs:
             with contextlib.suppress(Missing):  # it has ended meanwhile
                 if (await self._engine.ask(lambda api, run=run: api.exec_inspect(run)))["Running"]:

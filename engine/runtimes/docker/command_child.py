@@ -2,6 +2,7 @@
 
 `idle`: its first process, or the only child of that, which waits to be ended. `end NAME=MARK [PID]`: ends all whose
 environment says that, and this process with all that come from it. `log FILE COMMAND …`: becomes COMMAND, with its output going to FILE.
+`given FILE COMMAND …`: becomes COMMAND, with the variables of FILE (`NAME=value`, zero bytes between them) in its environment.
 """
 
 import contextlib
@@ -20,6 +21,9 @@ def main(verb: str, arguments: list[str]) -> int:
         return _idle()
     if verb == "log":
         return _log(arguments[0], arguments[1:])
+    if verb == "given":
+        with open(arguments[0], "rb") as file:  # noqa: PTH123 - pathlib takes longer to import than all of this
+            return _become(arguments[1:], dict(entry.split(b"=", 1) for entry in file.read().split(b"\0")))
     return _end(arguments[0].encode(), *map(int, arguments[1:]))
 
 
@@ -79,9 +83,9 @@ def _carries(pid: int, mark: bytes) -> bool:
     return False
 
 
-def _become(command: list[str]) -> int:
+def _become(command: list[str], given: dict[bytes, bytes] | None = None) -> int:
     try:
-        os.execvp(command[0], command)  # noqa: S606 - no shell is wanted
+        os.execvpe(command[0], command, {**os.environb, **(given or {})})  # noqa: S606 - no shell is wanted
     except OSError as error:
         os.write(2, f"{command[0]!r} cannot be run: {error.strerror}\n".encode())
     return _NOT_FOUND

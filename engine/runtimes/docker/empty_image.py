@@ -3,10 +3,10 @@
 import io
 import tarfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from engine.runtimes.docker.engine import Api, Engine, Missing
-from engine.runtimes.docker.labels import OWN_IMAGES, Origin, digest
+from engine.runtimes.docker.labels import OWN_IMAGES, digest
 
 __all__ = ["empty_image"]
 
@@ -15,16 +15,16 @@ _turn = threading.Lock()
 _FOLDERS = ("dev", "etc", "proc", "sys", "tmp", "usr")
 
 
-def empty_image(engine: Engine, api: Api, origin: Origin, links: Sequence[tuple[str, str]] = ()) -> str:
-    """Its id; made if need be, with these links (name, target) in it. For who has a thread already. Raises EngineFailure."""
-    tag = digest(origin.state, origin.place, str(links))
+def empty_image(engine: Engine, api: Api, labels: Mapping[str, str], links: Sequence[tuple[str, str]] = ()) -> str:
+    """Its id; made if need be, with these labels, and these links (name, target) in it. For who has a thread. Raises EngineFailure."""
+    tag = digest(*labels.values(), str(links))
     name = f"{_NAME}:{tag}"
     with _turn:  # of two that make it, one would lose its name
         try:
             return str(engine.in_this_thread(lambda api: api.inspect_image(name))["Id"])
         except Missing:
-            labels = " ".join(f"{label}={value}" for label, value in origin.labels.items())
-            api.import_image_from_data(_tar_of(links), repository=_NAME, tag=tag, changes=["CMD true", f"LABEL {labels}"])
+            said = " ".join(f"{label}={value}" for label, value in labels.items())
+            api.import_image_from_data(_tar_of(links), repository=_NAME, tag=tag, changes=["CMD true", f"LABEL {said}"])
             return str(api.inspect_image(name)["Id"])
 
 

@@ -76,7 +76,7 @@ class Api(Protocol):
     def inspect_container(self, container: str) -> Document: ...
     def containers(self, *, all: bool, filters: Mapping[str, object]) -> list[Document]: ...
     def logs(self, container: str, *, stdout: bool, stderr: bool, tail: int | str) -> bytes: ...
-    def commit(self, container: str, repository: str, tag: str) -> Document: ...
+    def commit(self, container: str, repository: str, tag: str, *, changes: list[str]) -> Document: ...
     def exec_create(self, container: str, cmd: list[str], **more: object) -> Document: ...
     def exec_start(self, exec_id: str, *, detach: bool = ..., socket: bool = ...) -> object: ...
     def exec_inspect(self, exec_id: str) -> Document: ...
@@ -93,6 +93,7 @@ class Engine:
         self._long = ThreadPoolExecutor(_LONG_THREADS, "docker at length")
         self._api: Api | None = None
         self._is_closed = False
+        self._processors = 0
 
     async def ask(self, what: Callable[[Api], T], timeout_s: float | None = None) -> T:
         """Do this with the API in a thread. Raises EngineFailure. Who is cancelled leaves the request to end by itself."""
@@ -105,6 +106,12 @@ class Engine:
     async def check(self) -> None:
         """Raises EngineUnavailable."""
         await self.ask(lambda api: api.ping())
+
+    async def processors(self) -> int:
+        """How many the engine's machine has, asked once: it starts no container that may use more. Raises EngineFailure."""
+        if not self._processors:
+            self._processors = int((await self.ask(lambda api: api.info())).get("NCPU") or 1)
+        return self._processors
 
     def in_this_thread(self, what: Callable[[Api], T]) -> T:
         """For who has a thread already. Raises EngineFailure."""

@@ -53,11 +53,11 @@ async def opened_gate(
     opening = Opening(hosts=hosts, private_hosts=private_hosts, port=_PORT, tell=tell, python=INSIDE)
     carried = await Carried.put_together(parts.settings.state / "carried")
     async with parts.egress.open(name, opening) as way:
-        image = await parts.engine.ask(lambda api: empty_image(parts.engine, api, parts.settings.origin))
-        config = _config(parts, image, name, way, carried)
-        config["Labels"] = {**parts.settings.origin.labels, **_marks(parts, name, tool_id).labels}
+        image = await parts.engine.ask(lambda api: empty_image(parts.engine, api, parts.settings.image_labels))
+        config = _config(parts, await parts.engine.processors(), image, name, way, carried)
+        config["Labels"] = parts.settings.labels(_marks(parts, name, tool_id))
+        container = await created(parts.engine, config, name)
         try:
-            container = await created(parts.engine, config, name)
             await parts.engine.ask(lambda api: api.start(container))
             await _until_up(Path(way.endpoint.removeprefix("unix:")))
             given = {variable: way.environment[variable] for variable in _ARGUMENTS if variable in way.environment}
@@ -69,17 +69,17 @@ async def opened_gate(
                     await asyncio.shield(gate.end())
         finally:
             with contextlib.suppress(EngineFailure):
-                await removed(parts.engine, name)
+                await removed(parts.engine, container)
 
 
 def _marks(parts: DockerParts, name: str, tool_id: str) -> Marks:
     return Marks(Kind.GATE, name, tool_id, "", parts.settings.host, parts.settings.owner.mark)
 
 
-def _config(parts: DockerParts, image: str, name: str, way: Way, carried: Carried) -> Document:
+def _config(parts: DockerParts, processors: int, image: str, name: str, way: Way, carried: Carried) -> Document:
     policy = parts.settings.policy
     host = {
-        **hardened(ContainerLimits.within(policy.defaults, policy.ceilings)),
+        **hardened(ContainerLimits.within(policy.defaults, policy.ceilings, processors)),
         "ReadonlyRootfs": True,
         "Mounts": entered(way, carried),
     }

@@ -8,6 +8,7 @@ from engine.runtimes.docker.labels import Kind, Marks, Origin
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.failures import StartFailed
 from toolagent.contracts.calls import ErrorType
+from toolagent.core.container_names import is_container
 
 __all__ = ["Given", "GivenContainers"]
 
@@ -33,6 +34,9 @@ class GivenContainers:
         if not port:
             message = f"The docker source of {tool_id!r} names a container, but not the port of its server (`internal_port`)."
             raise StartFailed(ErrorType.VALIDATION_ERROR, message, {"missing": "internal_port"})
+        if not is_container(container):
+            message = f"The docker source of {tool_id!r} names {container[:80]!a} as its container, which is no name or id of one."
+            raise StartFailed(ErrorType.VALIDATION_ERROR, message, {"container_id": container[:80]})
         try:
             document = await self._engine.ask(lambda api: api.inspect_container(container))
         except Missing as error:
@@ -54,9 +58,11 @@ class GivenContainers:
         return Given(str(document["Id"]), endpoint, int(state["Pid"]), must_start=False)
 
     def _may_have(self, tool_id: str, name: str, labels: dict[str, str]) -> bool:
-        origin, marks = Origin.read(labels), Marks.read(labels)
-        if origin is not None and marks is not None:
+        if (ours := self._settings.seals.container(labels)) is not None:
+            origin, marks = ours
             return (origin.state, marks.kind, marks.tool) == (self._settings.owner.state, Kind.BUILD, tool_id)
+        if Origin.read(labels) is not None and Marks.read(labels) is not None:
+            return False  # another service's, or it only says so
         return any(fnmatchcase(name, pattern) for pattern in self._settings.policy.containers)
 
 

@@ -23,6 +23,8 @@ class Image:
     ports: tuple[int, ...]
     triggers: tuple[str, ...] = ()
     """What it does to images that are made from it (ONBUILD)."""
+    volumes: tuple[str, ...] = ()
+    """What the engine would put on its disk (VOLUME), without a bound."""
 
     @classmethod
     def read(cls, document: Document) -> "Image":
@@ -39,4 +41,5 @@ class Image:
             {name: value for name, _, value in pairs},
             tuple(exposed),
             tuple(config.get("OnBuild") or ()),
+            tuple(sorted(config.get("Volumes") or ())),
         )

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import contextvars
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -67,7 +68,7 @@ class ImageBuilds:
                 gate = await self._gate(build, index, audited, stack)
                 gate = replace(gate, arguments={**gate.arguments, **told})
                 settings = self._parts.settings
-                text, most = build.read.labelled(settings.origin.labels, told), settings.policy.ceilings.disk_bytes
+                text, most = build.read.labelled(settings.image_labels, told), settings.policy.ceilings.disk_bytes
                 context = await asyncio.to_thread(build_context, build.folder, text, most)
                 stack.callback(context.close)
                 await self._followed(build, gate, context, log)
@@ -84,7 +85,8 @@ class ImageBuilds:
             return  # what is being built looks the same
         filters = {"dangling": True, "label": f"{STATE}={self._parts.settings.owner.state}"}
         with contextlib.suppress(EngineFailure):
-            for image in await self._parts.engine.ask(lambda api: api.images(filters=filters)):
+            images = await self._parts.engine.ask(lambda api: api.images(filters=filters))
+            for image in [one for one in images if self._parts.settings.seals.image(one.get("Labels"))]:
                 with contextlib.suppress(EngineRefused):  # a container is made of it
                     await self._parts.engine.ask(lambda api, image=image: api.remove_image(image["Id"]))
 
@@ -98,8 +100,9 @@ class ImageBuilds:
         settings = self._parts.settings
         # Installing needs more files, and larger ones, than what is installed.
         usual, most = settings.policy.defaults, settings.policy.ceilings
-        limits = ContainerLimits.within(usual.model_copy(update={"open_files": None, "file_bytes": None}), most)
-        request = BuildRequest(FILE, build.tag, {TOOL: build.tool_id}, gate.network, gate.arguments, limits)
+        usual, processors = usual.model_copy(update={"open_files": None, "file_bytes": None}), await self._parts.engine.processors()
+        limits = ContainerLimits.within(usual, most, processors)
+        request = BuildRequest(FILE, build.tag, {**settings.image_labels, TOOL: build.tool_id}, gate.network, gate.arguments, limits)
         work = asyncio.ensure_future(
             self._parts.engine.work(
                 lambda api: log.follow(request.answer(api, context, settings.build_timeout_s + 1)),
@@ -133,7 +136,9 @@ class _BuildLog:
     """What a build says, its end kept; told to `progress` from the thread that reads it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, progress: Progress) -> None:
-        self._tell: Callable[[str], object] = lambda line: loop.call_soon_threadsafe(progress, line)
+        # Who is told may ask whose the build is: in the context of the thread that reads, it is nobody's.
+        ours = contextvars.copy_context()
+        self._tell: Callable[[str], object] = lambda line: loop.call_soon_threadsafe(progress, line, context=ours)
         self._lines: list[str] = []
 
     @property

@@ -11,13 +11,14 @@ from engine.runtimes.docker.dockerfiles import Dockerfile, DockerfileRefused, ch
 from engine.runtimes.docker.engine import Document, EngineFailure, EngineRefused, Missing
 from engine.runtimes.docker.image import Image
 from engine.runtimes.docker.image_builds import Build, ImageBuilds
-from engine.runtimes.docker.labels import OWN_IMAGES, STATE, TOOL, digest
+from engine.runtimes.docker.labels import OWN_IMAGES, STATE, TOOL, digest, is_reserved
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.projects import Projects
 from engine.runtimes.runtime import Progress
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import DockerSource
+from toolagent.core.container_names import is_image
 
 __all__ = ["Images", "failure_of"]
 
@@ -46,6 +47,9 @@ class Images:
 
     async def named(self, name: str, progress: Progress) -> Image:
         """The image of this name, pulled when it is not here. Raises StartFailed."""
+        if not is_image(name):
+            message = f"{name[:80]!a} is no name of an image: write it like `python:3.12` or `registry.example:5000/team/image:1`."
+            raise StartFailed(ErrorType.VALIDATION_ERROR, message, {"image": name[:80]})
         try:
             if found := await self._find(name):
                 return _public(name, found)
@@ -68,7 +72,8 @@ class Images:
         """
         filters = {"label": f"{STATE}={self._settings.owner.state}"}
         images = await self._engine.ask(lambda api: api.images(filters=filters))
-        labels = {tag: dict[str, str](one["Labels"]) for one in images for tag in one.get("RepoTags") or () if tag.startswith(_TOOLS)}
+        ours = [one for one in images if self._settings.seals.image(one.get("Labels")) is not None]
+        labels = {tag: dict[str, str](one["Labels"]) for one in ours for tag in one.get("RepoTags") or () if tag.startswith(_TOOLS)}
         built = {tag: said.get(TOOL, "") for tag, said in labels.items()}
         needed = {await self._tag_of(tool, source) for tool in set(built.values()) for source in await sources_of(tool)}
         gone = [tag for tag in built if tag not in needed and (tag in self._tools or not self._has_swept or await self._is_old(tag))]
@@ -106,7 +111,7 @@ class Images:
         tag = self._tag(tool_id, source.content or str(folder), file)
         try:
             # A folder in the content store never changes; one in the data folder is the engine's cache's to compare.
-            if source.content is not None and (found := await self._find(tag)):
+            if source.content is not None and (found := await self._find(tag)) and self._is_ours(found):
                 return Image.read(found)
             read = Dockerfile.read(await asyncio.to_thread(_text_of, folder, file, tool_id))
             triggers = [(base, (await self.named(base, progress)).triggers) for base in read.bases]
@@ -119,9 +124,12 @@ class Images:
             raise StartFailed(ErrorType.SECURITY_ERROR, message, {"dockerfile": file}) from refusal
         except EngineFailure as error:
             raise failure_of(error, "dockerfile", file) from error
-        if found is None:
+        if found is None or not self._is_ours(found):
             raise StartFailed(ErrorType.DEPENDENCY_ERROR, f"The image of {tool_id!r} was built and is gone again.", {"image": tag})
         return Image.read(found)
+
+    def _is_ours(self, found: Document) -> bool:
+        return self._settings.seals.image(_labels_of(found)) is not None
 
     def _tag(self, tool_id: str, folder: str, file: str) -> str:
         """`folder`: its id in the content store, or its path."""
@@ -171,10 +179,18 @@ def _followed(answer: Iterable[Document]) -> None:
 
 def _public(name: str, found: Document) -> Image:
     """Whatever it is called, by its id too: what we made is somebody's already. Raises StartFailed."""
-    if STATE in ((found.get("Config") or {}).get("Labels") or {}) or any(tag.startswith(OWN_IMAGES) for tag in found.get("RepoTags") or ()):
-        message = f"The image {name!r} was made here for a tool. Name what that is made of: a Dockerfile, or the image it begins with."
+    if any(map(is_reserved, _labels_of(found))) or any(tag.startswith(OWN_IMAGES) for tag in found.get("RepoTags") or ()):
+        message = (
+            f"The image {name!r} was made here for a tool, or its labels say so. "
+            "Name what that is made of: a Dockerfile, or the image it begins with."
+        )
         raise StartFailed(ErrorType.SECURITY_ERROR, message, {"image": name})
     return Image.read(found)
+
+
+def _labels_of(found: Document) -> dict[str, str]:
+    config: Document = found.get("Config") or {}
+    return config.get("Labels") or {}
 
 
 def _tagged(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Whose a container is: labels that tell it to whoever finds it later."""
+"""Whose a container is: labels that tell it to whoever finds it later. Anybody can write them: `seals.py` says which are believed."""
 
 import contextlib
 import hashlib
@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote
 
 from engine.runtimes.ownership import Owner
 
-__all__ = ["IMAGE", "OWN_IMAGES", "PLACE", "STATE", "TOOL", "Kind", "Marks", "Origin", "digest"]
+__all__ = ["IMAGE", "OWN_IMAGES", "PLACE", "SEAL", "STATE", "TOOL", "Kind", "Marks", "Origin", "digest", "is_reserved"]
 
 OWN_IMAGES = "tool-agent/"
 """What the names of our images begin with."""
@@ -23,7 +23,10 @@ PLACE = f"{_PREFIX}place"
 TOOL = f"{_PREFIX}tool"
 IMAGE = f"{_PREFIX}image"
 """The name of the image, which the engine is told by its id."""
+SEAL = f"{_PREFIX}seal"
 _MACHINE = f"{_PREFIX}machine"
+_RECIPE = f"{_PREFIX}recipe"
+"""The base image's, which is everybody's."""
 _MACHINE_ID = Path("/etc/machine-id")
 _NAMES = ("kind", "name", "tool", "version", "host", "owner", "source")
 
@@ -105,6 +108,11 @@ class Marks:
         """Whether the worker that made it is gone."""
         owner = Owner.read(self.owner)
         return owner is None or not owner.is_alive()
+
+
+def is_reserved(label: str) -> bool:
+    """Whether only we give it to images and containers, to tell whose they are."""
+    return label.lower().startswith(_PREFIX) and label != _RECIPE
 
 
 def digest(*parts: str) -> str:

@@ -3,28 +3,34 @@
 import contextlib
 
 from engine.runtimes.docker.engine import Api, Document, Engine, EngineRefused
-from engine.runtimes.docker.labels import PLACE, STATE, Kind, Marks, Origin
+from engine.runtimes.docker.labels import OWN_IMAGES, PLACE, STATE, Kind
+from engine.runtimes.docker.seals import Seals
+from engine.runtimes.docker.settings import DockerSettings
 
 __all__ = ["names_of", "sweep_gone"]
 
 _LASTING = (Kind.SERVING, Kind.BUILD)
 
 
-async def names_of(engine: Engine, state: str) -> tuple[str, ...]:
-    """The containers of a state directory that outlive a worker. Raises EngineFailure."""
+async def names_of(engine: Engine, settings: DockerSettings) -> tuple[str, ...]:
+    """The containers of a state directory that outlive a worker. Raises EngineFailure, OSError."""
+    state, seals = settings.owner.state, settings.seals
     containers = await engine.ask(lambda api: api.containers(all=True, filters={"label": f"{STATE}={state}"}))
-    read = [Marks.read(one.get("Labels") or {}) for one in containers]
-    return tuple(marks.name for marks in read if marks is not None and marks.kind in _LASTING)
+    read = [seals.container(one.get("Labels")) for one in containers]
+    return tuple(ours[1].name for ours in read if ours is not None and ours[1].kind in _LASTING)
 
 
-async def sweep_gone(engine: Engine) -> tuple[str, ...]:
-    """Remove what dead workers were building, and all that belongs to state directories that are no more. Raises EngineFailure."""
-    return await engine.ask(lambda api: tuple(sorted((*_containers(engine, api), *_images(engine, api)))))
+async def sweep_gone(engine: Engine, seals: Seals) -> tuple[str, ...]:
+    """Remove what dead workers were building, and all that belongs to state directories that are no more. Raises EngineFailure.
+
+    Of what other users of this machine left nothing can be told to be theirs: it is left to them.
+    """
+    return await engine.ask(lambda api: tuple(sorted((*_containers(engine, api, seals), *_images(engine, api, seals)))))
 
 
-def _containers(engine: Engine, api: Api) -> list[str]:
+def _containers(engine: Engine, api: Api, seals: Seals) -> list[str]:
     everything = api.containers(all=True, filters={})
-    gone = [one for one in everything if _is_left(one)]
+    gone = [one for one in everything if _is_left(one, seals)]
     networks = {f"container:{one['Id']}" for one in gone}
     gone += [one for one in everything if one.get("HostConfig", {}).get("NetworkMode") in networks]
     for one in gone:
@@ -33,22 +39,23 @@ def _containers(engine: Engine, api: Api) -> list[str]:
     return [str(name).removeprefix("/") for one in gone for name in one.get("Names") or ()]
 
 
-def _is_left(one: Document) -> bool:
-    labels: dict[str, str] = one.get("Labels") or {}
-    origin, marks = Origin.read(labels), Marks.read(labels)
-    if origin is None or marks is None or not marks.is_orphan:
+def _is_left(one: Document, seals: Seals) -> bool:
+    ours = seals.container(one.get("Labels"))
+    if ours is None:
         return False
-    return origin.is_gone or (marks.kind is Kind.GATE and origin.is_here)
+    origin, marks = ours
+    return marks.is_orphan and (origin.is_gone or (marks.kind is Kind.GATE and origin.is_here))
 
 
-def _images(engine: Engine, api: Api) -> list[str]:
+def _images(engine: Engine, api: Api, seals: Seals) -> list[str]:
     removed: list[str] = []
     for image in api.images(filters={"label": PLACE}):
-        origin = Origin.read(image.get("Labels") or {})
+        origin = seals.image(image.get("Labels"))
         if origin is None or not origin.is_gone:
             continue
-        names = [tag for tag in image.get("RepoTags") or () if not tag.startswith("<none>")] or [str(image["Id"])]
-        for name in names:
+        # What somebody else called it is theirs.
+        tags = [tag for tag in image.get("RepoTags") or () if not tag.startswith("<none>")]
+        for name in [tag for tag in tags if tag.startswith(OWN_IMAGES)] if tags else [str(image["Id"])]:
             with contextlib.suppress(EngineRefused):  # somebody made a container of it
                 engine.in_this_thread(lambda api, name=name: api.remove_image(name))
                 removed.append(name)

@@ -13,8 +13,9 @@ _SIZE = re.compile(r"^(\d+)\s*([kmgt]?)i?b?$", re.IGNORECASE)
 _UNITS: Mapping[str, int] = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _NANO = 1_000_000_000
 _SHARED_MEMORY = 64 * 1024 * 1024
+_LEAST_CPU = _NANO // 100
 _LEAST_MEMORY = 6 * 1024 * 1024
-"""Docker takes no less."""
+"""Docker takes no less, of either."""
 
 
 def bytes_of(size: str) -> int:
@@ -27,7 +28,10 @@ def bytes_of(size: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ContainerLimits:
-    """`scratch_bytes` is for all files in /tmp together; they count as memory too. `gpus`: -1 is all, 0 none."""
+    """`scratch_bytes` is for all files in /tmp together; they count as memory too. `gpus`: -1 is all, 0 none.
+
+    `beyond` are the cores that were wanted, when the machine has fewer.
+    """
 
     memory_bytes: int
     nano_cpus: int
@@ -36,19 +40,22 @@ class ContainerLimits:
     open_files: int
     file_bytes: int | None = None
     gpus: int = 0
+    beyond: float | None = None
 
     @classmethod
-    def within(cls, asked: SandboxLimits, ceilings: SandboxLimits, gpus: int = 0) -> "ContainerLimits":
-        """What is asked for, and nothing beyond the ceilings. All of `asked` are set."""
+    def within(cls, asked: SandboxLimits, ceilings: SandboxLimits, processors: int, gpus: int = 0) -> "ContainerLimits":
+        """What is asked for, and nothing beyond the ceilings and the processors of the machine. All of `asked` are set."""
         least = {name: _lesser(getattr(asked, name), getattr(ceilings, name)) for name in SandboxLimits.model_fields}
+        cpus = least["cpus"] or 1
         return cls(
             memory_bytes=max(int(least["memory_bytes"] or 0), _LEAST_MEMORY),
-            nano_cpus=int((least["cpus"] or 1) * _NANO),
+            nano_cpus=max(int(min(cpus, processors) * _NANO), _LEAST_CPU),
             processes=int(least["processes"] or 1),
             scratch_bytes=int(least["disk_bytes"] or 0),
             open_files=int(least["open_files"] or 0),
             file_bytes=int(least["file_bytes"]) if least["file_bytes"] else None,
             gpus=gpus,
+            beyond=cpus if cpus > processors else None,
         )
 
     def told(self, others: SandboxLimits) -> SandboxLimits:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,6 +25,10 @@ async def _nowhere(_language: ScriptLanguage) -> Index:
     return Index()
 
 
+def _no_secret(_name: str) -> str | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class DockerParts:
     """Whoever makes them closes the engine. `egress` is for the same user as the containers."""
@@ -36,6 +41,8 @@ class DockerParts:
     ports: PublishedPorts = field(default_factory=PublishedPorts)
     audit: Audit = field(default_factory=NoAudit)
     book: ContainerBook = field(default_factory=NoBook)
+    secrets: Callable[[str], str | None] = _no_secret
+    """The value of a secret by its name without `secret:`."""
 
     async def known_index(self) -> Index:
         """Where packages come from, of whatever language; nowhere when that cannot be said."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from engine.runtimes.call_audit import Audited
-from engine.runtimes.docker.account import account_of
+from engine.runtimes.docker.account import account_of, serving_limits
 from engine.runtimes.docker.book import gone
 from engine.runtimes.docker.carried import INSIDE, Carried
 from engine.runtimes.docker.deaths import Deaths, ending_of
@@ -22,11 +22,11 @@ from engine.runtimes.docker.given import GivenContainers
 from engine.runtimes.docker.image import Image
 from engine.runtimes.docker.images import Images, failure_of
 from engine.runtimes.docker.labels import STATE, Kind, Marks, digest
-from engine.runtimes.docker.limits import ContainerLimits, bytes_of, gpus_within
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker.serving import TMP, Shape, container_config, created, info_of, inspected, removed
 from engine.runtimes.docker.unused import UnusedTimer
-from engine.runtimes.docker.volumes import bind, calls_of, volume_mounts
+from engine.runtimes.docker.variables import Variables, handed_over, variables_of
+from engine.runtimes.docker.volumes import bind, calls_of, image_mounts, volume_mounts
 from engine.runtimes.failures import NotSent, StartFailed
 from engine.runtimes.http_exchange import HttpExchange, Target
 from engine.runtimes.projects import Projects
@@ -50,7 +50,6 @@ _SLOWEST_LOOK_S = 0.2
 _ASK_S = 2.0
 _IDLE_ASK_S = 1.0
 _OK = 200
-_NANO = 1_000_000_000
 _PORT = 8000
 """For a server that is told by $PORT."""
 _TOLD_LINES = 40
@@ -58,7 +57,10 @@ _TOLD_LINES = 40
 
 @dataclass(slots=True)
 class _Serving:
-    """A container that is up. `used` is by the monotonic clock; without a name it was given to us, and is not removed."""
+    """A container that is up. `used` is by the monotonic clock; without `info` it was given to us, and is not removed.
+
+    `name` is that of its way in; the container itself goes by its id.
+    """
 
     container: str
     running: Running
@@ -179,14 +181,16 @@ class DockerRuntime:
     async def _left(self) -> list[tuple[str, Marks, bool]]:
         wanted = {"label": f"{STATE}={self._settings.owner.state}"}
         containers = await self._engine.ask(lambda api: api.containers(all=True, filters=wanted))
-        read = [(str(one["Id"]), Marks.read(one.get("Labels") or {}), one.get("State") == "running") for one in containers]
-        return [(container, marks, is_running) for container, marks, is_running in read if marks is not None and marks.kind is Kind.SERVING]
+        read = [(one, self._settings.seals.container(one.get("Labels"))) for one in containers]
+        ours = [(str(one["Id"]), whose[1], one.get("State") == "running") for one, whose in read if whose is not None]
+        return [(container, marks, is_running) for container, marks, is_running in ours if marks.kind is Kind.SERVING]
 
     async def _made(self, tool: ToolManifest, source: DockerSource, progress: Progress) -> _Serving:
         enforced, _ = granted(asked(tool.security_context), self._settings.policy)
         hosts = enforced.hosts
         image = await self._images.of(name_inside(tool.tool_id, source), source, hosts, progress)
-        shape = self._shape(tool, source, image, hosts)
+        variables = await asyncio.to_thread(variables_of, source, tool.tool_id, self._parts.secrets)
+        shape = self._shape(tool, source, image, hosts, variables, await self._engine.processors())
         audited = self._audited(tool, shape.command, account_of(tool, self._settings.policy, shape.limits))
         if adopted := await self._adopted(shape, hosts, audited, source, progress):
             return adopted
@@ -194,16 +198,20 @@ class DockerRuntime:
         name = shape.marks.name
         carried = await Carried.put_together(self._settings.state / "carried")
         mounts = await asyncio.to_thread(self._mounts, shape, source)
+        given = handed_over(variables.secret, self._settings.state / "containers", self._settings.identity)
         async with AsyncExitStack() as stack:
-            stack.push_async_callback(self._removed, name)
+            stack.callback(self._egress.forget, name)
             way, opened = await self._opened(name, shape.port, hosts, audited)
             stack.push_async_callback(opened.aclose)
             stack.push_async_callback(self._http.forget, way.endpoint)
-            container = await created(self._engine, container_config(replace(shape, mounts=tuple(mounts)), way, carried), name)
-            self._deaths.watch(container)
-            stack.callback(self._deaths.forget, container)
-            await self._engine.ask(lambda api: api.start(container))
-            await self._until_healthy(tool.tool_id, container, way.endpoint, source.health_path)
+            with given as file:
+                shape = replace(shape, mounts=tuple(mounts), given=file)
+                container = await created(self._engine, container_config(shape, way, carried), name)
+                stack.push_async_callback(self._removed, container, name)
+                self._deaths.watch(container)
+                stack.callback(self._deaths.forget, container)
+                await self._engine.ask(lambda api: api.start(container))
+                await self._until_healthy(tool.tool_id, container, way.endpoint, source.health_path)
             serving, info = await self._serving(container, shape, audited, name, way.endpoint, opened)
             stack.push_async_callback(self._book.note, gone(info))
             await self._book.note(info)
@@ -216,7 +224,7 @@ class DockerRuntime:
         if shape.calls is not None:
             shape.calls.mkdir(parents=True, exist_ok=True)
             mounts.append(bind(shape.calls, str(shape.calls), writable=True))
-        return mounts
+        return [*mounts, *image_mounts(shape.image, mounts, shape.limits)]
 
     def _audited(self, tool: ToolManifest, command: tuple[str, ...], account: SandboxAccount | None) -> Audited:
         return Audited(self._parts.audit, self._settings.host, tool, command, account)
@@ -284,34 +292,26 @@ class DockerRuntime:
         """Who is said to have ended is removed."""
         self._deaths.say(container, "wrote more into the files of its calls than it may (`diskBytes`) and was ended")
 
-    def _shape(self, tool: ToolManifest, source: DockerSource, image: Image, hosts: tuple[str, ...]) -> Shape:
+    def _shape(
+        self, tool: ToolManifest, source: DockerSource, image: Image, hosts: tuple[str, ...], variables: Variables, processors: int
+    ) -> Shape:
         """Raises StartFailed."""
         command = source.command or image.command
         if not command:
             message = f"The image of {tool.tool_id!r} says no command to run; name one in the source's `command`."
             raise StartFailed(ErrorType.DEPENDENCY_ERROR, message, {"image": image.image_id})
-        limits = self._limits(source, tool)
-        port = source.internal_port or (image.ports[0] if len(image.ports) == 1 else _PORT)
         settings, calls = self._settings, calls_of(tool, source, self._settings)
+        limits = serving_limits(tool, source, settings, processors)
+        port = source.internal_port or (image.ports[0] if len(image.ports) == 1 else _PORT)
         said = process_key(tool, source) or source.model_dump_json(exclude={"process"})
         apart = ["observed", str(settings.kept)] if settings.observed else []
+        if variables.secret:
+            apart.append(settings.seals.digest(*(f"{name}={value}" for name, value in sorted(variables.secret.items()))))
         told = digest(said, image.image_id, repr(limits), str(calls), *hosts, *apart)
         name = f"tool-agent-{tool.tool_id.replace(':', '-')[:40]}-{secrets.token_hex(4)}"
         marks = Marks(Kind.SERVING, name, tool.tool_id, tool.version, settings.host, settings.owner.mark, told)
-        labels, names = {**settings.origin.labels, **marks.labels}, (name_inside(tool.tool_id, source), place_of(tool.tool_id, source))
-        return Shape(labels, marks, image, command, source.environment, limits, port, settings.user, *names, calls)
-
-    def _limits(self, source: DockerSource, tool: ToolManifest) -> ContainerLimits:
-        """The source's word, then the manifest's, then the setting's, then the policy's; none beyond the policy's ceilings."""
-        own = SandboxLimits(
-            memory_bytes=bytes_of(source.mem_limit) if source.mem_limit else None,
-            cpus=source.nano_cpus / _NANO if source.nano_cpus else None,
-            processes=source.pids_limit,
-        )
-        ours = SandboxLimits(memory_bytes=bytes_of(self._settings.mem_limit), cpus=self._settings.nano_cpus / _NANO)
-        policy = self._settings.policy
-        asking = own.or_else(tool.security_context.limits).or_else(ours).or_else(policy.defaults)
-        return ContainerLimits.within(asking, policy.ceilings, gpus_within(policy, source.gpu_count if source.use_gpu else 0))
+        names = (name_inside(tool.tool_id, source), place_of(tool.tool_id, source))
+        return Shape(settings.labels(marks), marks, image, command, variables.plain, limits, port, settings.user, *names, calls)
 
     async def _until_healthy(self, tool_id: str, container: str, endpoint: str, path: str) -> None:
         """Raises StartFailed."""
@@ -359,19 +359,19 @@ class DockerRuntime:
             await self._http.forget(serving.running.endpoint)
             if serving.info is not None:
                 await self._book.note(gone(serving.info))
-                await self._removed(serving.name)
+                await self._removed(serving.container, serving.name)
             serving.is_buried = True
         self._deaths.say(serving.container, "is gone")
 
     async def _swept(self, container: str, marks: Marks) -> None:
         with contextlib.suppress(Missing):
             await self._book.note(gone(info_of(await inspected(self._engine, container), marks)))
-        await self._removed(marks.name)
+        await self._removed(container, marks.name)
 
-    async def _removed(self, name: str) -> None:
+    async def _removed(self, container: str, name: str) -> None:
         """What is gone is no error. Raises EngineFailure."""
         with contextlib.suppress(Missing):
-            await removed(self._engine, name)
+            await removed(self._engine, container)
         await asyncio.to_thread(self._egress.forget, name)
 
     def _is_unused(self, serving: _Serving) -> bool:

@@ -1,16 +1,18 @@
 """Containers that serve a tool: no network, nothing to write to but memory, reached through a unix socket."""
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from engine.runtimes.docker.carried import INSIDE, Carried
-from engine.runtimes.docker.engine import Document, Engine
+from engine.runtimes.docker.engine import Document, Engine, EngineFailure, EngineUnavailable
 from engine.runtimes.docker.image import Image
-from engine.runtimes.docker.labels import IMAGE, Marks
+from engine.runtimes.docker.labels import IMAGE, SEAL, Marks
 from engine.runtimes.docker.limits import ContainerLimits
+from engine.runtimes.docker.variables import GIVEN
 from engine.runtimes.docker.volumes import bind
 from engine.runtimes.sandbox.egress import Way
 from toolagent.contracts.containers import ContainerInfo
@@ -40,6 +42,8 @@ class Shape:
     place: str
     calls: Path | None
     mounts: tuple[Document, ...] = ()
+    given: Path | None = None
+    """The file of the variables that are secret."""
 
 
 def hardened(limits: ContainerLimits) -> Document:
@@ -60,12 +64,13 @@ def container_config(shape: Shape, way: Way, carried: Carried) -> Document:
         **hardened(shape.limits),
         "ReadonlyRootfs": True,
         "Tmpfs": shape.limits.scratch(TMP, f"/var{TMP}"),
-        "Mounts": [*entered(way, carried), *shape.mounts],
+        "Mounts": [*entered(way, carried), *([bind(shape.given, GIVEN)] if shape.given else ()), *shape.mounts],
     }
+    command = carried.argv("given", GIVEN, *shape.command) if shape.given else shape.command
     told = {"HOME": TMP, "LANG": "C.UTF-8", **shape.image.environment, "PORT": str(shape.port), **shape.environment, **way.environment}
     return {
         "Image": shape.image.image_id,
-        "Entrypoint": [*entry(way, carried), *shape.command],
+        "Entrypoint": [*entry(way, carried), *command],
         "Cmd": [],
         "User": shape.user,
         "Env": [f"{name}={value}" for name, value in {**told, "TOOL_AGENT_TOOL_ID": shape.told}.items()],
@@ -111,15 +116,28 @@ async def inspected(engine: Engine, container: str) -> Document:
 
 
 async def created(engine: Engine, config: Document, name: str) -> str:
-    """The new container's id. Raises EngineFailure; who is cancelled may have made one, and removes it by its name."""
+    """The new container's id. Raises EngineFailure. Who does not hear of it leaves none behind."""
     making = asyncio.ensure_future(engine.ask(lambda api: api.create_container_from_config(config, name)))
     try:
         return str((await asyncio.shield(making))["Id"])
     except asyncio.CancelledError:
         await asyncio.wait([making])
+        if making.exception() is None:
+            with contextlib.suppress(EngineFailure):
+                await removed(engine, str(making.result()["Id"]))
+        raise
+    except EngineUnavailable:
+        with contextlib.suppress(EngineFailure):
+            await _unheard_of(engine, config["Labels"][SEAL])
         raise
 
 
 async def removed(engine: Engine, container: str) -> None:
-    """Raises EngineFailure; who is cancelled removes it all the same."""
+    """By its id: a name may be another's by now. Raises EngineFailure; who is cancelled removes it all the same."""
     await asyncio.shield(engine.ask(lambda api: api.remove_container(container, v=True, force=True)))
+
+
+async def _unheard_of(engine: Engine, seal: str) -> None:
+    """Remove what the engine made and could not tell us: by what nobody else can have written on it. Raises EngineFailure."""
+    for one in await engine.ask(lambda api: api.containers(all=True, filters={"label": f"{SEAL}={seal}"})):
+        await removed(engine, str(one["Id"]))

@@ -4,7 +4,8 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.runtimes.docker.labels import Origin
+from engine.runtimes.docker.labels import Marks, Origin
+from engine.runtimes.docker.seals import Seals
 from engine.runtimes.ownership import Owner
 from engine.runtimes.sandbox.identity import Identity
 from toolagent.contracts.sandbox import SandboxPolicy
@@ -49,6 +50,20 @@ class DockerSettings:
     @property
     def origin(self) -> Origin:
         return Origin.of(self.owner.state, self.state)
+
+    @property
+    def seals(self) -> Seals:
+        """Raises OSError."""
+        return Seals.of(self.state)
+
+    def labels(self, marks: Marks) -> dict[str, str]:
+        """All labels of a container of ours. Raises OSError."""
+        return self.seals.on_container(self.origin, marks)
+
+    @property
+    def image_labels(self) -> dict[str, str]:
+        """All labels of an image of ours. Raises OSError."""
+        return self.seals.on_image(self.origin)
 
     @property
     def user(self) -> str:

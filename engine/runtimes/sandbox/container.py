@@ -16,6 +16,7 @@ from engine.runtimes.docker.empty_image import empty_image
 from engine.runtimes.docker.engine import Api, Document, Engine, EngineFailure, Missing
 from engine.runtimes.docker.labels import STATE, Kind, Marks, Origin
 from engine.runtimes.docker.limits import ContainerLimits
+from engine.runtimes.docker.seals import Seals
 from engine.runtimes.docker.serving import created, hardened
 from engine.runtimes.docker.volumes import bind
 from engine.runtimes.ownership import Owner
@@ -79,7 +80,7 @@ class ContainerLevel:
         program: str | None = None,
     ) -> None:
         self._engine, self._owner, self._identity = engine, owner, identity
-        self._origin = Origin.of(owner.state, etc)
+        self._origin, self._seals = Origin.of(owner.state, etc), Seals.of(etc.parent)
         self._environment = {"PATH": os.defpath, "HOME": "/nonexistent", **(environment or {})}
         self._program = program or shutil.which("docker")
         uid, gid = (identity.uid, identity.gid) if identity else (os.getuid(), os.getgid())
@@ -99,10 +100,10 @@ class ContainerLevel:
         try:
             image = self._image or await self._engine.ask(self._made_image, _ASKED_S)
             await asyncio.to_thread(_handed_over, box.mounts, self._identity)
-            container = await created(self._engine, self._config(image, argv, box), box.name)
+            container = await created(self._engine, self._config(image, argv, box, await self._engine.processors()), box.name)
         except (EngineFailure, OSError) as error:
             raise LevelUnavailable(f"a container could not be made: {error}") from error
-        command = [self._program, "start", "--attach", "--interactive", box.name]
+        command = [self._program, "start", "--attach", "--interactive", container]
         return _Run(self._engine, container, command, self._environment, box, self._left)
 
     async def sweep(self) -> tuple[str, ...]:
@@ -111,28 +112,28 @@ class ContainerLevel:
         except EngineFailure:
             return ()  # without an engine there are no containers either
 
-    def _left(self, name: str) -> None:
+    def _left(self, container: str, name: str) -> None:
         """A container whose run is over and that could not be removed goes on: so again, until it is gone."""
-        removing = asyncio.create_task(self._removed(name), name=f"remove {name}")
+        removing = asyncio.create_task(self._removed(container, name), name=f"remove {name}")
         self._removing.add(removing)
         removing.add_done_callback(self._removing.discard)
 
-    async def _removed(self, name: str) -> None:
+    async def _removed(self, container: str, name: str) -> None:
         pause = _AGAIN_S
         while True:
             await asyncio.sleep(pause)
             pause = min(pause * 2, _SLOWEST_AGAIN_S)
             try:
                 with contextlib.suppress(Missing):
-                    await self._engine.ask(lambda api: api.remove_container(name, v=True, force=True))
+                    await self._engine.ask(lambda api: api.remove_container(container, v=True, force=True))
             except EngineFailure as error:
                 _log.warning("container_not_removed", name=name, reason=str(error))
             else:
                 _log.info("removed_leftover_container", name=name)
                 return
 
-    def _config(self, image: str, argv: Sequence[str], box: Box) -> Document:
-        limits = ContainerLimits.within(box.limits, box.limits)
+    def _config(self, image: str, argv: Sequence[str], box: Box, processors: int) -> Document:
+        limits = ContainerLimits.within(box.limits, box.limits, processors)
         marks = Marks(Kind.BOX, box.name, "", "", "", self._owner.mark)
         ours = [Mount(_FIRST, _FIRST_INSIDE)]
         filtering: list[str] = []
@@ -158,7 +159,7 @@ class ContainerLevel:
             "WorkingDir": str(box.folder),
             # The mark lets our guardian end it when we are killed.
             "Env": [f"{name}={value}" for name, value in {**self._owner.environment, **box.environment}.items()],
-            "Labels": {**self._origin.labels, **marks.labels},
+            "Labels": self._seals.on_container(self._origin, marks),
             "Hostname": "sandbox",
             "AttachStdin": True,
             "AttachStdout": True,
@@ -170,7 +171,7 @@ class ContainerLevel:
 
     def _made_image(self, api: Api) -> str:
         """What is seen in it comes from this machine."""
-        image = empty_image(self._engine, api, self._origin, self._system.links)
+        image = empty_image(self._engine, api, self._seals.on_image(self._origin), self._system.links)
         self._lacking = tuple(_lacking(api.info()))
         self._image = image
         return image
@@ -178,11 +179,11 @@ class ContainerLevel:
     def _swept(self, api: Api) -> tuple[str, ...]:
         gone: list[str] = []
         for one in api.containers(all=True, filters={"label": f"{STATE}={self._owner.state}"}):
-            marks = Marks.read(one.get("Labels") or {})
-            if marks is not None and marks.kind is Kind.BOX and marks.is_orphan:
+            ours = self._seals.container(one.get("Labels"))
+            if ours is not None and ours[1].kind is Kind.BOX and ours[1].is_orphan:
                 with contextlib.suppress(Missing):
                     self._engine.in_this_thread(lambda api, one=one: api.remove_container(one["Id"], v=True, force=True))
-                gone.append(marks.name)
+                gone.append(ours[1].name)
         return tuple(sorted(gone))
 
 
@@ -199,7 +200,7 @@ class _Run:
         argv: Sequence[str],
         environment: Mapping[str, str],
         box: Box,
-        left: Callable[[str], None],
+        left: Callable[[str, str], None],
     ) -> None:
         self._engine, self._container, self._name, self._left = engine, container, box.name, left
         self.argv, self.environment = argv, environment
@@ -222,7 +223,7 @@ class _Run:
                 ending = await self._engine.ask(self._ended)
         except EngineFailure as error:
             _log.warning("container_not_removed", name=self._name, reason=str(error))
-            self._left(self._name)
+            self._left(self._container, self._name)
             raise OSError(f"the container {self._container[:12]} could not be removed: {error}") from error
         return replace(ending, disk_full=self._watch.disk_full)
 

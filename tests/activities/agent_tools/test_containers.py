@@ -97,6 +97,7 @@ async def test_containers_of_others_cannot_be_named(docking: Agent) -> None:
         given = {"container_id": theirs.container_id, **({"command": "true"} if name == "run_in_docker" else {})}
         assert "no container" in await docking.refused(name, **given)
     assert "no container" in await docking.refused("run_in_docker", container_id="", command="true")
+    assert "the files of the task" in await docking.refused("create_docker_env", image=IMAGE, volumes={"data": f"/{WORK}"})
     assert "path of the machine" in await docking.refused("create_docker_env", image=IMAGE, volumes={"/etc": "/x"})
     assert OTHER in await docking.benches.present()
     await docking.benches.clear(OTHER)

@@ -29,6 +29,7 @@ from toolagent.contracts.manifest import JsonSchema, ToolManifest
 from toolagent.contracts.sandbox import SandboxPolicy
 from toolagent.contracts.sources import DockerSource, LocalSource, ScriptLanguage, ScriptSource
 from toolagent.core.failures import ContentUnavailableError
+from toolagent.core.shared_processes import place_of_volumes
 
 Spoilt = Callable[..., ToolEntry]
 SUM = GIVEN[0].input
@@ -225,7 +226,7 @@ async def test_a_container_on_trial_sees_and_leaves_nothing_of_the_version_in_us
     source = DockerSource(image="anything", volumes=volumes)
     mounts = volume_mounts(source.volumes, "ledger", docker.settings)
     assert [(mount["Source"], mount["ReadOnly"]) for mount in mounts] == [
-        (str(folder / "volumes" / "ledger" / "data"), False),
+        (str(folder / "volumes" / place_of_volumes("ledger") / "data"), False),
         (str(shared), True),
     ]
     takes_files = ToolManifest(tool_id="ledger", name="L", input_schema={"properties": {"f": {"format": "file-path"}}})

@@ -6,7 +6,7 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import PackedSource, ToolSource
 
-__all__ = ["name_inside", "place_of", "place_of_calls", "place_of_process", "process_key", "process_of"]
+__all__ = ["name_inside", "place_of", "place_of_calls", "place_of_process", "place_of_volumes", "process_key", "process_of"]
 
 _OF_A_REQUEST = {"endpoint_path", "http_method", "query_parameters", "header_parameters", "body_parameter"}
 """What says how one tool is called, and nothing of the process that it is in."""
@@ -40,6 +40,11 @@ def place_of(tool_id: str, source: ToolSource) -> str:
 
 def place_of_process(process: str) -> str:
     return f"{process}.shared"
+
+
+def place_of_volumes(place: str) -> str:
+    """The name of the folder of the volumes of this place (`place_of`); no other place has it."""
+    return f"{place.replace(':', '_')}.{hashlib.sha256(place.encode()).hexdigest()[:12]}"
 
 
 def place_of_calls(entry: ToolEntry) -> str:

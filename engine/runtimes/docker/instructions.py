@@ -1,0 +1,117 @@
+"""The instructions of a Dockerfile: read from a text, and written as a text that every builder reads in one way."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+__all__ = ["DockerfileRefused", "Instruction", "read_instructions", "written"]
+
+_BLANK = " \t"
+"""What counts as space within an instruction; builders strip and split at more, and not all at the same."""
+_SPACE = re.compile(r"[ \t]+")
+_DIRECTIVE = re.compile(r"#\s*(\w+)\s*=\s*(\S+)")
+_KEYWORD = re.compile(r"[A-Za-z]+")
+_HEREDOC = re.compile(r"(?<!<)<<(?!<)")
+_WITH_HEREDOCS = ("RUN", "COPY", "ADD")
+_FLAG = re.compile(r"--[a-z][a-z-]*(?:=[^\s\"'\\`]*)?")
+_WITH_FLAGS = ("FROM", "RUN", "COPY", "ADD", "HEALTHCHECK")
+_ESCAPES = ("\\", "`")
+
+
+class DockerfileRefused(Exception):
+    """It asks for what no tool may have; the message says what to write instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    keyword: str
+    rest: str
+
+    @classmethod
+    def read(cls, line: str) -> Self:
+        """One line. Raises DockerfileRefused when it could be read in several ways."""
+        strange = next((sign for sign in line if sign not in _BLANK and (sign.isspace() or sign < " " or "\x7f" <= sign <= "\x9f")), None)
+        if strange is not None:
+            raise DockerfileRefused(f"{line[:60]!a} has the character {strange!a}, which looks like a space: write a space.")
+        keyword, *rest = _SPACE.split(line.strip(_BLANK), maxsplit=1)
+        if not _KEYWORD.fullmatch(keyword):
+            raise DockerfileRefused(f"{keyword[:60]!a} is no instruction.")
+        one = cls(keyword.upper(), "".join(rest))
+        one.insist_on_plain_flags()
+        if one.keyword in _WITH_HEREDOCS and _HEREDOC.search(one.rest):
+            raise DockerfileRefused(f"{one.keyword} <<…: write the lines into a file of the folder; here documents are not supported.")
+        return one
+
+    def __str__(self) -> str:
+        return f"{self.keyword} {self.rest}"
+
+    @property
+    def words(self) -> list[str]:
+        return [word for word in _SPACE.split(self.rest) if word]
+
+    @property
+    def flags(self) -> list[str]:
+        """`--name=value`, before all other words."""
+        words = self.words
+        first = next((index for index, word in enumerate(words) if not word.startswith("--")), len(words))
+        return words[:first] if self.keyword in _WITH_FLAGS else []
+
+    @property
+    def arguments(self) -> list[str]:
+        return self.words[len(self.flags) :]
+
+    def insist_on_plain_flags(self) -> None:
+        """Of a quote within a word the builder makes another word. Raises DockerfileRefused."""
+        for flag in self.flags:
+            if not _FLAG.fullmatch(flag):
+                raise DockerfileRefused(f"{self.keyword} {flag}: write the option without quotes and escapes.")
+
+
+def read_instructions(text: str) -> tuple[str, list[Instruction]]:
+    """The escape character, and what is told, without comments. Raises DockerfileRefused."""
+    escape, lines = _logical_lines(text)
+    for line in lines:
+        if line.rstrip(_BLANK).endswith(escape):
+            raise DockerfileRefused(f"{line[:60]!a} ends with {escape!r}, after which something must follow.")
+    return escape, [Instruction.read(line) for line in lines]
+
+
+def written(escape: str, instructions: Sequence[Instruction]) -> str:
+    """The text for the engine, one line each. What is read of it is what was meant: else DockerfileRefused."""
+    text = "\n".join([f"# escape={escape}", *map(str, instructions)]) + "\n"
+    if read_instructions(text) != (escape, [*instructions]):
+        raise DockerfileRefused("It could be read in several ways: write each instruction on a line of its own, in plain letters.")
+    return text
+
+
+def _logical_lines(text: str) -> tuple[str, list[str]]:
+    """The escape character, and each instruction on a line of its own, without comments."""
+    physical = [line.rstrip("\r") for line in text.removeprefix("\ufeff").split("\n")]
+    escape = _escape(physical)
+    continued = re.compile(re.escape(escape) + r"[ \t]*$")
+    lines: list[str] = []
+    begun: list[str] = []
+    for line in physical:
+        bare = line.lstrip(_BLANK)
+        if not bare or bare.startswith("#"):
+            continue
+        piece = line if any(begun) else bare
+        begun.append(continued.sub("", piece))
+        if not continued.search(piece):
+            lines.append("".join(begun))
+            begun = []
+    return escape, [line for line in (*lines, "".join(begun)) if line.strip(_BLANK)]
+
+
+def _escape(lines: Iterable[str]) -> str:
+    """Directives come before everything else, comments too. Raises DockerfileRefused."""
+    for line in lines:
+        found = _DIRECTIVE.fullmatch(line.strip())
+        if found is None:
+            break
+        if found[1].lower() == "escape":
+            if found[2] not in _ESCAPES:
+                raise DockerfileRefused(f"# escape={found[2]}: it is \\ or `.")
+            return found[2]
+    return "\\"

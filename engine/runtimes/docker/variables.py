@@ -1,0 +1,73 @@
+"""The variables that a source gives to its container: what is secret never stands where the engine shows it."""
+
+import contextlib
+import os
+import re
+import secrets
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
+
+from engine.runtimes.failures import StartFailed
+from engine.runtimes.sandbox.identity import Identity
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.sources import DockerSource
+
+__all__ = ["GIVEN", "Variables", "handed_over", "variables_of"]
+
+GIVEN = "/run/tool-agent.given"
+"""Where the container sees the file that `handed_over` writes; `command_child.py` reads it before it becomes the tool."""
+
+_WHOLE = re.compile(r"secret:([A-Z][A-Z0-9_]*)")
+_IN_A_QUERY = re.compile(r"(?<==)secret:([A-Z][A-Z0-9_]*)(?=[&#]|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Variables:
+    """`plain` are those that the engine may show to everybody who has it."""
+
+    plain: Mapping[str, str]
+    secret: Mapping[str, str] = field(repr=False)
+
+
+def variables_of(source: DockerSource, tool_id: str, resolve: Callable[[str], str | None]) -> Variables:
+    """`secret:NAME`, also in the query of an address, is that secret. Raises StartFailed when there is none of this name."""
+    for word in source.command:
+        if _WHOLE.fullmatch(word) or _IN_A_QUERY.search(word):
+            message = f"The command of the docker source of {tool_id!r} names a secret, and commands are for all to see: use `environment`."
+            raise StartFailed(ErrorType.VALIDATION_ERROR, message, {"field": "command"})
+
+    def value(name: str) -> str:
+        if found := resolve(name):
+            return found
+        message = f"The secret {name!r} in the `environment` of {tool_id!r} is not set. Set TOOL_AGENT_SECRET_{name}."
+        raise StartFailed(ErrorType.DEPENDENCY_ERROR, message, {"secret": name, "setting": f"TOOL_AGENT_SECRET_{name}"})
+
+    resolved = {name: _resolved(text, value) for name, text in source.environment.items()}
+    secret = {name: text for name, text in resolved.items() if text != source.environment[name]}
+    return Variables({name: text for name, text in resolved.items() if name not in secret}, secret)
+
+
+def _resolved(text: str, value: Callable[[str], str]) -> str:
+    if whole := _WHOLE.fullmatch(text):
+        return value(whole[1])
+    return _IN_A_QUERY.sub(lambda named: quote(value(named[1]), safe=""), text)
+
+
+@contextlib.contextmanager
+def handed_over(given: Mapping[str, str], folder: Path, identity: Identity | None) -> Generator[Path | None]:
+    """A file for the container's user alone, which is gone after the block; None when there is nothing secret. Raises OSError."""
+    if not given:
+        yield None
+        return
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file = folder / f"given-{secrets.token_hex(8)}"
+    try:
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as target:
+            target.write(b"\0".join(f"{name}={text}".encode() for name, text in given.items()))
+        if identity is not None:
+            identity.own(file)
+        yield file
+    finally:
+        file.unlink(missing_ok=True)

@@ -6,6 +6,7 @@ from fastapi import FastAPI
 from starlette.middleware import Middleware
 
 from api.body_limit import BODY_SLACK, MAX_BATCH_BYTES, BodyLimit
+from api.conflicting_headers import ConflictingHeaders
 from api.documentation import DESCRIPTION, TAGS, Documented
 from api.errors import handle_errors
 from api.pages import add_pages
@@ -33,6 +34,7 @@ def create_app(doors: Doors) -> FastAPI:
         redoc_url=None,
         middleware=[
             Middleware(Gate, api_key=doors.api_key, allowed_hosts=doors.allowed_hosts),
+            Middleware(ConflictingHeaders),
             Middleware(BodyLimit, default=doors.limits.max_params_bytes + BODY_SLACK, by_path=large),
         ],
     )

@@ -22,6 +22,7 @@ from pydantic_core import ErrorDetails
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.routing import Match
 
 from api.forms import message_of
 from api.problems import Kind, ProblemKind, problem_response
@@ -56,6 +57,7 @@ STATUS: Mapping[Kind, HTTPStatus] = {
     ErrorType.UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
     ProblemKind.MALFORMED_BODY: HTTPStatus.BAD_REQUEST,
     ProblemKind.MALFORMED_JSON: HTTPStatus.BAD_REQUEST,
+    ProblemKind.CONFLICTING_HEADERS: HTTPStatus.BAD_REQUEST,
     ProblemKind.INVALID_REQUEST: HTTPStatus.UNPROCESSABLE_ENTITY,
     ProblemKind.BODY_TOO_LARGE: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     ProblemKind.UNSUPPORTED_MEDIA_TYPE: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
@@ -85,6 +87,7 @@ REASON_STATUS: Mapping[tuple[ErrorType, str], HTTPStatus] = {
 
 _RETRY: Mapping[str, str] = {"Retry-After": "1"}
 _MAX_LISTED = 50
+_METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 _KINDS_OF_STATUS = {404: ProblemKind.ROUTE_NOT_FOUND, 405: ProblemKind.METHOD_NOT_ALLOWED, 413: ProblemKind.BODY_TOO_LARGE}
 
 ErrorT = TypeVar("ErrorT", bound=Exception)
@@ -143,7 +146,7 @@ def unanswered(error: MakingUnreachableError, remedy: str, **details: JsonValue)
 def handle_errors(app: FastAPI) -> None:
     """Have every error answered here."""
     _handle(app, Refusal, refusal_response)
-    _handle(app, HTTPException, _http_problem)
+    app.add_exception_handler(HTTPException, _http_problem)
     _handle(app, RequestValidationError, _invalid_request)
     _handle(app, ToolAgentError, lambda error: result_response(error.result))
     _handle(app, ControlFailedError, lambda error: _control_problem(error.error))
@@ -163,11 +166,22 @@ def _handle(app: FastAPI, kind: type[ErrorT], respond: Callable[[ErrorT], Respon
     app.add_exception_handler(kind, as_declared)
 
 
-def _http_problem(error: HTTPException) -> Response:
+async def _http_problem(request: Request, refused: Exception) -> Response:
+    error = cast("HTTPException", refused)
     status = HTTPStatus(error.status_code)
     kind = _KINDS_OF_STATUS.get(status, ProblemKind.MALFORMED_BODY)
     detail = "There is no such path; /docs lists what there is." if kind is ProblemKind.ROUTE_NOT_FOUND else error.detail
+    if kind is ProblemKind.METHOD_NOT_ALLOWED:
+        # A path may have several routes, and the error names the methods of the first.
+        return problem_response(kind, status, detail, headers={"Allow": ", ".join(_methods(request))})
     return problem_response(kind, status, detail, headers=error.headers)
+
+
+def _methods(request: Request) -> list[str]:
+    """Those that the path has, on all its routes."""
+    routes = cast("FastAPI", request.app).routes
+    asked = ((method, {**request.scope, "method": method}) for method in _METHODS)
+    return [method for method, scope in asked if any(route.matches(scope)[0] is Match.FULL for route in routes)]
 
 
 def _invalid_request(error: RequestValidationError) -> Response:

@@ -1,13 +1,16 @@
 """What is wrong with the form of a request, in the words of JSON and of people, not of Python and regular expressions."""
 
+import re
 from collections.abc import Mapping
+from typing import Annotated
 
+from pydantic import AwareDatetime, BeforeValidator
 from pydantic_core import ErrorDetails
 
 from toolagent.contracts.identifiers import CALL_ID_PATTERN, TOOL_ID_PATTERN
 from toolagent.contracts.task_specs import TASK_ID_PATTERN
 
-__all__ = ["FORMS", "NO_CONTROLS", "NO_NUL", "SOMETHING", "message_of"]
+__all__ = ["FORMS", "NO_CONTROLS", "NO_NUL", "SOMETHING", "Moment", "message_of"]
 
 NO_CONTROLS = r"^[^\x00-\x1f\x7f]*$"
 NO_NUL = r"^[^\x00]*$"
@@ -33,6 +36,17 @@ _MESSAGES: Mapping[str, str] = {
     "too_short": "There must be at least {min_length} of them, not {actual_length}.",
     "too_long": "There must be at most {max_length} of them, not {actual_length}.",
 }
+
+
+def _written_out(value: object) -> object:
+    """Of numbers pydantic makes seconds since 1970."""
+    if isinstance(value, str) and re.match(r"\d{4}-\d\d-\d\d[Tt ]", value, re.ASCII) is None:
+        raise ValueError("It must be a date and time with its zone, such as 2026-03-26T10:30:00Z.")
+    return value
+
+
+Moment = Annotated[AwareDatetime, BeforeValidator(_written_out)]
+"""A date and time of RFC 3339."""
 
 
 def message_of(error: ErrorDetails) -> str:

@@ -20,6 +20,7 @@ class ProblemKind(StrEnum):
 
     MALFORMED_BODY = "malformed_body"
     MALFORMED_JSON = "malformed_json"
+    CONFLICTING_HEADERS = "conflicting_headers"
     INVALID_REQUEST = "invalid_request"
     BODY_TOO_LARGE = "body_too_large"
     UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type"

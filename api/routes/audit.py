@@ -3,10 +3,10 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import AwareDatetime
 
 from api.documentation import problem_responses
 from api.doors import Behind
+from api.forms import Moment
 from api.problems import ProblemKind
 from toolagent.contracts.audit import AuditPage
 from toolagent.contracts.identifiers import ToolId
@@ -21,7 +21,7 @@ async def get_audit(
     doors: Behind,
     tool_id: Annotated[ToolId | None, Query(description="Only runs of this tool.")] = None,
     since: Annotated[
-        AwareDatetime | None, Query(description="Only runs that began at this time or later, such as `2026-03-26T10:30:00Z`.")
+        Moment | None, Query(description="Only runs that began at this time or later, such as `2026-03-26T10:30:00Z`.")
     ] = None,
     limit: Annotated[int, Query(ge=1, le=1000, description="The newest so many.")] = 100,
 ) -> AuditPage:

@@ -13,6 +13,7 @@ from pydantic_core import to_json
 
 from engine.runtimes.builtin.destination import Destinations, PinnedTransport
 from engine.runtimes.failures import CallFailed
+from engine.runtimes.peers import peer_client
 from toolagent.contracts.callbacks import Callback
 from toolagent.contracts.calls import ErrorType
 from toolagent.core.callbacks import signatures
@@ -105,7 +106,7 @@ class CallbackPoster:
         inner = httpx.AsyncHTTPTransport(verify=self._tls, limits=httpx.Limits(max_keepalive_connections=0))
         transport = PinnedTransport(self._destinations, inner)
         async with (
-            httpx.AsyncClient(transport=transport, timeout=self._timeout_s, follow_redirects=False, trust_env=False) as client,
+            peer_client(transport, timeout=self._timeout_s) as client,
             client.stream("POST", url, content=body, headers=headers) as answer,
         ):
             return answer.status_code, answer.headers

@@ -1,6 +1,7 @@
 """What git and ssh say when they cannot clone, in words that a person can act on."""
 
 import re
+import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -14,6 +15,8 @@ _TOLD = 2_000
 _LINE = 300
 _MIB = 1024 * 1024
 _SSH_PORT = 22
+_SIGNALLED = 128
+_OF_LIMITS = ("SIGKILL", "SIGSEGV", "SIGABRT", "SIGBUS")
 _FULL = r"File size limit exceeded|died of signal 25|invalid index-pack output|No space left|File too large|pack exceeds maximum"
 """Signal 25 is SIGXFSZ: what ends by it says nothing, and git only that it heard nothing; connections break off besides."""
 
@@ -106,10 +109,32 @@ def _bound(done: Execution, told: str) -> CloneFailed | None:
     """What the run came to, if it was not git that ended it."""
     if done.cut == "time":
         return too_slow(done.duration_s)
-    if done.ending.disk_full or done.ending.out_of_memory or re.search(_FULL, told):
-        message = "Cloning took more disk or memory than it may. Give a smaller repository, or raise TOOL_AGENT_REPO_MAX_BYTES."
-        return CloneFailed(CloneFailure.TOO_LARGE, message, told=told)
-    return None
+    if done.ending.out_of_memory:
+        return _beyond("memory (1 GiB)", "Give a smaller repository.", told)
+    if done.ending.disk_full or re.search(_FULL, told) or done.code - _SIGNALLED == signal.SIGXFSZ:
+        return _beyond("disk", "Give a smaller repository, or raise TOOL_AGENT_REPO_MAX_BYTES.", told)
+    if done.cut is not None:
+        return _beyond(f"room for what git writes ({done.cut}, 1 MiB)", "Its host says too much: give another address.", told)
+    if done.ending.processes_refused:
+        return _beyond("processes (64)", "Give a smaller repository.", told)
+    return _ended(done, told)
+
+
+def _beyond(what: str, remedy: str, told: str) -> CloneFailed:
+    return CloneFailed(CloneFailure.TOO_LARGE, f"Cloning took more {what} than it may. {remedy}", told=told)
+
+
+def _ended(done: Execution, told: str) -> CloneFailed | None:
+    """By a signal, without a word of git's."""
+    if done.code <= _SIGNALLED or told:
+        return None
+    names = {one.value: one.name for one in signal.Signals}
+    name = names.get(done.code - _SIGNALLED, f"signal {done.code - _SIGNALLED}")
+    message = (
+        f"git was ended by {name} before it could say why; a limit of its sandbox does that (1 GiB of memory, the disk of "
+        "TOOL_AGENT_REPO_MAX_BYTES), or a machine without memory. Try it again, or give a smaller repository."
+    )
+    return CloneFailed(CloneFailure.TOO_LARGE if name in _OF_LIMITS else CloneFailure.UNAVAILABLE, message)
 
 
 _REASONS: Mapping[CloneFailure, str] = {

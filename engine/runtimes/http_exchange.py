@@ -5,7 +5,6 @@ import json
 import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx
 from pydantic import JsonValue
@@ -13,6 +12,7 @@ from pydantic import JsonValue
 from engine.runtimes.builtin.destination import PinnedTransport
 from engine.runtimes.failures import CallFailed, NotSent
 from engine.runtimes.http_reply import Received, meaning_of, read
+from engine.runtimes.peers import peer_client
 from engine.runtimes.public_servers import PublicServers
 from engine.runtimes.request_parts import Places, request_parts
 from engine.runtimes.runtime import ToolRequest
@@ -108,10 +108,9 @@ class HttpExchange:
         try:
             client, url = self._client(endpoint, only_public=only_public), _url(endpoint, path)
             async with asyncio.timeout(timeout_s), client.stream("GET", url, headers={"Accept": "application/json"}) as response:
-                received = await read(response, _MAX_HEALTH_BYTES)
+                return await _health(response)
         except (TimeoutError, httpx.HTTPError, httpx.InvalidURL, NotSent):
             return None
-        return Health(received.status, _active(received.body))
 
     def _build(self, target: Target, request: ToolRequest) -> httpx.Request:
         parts = request_parts(target.method, target.path, request.params, target.places)
@@ -162,9 +161,7 @@ class HttpExchange:
         socket = _PUBLIC if only_public else _socket_of(endpoint)
         if socket not in self._clients:
             transport = self._public_transport() if only_public else self._transport(socket)
-            # One tool's cookies are none of another's business.
-            cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
-            self._clients[socket] = httpx.AsyncClient(transport=transport, trust_env=False, follow_redirects=False, cookies=cookies)
+            self._clients[socket] = peer_client(transport)
         return self._clients[socket]
 
     def _transport(self, socket: str) -> httpx.AsyncBaseTransport:
@@ -182,6 +179,15 @@ def _socket_of(endpoint: str) -> str:
 
 def _url(endpoint: str, path: str) -> str:
     return ("http://tool" if endpoint.startswith(_UNIX) else endpoint.rstrip("/")) + path
+
+
+async def _health(response: httpx.Response) -> Health:
+    """What cannot be read has a status all the same."""
+    try:
+        received = await read(response, _MAX_HEALTH_BYTES)
+    except CallFailed:
+        return Health(response.status_code, None)
+    return Health(received.status, _active(received.body))
 
 
 def _active(body: bytes) -> int | None:

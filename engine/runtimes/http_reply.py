@@ -10,6 +10,7 @@ from pydantic import JsonValue, TypeAdapter
 
 from engine.runtimes.failures import CallFailed
 from engine.runtimes.json_answers import read_json
+from engine.runtimes.peers import read_at_most
 from toolagent.contracts.calls import ErrorType, ToolError
 
 __all__ = ["Received", "meaning_of", "read"]
@@ -27,7 +28,7 @@ _JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """An answer, read as far as it may be. `is_whole` is False when there was more; `announced` is its Content-Length."""
+    """An answer, read as far as it may be. `is_whole` is False when there was more; `announced` is its Content-Length, unless packed."""
 
     status: int
     body: bytes
@@ -36,18 +37,22 @@ class Received:
 
 
 async def read(response: httpx.Response, max_result_bytes: int) -> Received:
-    """Read at most what is of use: a result in full or not at all, the beginning of an error."""
+    """Read at most what is of use: a result in full or not at all, the beginning of an error.
+
+    Raises CallFailed for a result that cannot be unpacked, httpx.HTTPError when the connection breaks.
+    """
     limit = max_result_bytes if response.is_success else _ERROR_BODY_BYTES
     said = response.headers.get("content-length", "")
     announced = int(said) if said.isdecimal() and len(said) < _LENGTH_DIGITS else None
     if response.is_success and announced is not None and announced > limit:
         return Received(response.status_code, b"", is_whole=False, announced=announced)
-    body = bytearray()
-    async for chunk in response.aiter_bytes():
-        body += chunk
-        if len(body) > limit:
-            return Received(response.status_code, bytes(body[:limit]), is_whole=False, announced=announced)
-    return Received(response.status_code, bytes(body), is_whole=True)
+    try:
+        body, is_whole = await read_at_most(response, limit)
+    except httpx.DecodingError as error:
+        if not response.is_success:
+            return Received(response.status_code, b"", is_whole=False)
+        raise CallFailed(ErrorType.OUTPUT_VALIDATION_ERROR, f"The tool's answer cannot be read: {error}.", {"limit": limit}) from error
+    return Received(response.status_code, body, is_whole, announced)
 
 
 def meaning_of(received: Received, max_result_bytes: int, secrets: Sequence[str], *, through_gateways: bool = False) -> JsonValue:
@@ -62,7 +67,8 @@ def meaning_of(received: Received, max_result_bytes: int, secrets: Sequence[str]
     if not received.is_whole:
         raise CallFailed(
             ErrorType.OUTPUT_VALIDATION_ERROR,
-            f"The tool's answer is {_size_in_words(received)} of JSON; at most {max_result_bytes} are taken (TOOL_AGENT_MAX_RESULT_BYTES).",
+            f"The tool's answer is {_size_in_words(received, max_result_bytes)} of JSON, counted unpacked; "
+            f"at most {max_result_bytes} are taken (TOOL_AGENT_MAX_RESULT_BYTES).",
             {"size": received.announced, "limit": max_result_bytes},
         )
     # A very short secret would be found in innocent results.
@@ -79,8 +85,8 @@ def meaning_of(received: Received, max_result_bytes: int, secrets: Sequence[str]
         ) from error
 
 
-def _size_in_words(received: Received) -> str:
-    return "more bytes" if received.announced is None else f"{received.announced} bytes"
+def _size_in_words(received: Received, limit: int) -> str:
+    return f"more than {limit} bytes" if received.announced is None else f"{received.announced} bytes"
 
 
 def _failure(received: Received, secrets: Sequence[str]) -> CallFailed:

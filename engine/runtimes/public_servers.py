@@ -13,6 +13,7 @@ from toolagent.core.sandbox import host_matches
 __all__ = ["PublicServers"]
 
 _LOOKUPS = 8
+_MAX_PORT = 65_535
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -28,6 +29,8 @@ class PublicServers:
     async def of(self, url: httpx.URL) -> list[Address]:
         """Raises NotSent."""
         host, port = url.raw_host.decode("ascii").strip("[]"), url.port or _PORTS.get(url.scheme, 0)
+        if url.port is not None and not 0 < url.port <= _MAX_PORT:
+            raise NotSent(ErrorType.SECURITY_ERROR, f"There is no port {url.port}.", {"host": host})
         try:
             found = [ip_address(address) for address in await self._resolve(host, port)]
         except (OSError, ValueError, OverflowError) as error:

@@ -53,6 +53,8 @@ async def test_entries_are_read_by_tool_and_time(audited: House, query: str, exp
         ("?limit=0", "limit"),
         ("?limit=1001", "limit"),
         ("?since=yesterday", "since"),
+        ("?since=0.5", "since"),
+        ("?since=1774521000", "since"),
         ("?since=2026-03-26", "since"),
         ("?tool_id=A", "tool_id"),
     ],

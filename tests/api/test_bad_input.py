@@ -157,6 +157,16 @@ async def test_a_wrong_method_is_a_problem_that_names_the_right_one(house: House
     answer = await house.http.get("/run_tool")
     assert (answer.status_code, answer.json()["type"], answer.headers["allow"]) == (405, "method_not_allowed", "POST")
     assert (await house.http.request("BREW", "/health")).status_code == 405
+    assert (await house.http.patch("/tools/echo")).headers["allow"] == "DELETE, GET"
+
+
+@pytest.mark.parametrize("name", ["Idempotency-Key", "X-Call-Id"])
+async def test_a_header_that_says_two_things_is_a_problem_and_nothing_runs(stocked: House, name: str) -> None:
+    once, twice = [(name, "call-00000001")], [(name, "call-00000001"), (name, "call-00000002")]
+    answer = await stocked.http.post("/run_tool", json={"tool_id": "echo"}, headers=twice)
+    assert (answer.status_code, answer.json()["type"], answer.json()["errors"][0]["field"]) == (400, "conflicting_headers", name)
+    assert (await stocked.http.post("/run_tool", json={"tool_id": "echo"}, headers=once * 2)).status_code in {200, 422}
+    assert len(stocked.client.calls) <= 1
 
 
 VALUES = st.recursive(

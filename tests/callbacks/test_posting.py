@@ -141,6 +141,13 @@ async def test_a_url_with_a_login_is_refused(receiver: Receiver) -> None:
     assert "signed instead" in (await poster().refusal(receiver.url.replace("//", "//user:pass@")) or "")
 
 
+@pytest.mark.parametrize("port", [0, 65_536])
+async def test_a_port_that_there_is_not_is_refused_for_good(port: int) -> None:
+    url = f"http://127.0.0.1:{port}/told"
+    assert f"There is no port {port}." in (await poster().refusal(url) or "")
+    assert (await refused(url, poster())).is_final
+
+
 async def test_a_name_that_cannot_be_resolved_now_may_be_later() -> None:
     async def away(_host: str, _port: int) -> list[str]:
         raise OSError("no such host")

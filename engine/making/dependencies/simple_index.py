@@ -11,6 +11,7 @@ import httpx
 
 from engine.making.dependencies.index_addresses import Addresses, IndexAway
 from engine.making.dependencies.index_pages import ACCEPT, NoPage, Project, read_page
+from engine.runtimes.peers import peer_client, read_at_most
 
 __all__ = ["SimpleIndex"]
 
@@ -45,10 +46,9 @@ class SimpleIndex:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._addresses, self._keep_s, self._clock = addresses, keep_s, clock
-        self._client = httpx.AsyncClient(
-            transport=httpx.AsyncHTTPTransport(verify=tls or ssl.create_default_context(), trust_env=False),
-            trust_env=False,
-            follow_redirects=True,
+        self._client = peer_client(
+            httpx.AsyncHTTPTransport(verify=tls or ssl.create_default_context(), trust_env=False),
+            packed=True,
             max_redirects=5,
             headers={"Accept": ACCEPT},
             timeout=httpx.Timeout(_ASK_S, connect=10.0),
@@ -111,14 +111,12 @@ class SimpleIndex:
                 raise _Passing(f"it answers with status {status}")
             if status != _OK:
                 raise IndexAway(f"The package index cannot be asked: it answers with status {status}.")
-            body = bytearray()
-            async for chunk in response.aiter_bytes():
-                body += chunk
-                if len(body) > _MAX_BYTES:
-                    raise IndexAway(f"The package index cannot be asked: a page of it has more than {_MAX_BYTES} bytes.")
+            body, is_whole = await read_at_most(response, _MAX_BYTES)
+            if not is_whole:
+                raise IndexAway(f"The package index cannot be asked: a page of it has more than {_MAX_BYTES} bytes.")
             content_type = response.headers.get("content-type", "")
         try:
             # Some pages are megabytes.
-            return await asyncio.to_thread(read_page, content_type, bytes(body))
+            return await asyncio.to_thread(read_page, content_type, body)
         except NoPage as error:
             raise IndexAway(f"The package index cannot be asked: {error}.") from error

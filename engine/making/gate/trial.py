@@ -21,6 +21,7 @@ from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.failures import NotSent, RuntimeFailure
 from engine.runtimes.http_reply import read
 from engine.runtimes.parts import RuntimeParts
+from engine.runtimes.peers import peer_client
 from engine.runtimes.runtime import Progress, ToolRequest
 from engine.runtimes.sandbox.removal import remove
 from engine.runtimes.scripts.accounts import ScriptAccounts
@@ -262,9 +263,9 @@ async def _end(supervisor: Supervisor | None, folder: Path) -> None:
 
 
 async def _posted(target: tuple[str, str], route: ToolRoute, body: bytes, timeout_s: float) -> Reply:
-    headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+    headers = {"Content-Type": "application/json"}
     async with (
-        httpx.AsyncClient(transport=_transport(route), trust_env=False, timeout=timeout_s) as client,
+        peer_client(_transport(route), timeout=timeout_s) as client,
         client.stream(*target, content=body, headers=headers) as response,
     ):
         received = await read(response, _MAX_BODY_BYTES)

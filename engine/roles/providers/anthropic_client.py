@@ -7,11 +7,12 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
 import httpx2
-from anthropic import AnthropicError, AsyncAnthropic, Timeout, omit, types
+from anthropic import AnthropicError, AsyncAnthropic, DefaultAsyncHttpxClient, Timeout, omit, types
 from anthropic.lib.streaming import AsyncMessageStream, ParsedMessageStreamEvent
 
 from engine.roles.provider import BusyKind, ModelBusy, TurnCancelled
 from engine.roles.provider_options import ProviderOptions
+from engine.roles.providers.anthropic_answers import bounded
 from engine.roles.providers.anthropic_failures import failure_of
 from engine.roles.providers.anthropic_wire import messages_of, system_of, tools_of, turn_of, usage_of
 from toolagent.contracts.model import ModelRequest, ModelTurn, Usage
@@ -75,10 +76,16 @@ class AnthropicClient:
 
 
 class _Client(AsyncAnthropic):
-    """Without the headers of `ANTHROPIC_CUSTOM_HEADERS`, which the client always takes: nothing of ours comes from there."""
+    """Without the headers of `ANTHROPIC_CUSTOM_HEADERS`, which the client always takes: nothing of ours comes from there.
+
+    Its answers are bounded.
+    """
 
     def __init__(self, *, api_key: str, base_url: str, timeout: Timeout, max_retries: int) -> None:
-        super().__init__(api_key=api_key, base_url=base_url, timeout=timeout, max_retries=max_retries)
+        http = DefaultAsyncHttpxClient(
+            base_url=base_url, timeout=timeout, headers={"Accept-Encoding": "identity"}, event_hooks={"response": [bounded]}
+        )
+        super().__init__(api_key=api_key, base_url=base_url, timeout=timeout, max_retries=max_retries, http_client=http)
         self._custom_headers = {}
 
 

@@ -18,6 +18,7 @@ from toolagent.contracts.calls import ErrorType
 __all__ = ["Destinations", "PinnedTransport"]
 
 _LOOKUPS = 8
+_MAX_PORT = 65_535
 
 
 class Destinations:
@@ -50,6 +51,8 @@ class Destinations:
             raise CallFailed(
                 ErrorType.SECURITY_ERROR, f"A redirect to {url.host!r} carries a user name or password in its URL; it is not followed."
             )
+        if url.port is not None and not 0 < url.port <= _MAX_PORT:
+            raise CallFailed(ErrorType.SECURITY_ERROR, f"There is no port {url.port}.")
         port = url.port or (443 if url.scheme == "https" else 80)
         try:
             found = [ip_address(address) for address in await self._resolve(url.raw_host.decode("ascii").strip("[]"), port)]

@@ -3,7 +3,6 @@
 import asyncio
 import re
 import ssl
-import zlib
 from typing import Annotated, Literal, NoReturn
 
 import httpx
@@ -12,9 +11,11 @@ from pydantic_core import to_json
 
 from engine.runtimes.builtin.destination import Destinations, PinnedTransport
 from engine.runtimes.builtin.options import BuiltinOptions
-from engine.runtimes.builtin.response_body import ACCEPT_ENCODING, BodyEncoding, as_json, as_text, read_body, shortened
+from engine.runtimes.builtin.response_body import BodyEncoding, as_json, as_text, shortened
 from engine.runtimes.builtin.tool import BuiltinTool, ToolArguments, ToolOutput, TypedTool, schema_of
 from engine.runtimes.failures import CallFailed
+from engine.runtimes.peers import peer_client, read_at_most
+from toolagent.client.bounded_answers import AS_SENT
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import PermissionClass, SideEffectScope, ToolExample, ToolManifest
 
@@ -128,7 +129,7 @@ class HttpRequest:
             raise CallFailed(
                 ErrorType.TIMEOUT, f"No complete answer within {arguments.timeout:g} s.", {"timeout_s": arguments.timeout}, "unknown"
             ) from error
-        except (httpx.RequestError, httpx.InvalidURL, zlib.error) as error:
+        except (httpx.RequestError, httpx.InvalidURL) as error:
             _explain(error)
 
     async def _send(self, arguments: Arguments) -> Result:
@@ -142,21 +143,21 @@ class HttpRequest:
                 json=arguments.body if has_body else None,
             ) as response,
         ):
-            read = await read_body(response, self._max_bytes)
+            read = await read_at_most(response, self._max_bytes)
             body, encoding = as_json(response, read)
             whole = Result(
                 status_code=response.status_code,
-                headers=dict(response.headers),
+                headers=dict(response.extensions.get(AS_SENT, response.headers)),
                 body=body,
                 body_encoding=encoding,
-                truncated=read[1],
+                truncated=not read[1],
                 url=str(response.url),
             )
             return whole if len(to_json(whole)) <= self._max_bytes else self._cut(whole, response, read[0])
 
     def _cut(self, whole: Result, response: httpx.Response, content: bytes) -> Result:
         """With as much of the body as fits, as text or base64: the beginning of a JSON value is none."""
-        body, encoding = as_text(response, (content, True))
+        body, encoding = as_text(response, (content, False))
         bare = whole.model_copy(update={"body": "", "body_encoding": encoding, "truncated": True})
         if len(to_json(bare)) > self._max_bytes:
             bare = bare.model_copy(update={"headers": {}})
@@ -164,13 +165,13 @@ class HttpRequest:
 
     def _client(self) -> httpx.AsyncClient:
         one_each = httpx.Limits(max_keepalive_connections=0)
-        return httpx.AsyncClient(
-            transport=PinnedTransport(self._destinations, httpx.AsyncHTTPTransport(verify=self._tls, trust_env=False, limits=one_each)),
-            headers={"User-Agent": "tool-agent", "Accept-Encoding": ACCEPT_ENCODING, "Connection": "close"},
+        return peer_client(
+            PinnedTransport(self._destinations, httpx.AsyncHTTPTransport(verify=self._tls, trust_env=False, limits=one_each)),
+            headers={"User-Agent": "tool-agent", "Connection": "close"},
             timeout=httpx.Timeout(None, connect=_CONNECT_SECONDS),
-            follow_redirects=True,
+            packed=True,
+            keeps_unknown=True,
             max_redirects=_MAX_REDIRECTS,
-            trust_env=False,
         )
 
 
@@ -180,7 +181,7 @@ def _trust() -> ssl.SSLContext:
     return context
 
 
-def _explain(error: httpx.RequestError | httpx.InvalidURL | zlib.error) -> NoReturn:
+def _explain(error: httpx.RequestError | httpx.InvalidURL) -> NoReturn:
     match error:
         case httpx.ConnectTimeout():
             raise CallFailed(ErrorType.TIMEOUT, f"No connection within {_CONNECT_SECONDS:g} s.", {"cause": "connect"}) from error
@@ -191,10 +192,8 @@ def _explain(error: httpx.RequestError | httpx.InvalidURL | zlib.error) -> NoRet
             raise CallFailed(
                 ErrorType.EXECUTION_ERROR, f"More than {_MAX_REDIRECTS} redirects.", {"cause": "redirects"}, "unknown"
             ) from error
-        case zlib.error():
-            raise CallFailed(
-                ErrorType.EXECUTION_ERROR, f"The body cannot be unpacked: {error}.", {"cause": "encoding"}, "unknown"
-            ) from error
+        case httpx.DecodingError():
+            raise CallFailed(ErrorType.EXECUTION_ERROR, f"The body is not taken: {error}.", {"cause": "encoding"}, "unknown") from error
         case _:
             words = str(error) or type(error).__name__
             raise CallFailed(

@@ -1,8 +1,10 @@
 """What ssh, git and well-known hosts say when there is no clone, and what a person is told."""
 
+import signal
+
 import pytest
 
-from engine.making.clone_failures import ssh_failure_of, too_large
+from engine.making.clone_failures import failure_of, ssh_failure_of, too_large
 from engine.making.repository_addresses import CloneFailure, repository_address
 from engine.making.trees import Extent
 from engine.runtimes.sandbox.box import Ending
@@ -43,6 +45,22 @@ def execution(stderr: bytes = GIT) -> Execution:
 def test_what_ssh_says_is_told_with_what_to_do(words: str, kind: CloneFailure, told: str) -> None:
     failure = ssh_failure_of(execution(), repository_address("git@host.test:o/n", ("ssh",)), words)
     assert (failure.kind, told in failure.message) == (kind, True), failure.message
+
+
+@pytest.mark.parametrize(
+    ("done", "told"),
+    [
+        (Execution(128 + signal.SIGXFSZ, b"", b"", Ending(), 1.0), "more disk than it may"),
+        (Execution(128 + signal.SIGKILL, b"", b"", Ending(out_of_memory=True), 1.0), "more memory (1 GiB) than it may"),
+        (Execution(128 + signal.SIGKILL, b"", b"", Ending(), 1.0), "ended by SIGKILL"),
+        (Execution(1, b"", b"", Ending(processes_refused=True), 1.0), "more processes (64) than it may"),
+        (Execution(128 + signal.SIGKILL, b"", b"x", Ending(), 1.0, "stderr"), "what git writes (stderr, 1 MiB)"),
+        (Execution(128 + signal.SIGKILL, b"", b"", Ending(), 120.0, "time"), "TOOL_AGENT_REPO_TIMEOUT_S"),
+    ],
+)
+def test_a_clone_that_a_limit_ended_says_which(done: Execution, told: str) -> None:
+    failure = failure_of(done, repository_address("https://host.test/o/n", ("https",)), ())
+    assert (told in failure.message, "git says" in failure.message) == (True, False), failure.message
 
 
 def test_the_limit_that_was_passed_is_named_with_its_setting() -> None:

@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 import httpx
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
+from toolagent.client.bounded_answers import UNBOUNDED, SyncBoundedAnswers
 from toolagent.client.http_answers import (
     Refused,
     ServiceError,
@@ -62,6 +63,9 @@ __all__ = [
 DEFAULT_URL = "http://127.0.0.1:8001"
 _ACCEPTED = 202
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+_MAX_ANSWER_BYTES = 256 * 1024 * 1024
+"""Of what is read whole. Files may have any length: they are written as they come."""
+
 _JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 _DOCUMENTS = TypeAdapter(dict[str, JsonValue])
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
@@ -79,7 +83,7 @@ class ToolAgentHttp(MakingRequests):
         Raises ValueError for a bad URL or key.
         """
         self.url = _service_url(url)
-        headers = {"Authorization": f"Bearer {_header_safe(api_key)}"} if api_key else {}
+        headers = {"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {_header_safe(api_key)}"} if api_key else {})
         self._client = httpx.Client(
             base_url=self.url,
             headers=headers,
@@ -88,6 +92,7 @@ class ToolAgentHttp(MakingRequests):
             limits=httpx.Limits(keepalive_expiry=2.0),
             # A proxy of the environment cannot reach this machine's loopback.
             trust_env=httpx.URL(self.url).host not in _LOOPBACK,
+            event_hooks={"response": [SyncBoundedAnswers(_MAX_ANSWER_BYTES)]},
         )
 
     def __enter__(self) -> Self:
@@ -156,7 +161,7 @@ class ToolAgentHttp(MakingRequests):
 
     def download(self, file_id: str, folder: Path) -> Path:
         """Save a stored file under its own name in `folder` and return where; a file that is already there is kept. Raises OSError."""
-        with self._reached(), self._client.stream("GET", f"/files/{segment(file_id)}") as answer:
+        with self._reached(), self._client.stream("GET", f"/files/{segment(file_id)}", extensions=UNBOUNDED) as answer:
             if not answer.is_success:
                 answer.read()
                 require_success(answer)
@@ -255,13 +260,15 @@ class ToolAgentHttp(MakingRequests):
 
     @contextmanager
     def _streamed(self, path: str, headers: dict[str, str]) -> Generator[httpx.Response]:
-        with self._reached(), self._client.stream("GET", path, headers=headers) as answer:
+        with self._reached(), self._client.stream("GET", path, headers=headers, extensions=UNBOUNDED) as answer:
             yield answer
 
     @contextmanager
     def _reached(self) -> Generator[None, None, None]:
         try:
             yield
+        except httpx.DecodingError as error:
+            raise WrongContent(f"What {self.url} answers is not read: {error}.") from error
         except httpx.RequestError as error:
             reason = re.sub(r"^\[Errno -?\d+\] ", "", str(error)) or type(error).__name__
             raise Unreachable(self.url, reason, sent=not isinstance(error, _NEVER_SENT)) from error

@@ -35,7 +35,7 @@ class ServiceError(Exception):
     ├── Unreachable        nothing answered, or the connection broke
     ├── Refused            the service said no, and why (body, route, authentication)
     ├── UnexpectedAnswer   an answer that is not of this protocol
-    └── WrongContent       a file that is not what was promised
+    └── WrongContent       a file that is not what was promised, or an answer that is too large or cannot be unpacked
     """
 
 
@@ -69,7 +69,7 @@ class UnexpectedAnswer(ServiceError):
 
 
 class WrongContent(ServiceError):
-    """What came is not what the reference promised, in size or hash, or is no JSON; ask again."""
+    """What came is not what was promised, in size or hash, is no JSON, is too large, or cannot be unpacked."""
 
 
 def is_away(error: ServiceError) -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path, PurePosixPath
 
 import httpx
 
+from toolagent.client.bounded_answers import UNBOUNDED
 from toolagent.client.http_answers import UnexpectedAnswer, require_success
 
 __all__ = ["file_name", "free_path", "stream_to"]
@@ -21,7 +22,7 @@ def stream_to(client: httpx.Client, path: str, part: Path) -> None:
     """
     have = part.stat().st_size if part.exists() else 0
     headers = {"Range": f"bytes={have}-"} if have else {}
-    with client.stream("GET", path, headers=headers) as answer:
+    with client.stream("GET", path, headers=headers, extensions=UNBOUNDED) as answer:
         if answer.status_code == _BEYOND and have:
             total = answer.headers.get("content-range", "").rpartition("/")[2]
             if total == str(have):

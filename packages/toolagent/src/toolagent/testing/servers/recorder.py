@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from toolagent.client.bounded_answers import BoundedAnswers
 from toolagent.testing.servers.api_errors import ApiError
 from toolagent.testing.servers.received import received_message
 from toolagent.testing.servers.recording import Recording
@@ -23,6 +24,7 @@ from toolagent.testing.servers.serving import ConnectionCut, ServerThread
 __all__ = ["Recorder"]
 
 _TIMEOUT = httpx.Timeout(600, connect=30)
+_MAX_BYTES = 64 * 1024 * 1024
 _PASSED_ON = ("authorization", "content-type", "x-api-key", "user-agent")
 _VENDORS = "anthropic-"
 _NOT_PASSED_BACK = frozenset({"connection", "content-encoding", "content-length", "date", "keep-alive", "server", "transfer-encoding"})
@@ -92,7 +94,8 @@ class Recorder(ServerThread):
 
 @asynccontextmanager
 async def _with_client(_app: Starlette) -> AsyncGenerator[_State]:
-    async with httpx.AsyncClient(timeout=_TIMEOUT, headers={"accept-encoding": "identity"}) as client:
+    hooks = {"response": [BoundedAnswers(_MAX_BYTES)]}
+    async with httpx.AsyncClient(timeout=_TIMEOUT, headers={"accept-encoding": "identity"}, event_hooks=hooks) as client:
         yield {"client": client}
 
 

@@ -1,0 +1,50 @@
+"""HTTP clients for what others serve, and the one way to read their answers: whatever a peer sends, little of it is held at a time."""
+
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+
+import httpx
+
+from toolagent.client.bounded_answers import BoundedAnswers
+from toolagent.core.unpacking import PACKINGS
+
+__all__ = ["peer_client", "read_at_most"]
+
+
+def peer_client(
+    transport: httpx.AsyncBaseTransport,
+    *,
+    timeout: httpx.Timeout | float = 5.0,
+    packed: bool = False,
+    keeps_unknown: bool = False,
+    max_redirects: int = 0,
+    headers: dict[str, str] | None = None,
+) -> httpx.AsyncClient:
+    """Takes nothing from the environment and keeps no cookies. To be closed with `aclose`.
+
+    Answers are asked for as they are, or `packed` if the peer likes; what is packed all the same is unpacked in pieces while it is read.
+    httpx bounds their heads, at 100 KiB.
+    """
+    return httpx.AsyncClient(
+        transport=transport,
+        headers={"Accept-Encoding": PACKINGS if packed else "identity", **(headers or {})},
+        timeout=timeout,
+        follow_redirects=max_redirects > 0,
+        max_redirects=max_redirects,
+        trust_env=False,
+        # One peer's cookies are none of another's business.
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+        event_hooks={"response": [BoundedAnswers(keeps_unknown=keeps_unknown)]},
+    )
+
+
+async def read_at_most(response: httpx.Response, max_bytes: int) -> tuple[bytes, bool]:
+    """The beginning of the body, unpacked, and whether that is all of it. Raises httpx.HTTPError.
+
+    It has no bound of time: every reader sets one around it.
+    """
+    body = bytearray()
+    async for piece in response.aiter_raw():
+        body += piece[: max_bytes + 1 - len(body)]
+        if len(body) > max_bytes:
+            return bytes(memoryview(body)[:max_bytes]), False
+    return bytes(body), True

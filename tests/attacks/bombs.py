@@ -1,6 +1,7 @@
 """Peers whose answers are small on the way and large when they are unpacked, or never end."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 from tests.attacks.attack import Attack, Kind, Target, expect
 from tests.attacks.catalog import peer_tool
@@ -22,10 +23,16 @@ def _asks(path: str) -> Callable[[Target], str]:
     return run
 
 
+def four_at_once(target: Target) -> str:
+    with ThreadPoolExecutor(4) as callers:
+        return ", ".join(callers.map(_asks("/gzip-twice"), [target] * 4))
+
+
 KIND = Kind(
     "bombs",
     (
         Attack("gzip-twice", "a remote tool's answer of some kB that is 1 GiB (`gzip, gzip`)", _asks("/gzip-twice")),
+        Attack("four-at-once", "four of them at once", four_at_once),
         Attack("gzip", "the same, packed once", _asks("/gzip")),
         Attack("deflate", "the same by `deflate`", _asks("/deflate")),
         Attack("endless", "an answer that does not end, as fast as it goes", _asks("/endless")),

@@ -63,6 +63,9 @@ def watching(url: str, pid: int) -> Generator[Watch]:
         stdout=subprocess.PIPE,
     )
     try:
+        assert child.stdout is not None
+        # Under load it takes seconds to begin.
+        child.stdout.readline()
         yield watch
     finally:
         said, _ = child.communicate()
@@ -74,13 +77,16 @@ class Monitor:
 
     def __init__(self, url: str, pid: int) -> None:
         self._url, self._pid = url, pid
-        self._ended = threading.Event()
+        self._begun, self._ended = threading.Event(), threading.Event()
         self._seen = Seen()
         self._open: dict[str, float] = {}
 
     def run(self) -> Seen:
         for look in (self._health, self._quick, self._memory):
             threading.Thread(target=look, daemon=True).start()
+        self._begun.wait(_PATIENCE_S)
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
         sys.stdin.read()
         self._ended.set()
         now = time.monotonic()
@@ -106,6 +112,8 @@ class Monitor:
                 took = time.monotonic() - began
                 self._open.pop(name, None)
                 samples.append(Sample(at=began, took=took, is_well=is_well))
+                if self._seen.health and self._seen.quick:
+                    self._begun.set()
                 self._ended.wait(max(0.0, every_s - took) or 0.001)
 
     def _memory(self) -> None:

@@ -1,18 +1,22 @@
 """What an attack is: something done to a running service, and what has to hold meanwhile and after."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 import httpx
-from pydantic import JsonValue
 
 from tests.attacks.peer import Peer
 from tests.system.service_process import ServiceProcess
 
-__all__ = ["Attack", "Kind", "Target", "broken", "expect"]
+__all__ = ["Attack", "Kind", "Target", "answered", "at_once", "broken", "expect"]
+
+AnswerT = TypeVar("AnswerT")
+
+Headers = dict[str, str] | list[tuple[str, str]]
 
 PATIENCE_S = 30.0
 """A call that takes longer than this has not been answered."""
@@ -31,19 +35,18 @@ class Target:
     def __post_init__(self) -> None:
         self.http = httpx.Client(base_url=self.service.api_url, timeout=PATIENCE_S, trust_env=False)
 
-    def call(self, tool_id: str, params: Mapping[str, JsonValue] | None = None, **more: JsonValue) -> httpx.Response:
+    def call(self, tool_id: str, params: Mapping[str, object] | None = None, **more: object) -> httpx.Response:
         """Raises AssertionError when no answer comes within `PATIENCE_S`."""
         return self.post("/run_tool", {"tool_id": tool_id, "params": dict(params or {}), **more})
 
-    def post(self, path: str, body: JsonValue) -> httpx.Response:
+    def post(self, path: str, body: object) -> httpx.Response:
         return self.ask("POST", path, json=body)
 
     def ask(
-        self, method: str, path: str, *, json: JsonValue = None, content: bytes | None = None, headers: object = None
+        self, method: str, path: str, *, json: object = None, content: bytes | None = None, headers: Headers | None = None
     ) -> httpx.Response:
-        given: dict[str, str] | list[tuple[str, str]] = headers if isinstance(headers, dict | list) else {}
         try:
-            return self.http.request(method, path, json=json, content=content, headers=given)
+            return self.http.request(method, path, json=json, content=content, headers=headers)
         except httpx.TimeoutException:
             broken(f"no answer to {method} {path} within {PATIENCE_S:g} s")
 
@@ -68,13 +71,13 @@ class Attack:
 class Kind:
     """Attacks of one kind, which share a service with these `settings` (named without prefix).
 
-    `around` wraps the life of the service: it gets the folder that the service will live in, and gives settings besides.
+    `around` wraps the life of the service: it gets the folder that the service will live in and the bad peer, and gives settings besides.
     """
 
     name: str
     attacks: tuple[Attack, ...]
     settings: Mapping[str, str] = field(default_factory=dict[str, str])
-    around: Callable[[Path], AbstractContextManager[Mapping[str, str]]] | None = None
+    around: Callable[[Path, Peer], AbstractContextManager[Mapping[str, str]]] | None = None
 
 
 def broken(what: str) -> NoReturn:
@@ -86,3 +89,16 @@ def expect(holds: object, what: str) -> None:
     """Raises AssertionError with `what` unless it holds."""
     if not holds:
         broken(what)
+
+
+def answered(answer: httpx.Response, allowed: Collection[int]) -> str:
+    """The status and the error type in words. Raises AssertionError unless the status is one of these."""
+    expect(answer.status_code in allowed, f"HTTP {answer.status_code}: {answer.text[:200]}")
+    said: dict[str, object] = answer.json() if "json" in answer.headers.get("Content-Type", "") else {}
+    return f"{answer.status_code} {said.get('error_type') or said.get('type') or ''}".strip()
+
+
+def at_once(act: Callable[[], AnswerT], times: int, callers: int) -> list[AnswerT]:
+    """What came of doing it so often, by so many callers."""
+    with ThreadPoolExecutor(callers) as pool:
+        return [one.result() for one in [pool.submit(act) for _ in range(times)]]

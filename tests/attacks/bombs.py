@@ -1,9 +1,8 @@
 """Peers whose answers are small on the way and large when they are unpacked, or never end."""
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
-from tests.attacks.attack import Attack, Kind, Target, expect
+from tests.attacks.attack import Attack, Kind, Target, at_once, expect
 from tests.attacks.catalog import peer_tool
 
 __all__ = ["KIND"]
@@ -24,8 +23,7 @@ def _asks(path: str) -> Callable[[Target], str]:
 
 
 def four_at_once(target: Target) -> str:
-    with ThreadPoolExecutor(4) as callers:
-        return ", ".join(callers.map(_asks("/gzip-twice"), [target] * 4))
+    return ", ".join(at_once(lambda: _asks("/gzip-twice")(target), 4, 4))
 
 
 KIND = Kind(

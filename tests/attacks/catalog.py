@@ -39,7 +39,7 @@ def peer_tool(path: str) -> str:
     return "peer" + path.replace("/", "_").replace("-", "_")
 
 
-def put_tool(data: Path, tool_id: str, script: str | None = None, files: Mapping[str, str] | None = None, **more: JsonValue) -> Path:
+def put_tool(data: Path, tool_id: str, script: str = "", files: Mapping[str, str] | None = None, **more: JsonValue) -> Path:
     """Put a tool of the attacker's script, or of `script`, into the catalog, in one step: a service may be looking."""
     folder = data / "tools" / tool_id.replace(":", "-")
     folder.mkdir(parents=True, exist_ok=True)

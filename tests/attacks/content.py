@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from http import HTTPStatus
 from pathlib import Path
 
 import httpx
@@ -64,13 +65,13 @@ def damaged_archive(target: Target) -> str:
     for stored in _files(target):
         stored.write_bytes(stored.read_bytes()[:-10] + b"0123456789")
     answer = target.call("examples:word-count", {"text": "a b"})
-    expect(answer.status_code == httpx.codes.OK, f"HTTP {answer.status_code}: {answer.text[:300]}")
+    expect(answer.status_code == HTTPStatus.OK, f"HTTP {answer.status_code}: {answer.text[:300]}")
     return str(answer.status_code)
 
 
 def _upload(target: Target, content: bytes) -> str:
     answer = target.http.post("/files", files={"file": ("f.bin", content)})
-    expect(answer.status_code == httpx.codes.CREATED, f"upload: HTTP {answer.status_code}: {answer.text[:200]}")
+    expect(answer.status_code == HTTPStatus.CREATED, f"upload: HTTP {answer.status_code}: {answer.text[:200]}")
     return answer.json()["file_id"]
 
 

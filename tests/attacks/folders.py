@@ -1,11 +1,10 @@
 """What a tool leaves on the disk, made so that it is hard to remove."""
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 
-from tests.attacks.attack import Attack, Kind, Target, expect
+from tests.attacks.attack import Attack, Kind, Target, answered, at_once
 from tests.attacks.catalog import FILES, put_tool
 from tests.attacks.remains import files_left
 from tests.system.waiting import wait_until
@@ -15,14 +14,12 @@ __all__ = ["KIND"]
 
 def _any_answer(answer: httpx.Response) -> str:
     """The call may fail for it or not; it is answered, and not by an error of ours."""
-    expect(answer.status_code in {200, 502}, f"HTTP {answer.status_code}: {answer.text[:200]}")
-    return f"{answer.status_code} {answer.json()['error_type'] or 'success'}"
+    return answered(answer, {200, 502})
 
 
 def deep(target: Target) -> str:
-    with ThreadPoolExecutor(4) as callers:
-        params = {"mode": "folders", "depth": 1500, "bytes": 8 << 20}
-        return ", ".join(callers.map(lambda _: _any_answer(target.call(FILES, params)), range(4)))
+    params = {"mode": "folders", "depth": 1500, "bytes": 8 << 20}
+    return ", ".join(at_once(lambda: _any_answer(target.call(FILES, params)), 4, 4))
 
 
 def locked(target: Target) -> str:

@@ -58,7 +58,7 @@ def watching(url: str, pid: int) -> Generator[Watch]:
     child = subprocess.Popen(
         [sys.executable, "-m", "tests.attacks.monitor", url, str(pid)],
         cwd=ROOT,
-        env=environment() | {"PYTHONPATH": str(ROOT)},
+        env={**environment(), "PYTHONPATH": str(ROOT)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )

@@ -3,13 +3,12 @@
 import socket
 import time
 from collections.abc import Iterable
+from http import HTTPStatus
 from urllib.parse import urlsplit
-
-import httpx
 
 from tests.attacks.attack import Attack, Kind, Target, expect
 
-__all__ = ["KIND", "raw"]
+__all__ = ["KIND", "connected", "raw"]
 
 _ECHO = {"tool_id": "echo", "params": {"message": "x"}}
 _CALLERS_FAULT = range(400, 500)
@@ -23,7 +22,7 @@ def headers_twice(target: Target) -> str:
         ("Idempotency-Key", "one", "other"),
     ):
         answer = target.ask("POST", "/run_tool", json=_ECHO, headers=[(name, one), (name, other)])
-        expect(answer.status_code == httpx.codes.BAD_REQUEST, f"two {name}: HTTP {answer.status_code}")
+        expect(answer.status_code == HTTPStatus.BAD_REQUEST, f"two {name}: HTTP {answer.status_code}")
         told.append(str(answer.status_code))
     return ", ".join(told)
 
@@ -48,7 +47,7 @@ def since(target: Target) -> str:
     told: list[str] = []
     for value in ("0.5", "1e3", "-1", "99999999999999", "NaN", "2026-13-01", "now"):
         answer = target.ask("GET", f"/audit?since={value}")
-        expect(answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY, f"since={value}: HTTP {answer.status_code}")
+        expect(answer.status_code == HTTPStatus.UNPROCESSABLE_ENTITY, f"since={value}: HTTP {answer.status_code}")
         told.append(str(answer.status_code))
     return told[0]
 
@@ -56,7 +55,7 @@ def since(target: Target) -> str:
 def allowed_methods(target: Target) -> str:
     """A 405 names every method that there is."""
     answer = target.ask("PUT", "/tools/echo")
-    expect(answer.status_code == httpx.codes.METHOD_NOT_ALLOWED, f"HTTP {answer.status_code}")
+    expect(answer.status_code == HTTPStatus.METHOD_NOT_ALLOWED, f"HTTP {answer.status_code}")
     allowed = {method.strip() for method in answer.headers.get("Allow", "").split(",")}
     expect({"GET", "DELETE"} <= allowed, f"Allow: {sorted(allowed)}")
     return f"405, Allow: {', '.join(sorted(allowed))}"
@@ -80,7 +79,7 @@ def ids(target: Target) -> str:
         for one in odd:
             answer = target.ask("GET", place.format(one))
             expect(answer.status_code in {200, *_CALLERS_FAULT}, f"{place.format(one)[:60]}: HTTP {answer.status_code}")
-            expect(answer.status_code != httpx.codes.OK or "detail" in answer.text, f"{place.format(one)[:60]} was found")
+            expect(answer.status_code != HTTPStatus.OK or "detail" in answer.text, f"{place.format(one)[:60]} was found")
             seen.add(answer.status_code)
     return ", ".join(map(str, sorted(seen)))
 
@@ -119,9 +118,9 @@ def smuggled(target: Target) -> str:
         b"Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n" + hidden,
     ):
         said = raw(target, b"POST /search_tools HTTP/1.1\r\nHost: localhost\r\n" + framing)
-        expect(b'"destroyed"' not in said and said.count(b"HTTP/1.1") <= 1 or b" 400 " in said, f"{framing[:40]!r}: {said[:200]!r}")
+        expect((b'"destroyed"' not in said and said.count(b"HTTP/1.1") <= 1) or b" 400 " in said, f"{framing[:40]!r}: {said[:200]!r}")
         told.append(said[9:12].decode("latin-1") or "closed")
-    expect(target.ask("GET", "/tools/echo").status_code == httpx.codes.OK, "echo is gone")
+    expect(target.ask("GET", "/tools/echo").status_code == HTTPStatus.OK, "echo is gone")
     return ", ".join(told)
 
 
@@ -129,7 +128,7 @@ def slow_bodies(target: Target) -> str:
     """Two hundred callers who promise a body and send a byte now and then; another caller beside them is answered."""
     count = 200 if target.is_long else 60
     head = b"POST /run_tool HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{"
-    connections = [_connect(target) for _ in range(count)]
+    connections = [connected(target) for _ in range(count)]
     try:
         for one in connections:
             one.sendall(head)
@@ -137,7 +136,7 @@ def slow_bodies(target: Target) -> str:
         while time.monotonic() < end:
             _trickle(connections)
             answer = target.call("echo", {"message": "x"})
-            expect(answer.status_code == httpx.codes.OK, f"another caller: HTTP {answer.status_code}")
+            expect(answer.status_code == HTTPStatus.OK, f"another caller: HTTP {answer.status_code}")
     finally:
         for one in connections:
             one.close()
@@ -145,12 +144,12 @@ def slow_bodies(target: Target) -> str:
 
 
 def slow_heads(target: Target) -> str:
-    connections = [_connect(target) for _ in range(200)]
+    connections = [connected(target) for _ in range(200)]
     try:
         for one in connections:
             one.sendall(b"POST /run_tool HTTP/1.1\r\nHost: localhost\r\nX-A: ")
         answer = target.call("echo", {"message": "x"})
-        expect(answer.status_code == httpx.codes.OK, f"another caller: HTTP {answer.status_code}")
+        expect(answer.status_code == HTTPStatus.OK, f"another caller: HTTP {answer.status_code}")
     finally:
         for one in connections:
             one.close()
@@ -169,7 +168,7 @@ def long_heads(target: Target) -> str:
 def raw(target: Target, sent: bytes) -> bytes:
     """What is answered to these bytes, until the other side has nothing more to say."""
     said = b""
-    with _connect(target) as connection:
+    with connected(target) as connection:
         connection.settimeout(1.5)
         try:
             connection.sendall(sent)
@@ -181,7 +180,7 @@ def raw(target: Target, sent: bytes) -> bytes:
     return said
 
 
-def _connect(target: Target) -> socket.socket:
+def connected(target: Target) -> socket.socket:
     address = urlsplit(target.service.api_url)
     return socket.create_connection((address.hostname or "", address.port or 0), timeout=10)
 

@@ -3,72 +3,58 @@
 import json
 
 import httpx
-from pydantic import JsonValue
 
-from tests.attacks.attack import Attack, Kind, Target, expect
+from tests.attacks.attack import Attack, Kind, Target, answered
 from tests.attacks.catalog import ATTACKER, peer_tool
 
 __all__ = ["KIND"]
 
 _CALLERS_FAULT = {400, 413, 422}
+_JSON = {"Content-Type": "application/json"}
 
 
-def _refused(answer: httpx.Response) -> str:
-    expect(answer.status_code in _CALLERS_FAULT, f"HTTP {answer.status_code}: {answer.text[:200]}")
-    return f"{answer.status_code}: {answer.text[:60]}"
+def _lists(count: int) -> list[list[object]]:
+    return [[] for _ in range(count)]
 
 
 def lists(target: Target) -> str:
-    return _refused(target.call("echo", {"message": [[] for _ in range(330_000)]}))
+    return answered(target.call("echo", {"message": _lists(330_000)}), _CALLERS_FAULT)
 
 
 def lists_in_a_batch(target: Target) -> str:
-    call: JsonValue = {"tool_id": "echo", "params": {"message": [[] for _ in range(4_000)]}}
-    answer = target.post("/run_tools", {"calls": [call] * 90})
-    expect(answer.status_code < httpx.codes.INTERNAL_SERVER_ERROR, f"HTTP {answer.status_code}: {answer.text[:200]}")
-    return str(answer.status_code)
+    call = {"tool_id": "echo", "params": {"message": _lists(4_000)}}
+    return answered(target.post("/run_tools", {"calls": [call] * 90}), _CALLERS_FAULT | {200})
 
 
 def lists_without_a_tool(target: Target) -> str:
     """They have to be refused, or called wrong, before anybody looks for the tool."""
-    answer = target.call("nobody", {"message": [[] for _ in range(330_000)]})
-    expect(answer.status_code in _CALLERS_FAULT | {404}, f"HTTP {answer.status_code}: {answer.text[:200]}")
-    return str(answer.status_code)
+    return answered(target.call("nobody", {"message": _lists(330_000)}), _CALLERS_FAULT | {404})
 
 
 def deep(target: Target) -> str:
     body = b'{"tool_id": "echo", "params": {"message": ' + b"[" * 100_000 + b"]" * 100_000 + b"}}"
-    return _refused(target.ask("POST", "/run_tool", content=body, headers={"Content-Type": "application/json"}))
+    return answered(target.ask("POST", "/run_tool", content=body, headers=_JSON), _CALLERS_FAULT)
 
 
 def names(target: Target) -> str:
     """As many names as fit, in one object: pairs are dearer than values."""
-    answer = target.call("echo", {"message": "x", **{f"{number:x}": 0 for number in range(100_000)}})
-    expect(answer.status_code in _CALLERS_FAULT | {200}, f"HTTP {answer.status_code}: {answer.text[:200]}")
-    return str(answer.status_code)
+    return answered(target.call("echo", {"message": "x", **{f"{number:x}": 0 for number in range(100_000)}}), _CALLERS_FAULT | {200})
 
 
 def long_number(target: Target) -> str:
     body = b'{"tool_id": "echo", "params": {"message": ' + b"9" * 900_000 + b"}}"
-    answer = target.ask("POST", "/run_tool", content=body, headers={"Content-Type": "application/json"})
-    expect(answer.status_code in _CALLERS_FAULT | {200}, f"HTTP {answer.status_code}: {answer.text[:200]}")
-    return str(answer.status_code)
+    return answered(target.ask("POST", "/run_tool", content=body, headers=_JSON), _CALLERS_FAULT | {200})
 
 
 def numbers(target: Target) -> str:
     """What has to go on working: a hundred thousand numbers."""
-    answer = target.call("echo", {"message": "x", "more": [*range(99_000)]})
-    expect(answer.status_code in {200, 422}, f"HTTP {answer.status_code}: {answer.text[:200]}")
-    asked = target.call(ATTACKER, {"mode": "numbers", "count": 99_000})
-    expect(asked.status_code == httpx.codes.OK, f"a script's 99,000 numbers: HTTP {asked.status_code}: {asked.text[:200]}")
-    return f"{answer.status_code}, {asked.status_code}"
+    asked = answered(target.call("echo", {"message": [*range(99_000)]}), {200})
+    return f"{asked}, {answered(target.call(ATTACKER, {'mode': 'numbers', 'count': 99_000}), {200})}"
 
 
 def _answered_badly(answer: httpx.Response) -> str:
     """A tool's answer that we do not take, or do, but never an error of ours."""
-    said = answer.json()
-    expect(answer.status_code in {200, 502, 504}, f"HTTP {answer.status_code}: {answer.text[:200]}")
-    return f"{answer.status_code} {said['error_type'] or said['status']}"
+    return answered(answer, {200, 502, 504})
 
 
 def answer_of_lists(target: Target) -> str:
@@ -87,7 +73,7 @@ def deep_answers(target: Target) -> str:
 def many_at_once(target: Target) -> str:
     """Ten megabytes of small values, where one megabyte is allowed."""
     body = json.dumps({"tool_id": "echo", "params": {"message": [[]] * 3_500_000}}).encode()
-    return _refused(target.ask("POST", "/run_tool", content=body, headers={"Content-Type": "application/json"}))
+    return answered(target.ask("POST", "/run_tool", content=body, headers=_JSON), _CALLERS_FAULT)
 
 
 KIND = Kind(

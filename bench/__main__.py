@@ -6,7 +6,7 @@ import sys
 import tempfile
 from collections import abc
 from collections.abc import Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +14,7 @@ from pathlib import Path
 import httpx
 from rich.console import Console
 
+from bench.against import NoSuchCommitError, checked_out, judge_against
 from bench.bounds import judge
 from bench.cold_start import measure_cold_starts
 from bench.generator import Generator, WrongAnswersError
@@ -26,8 +27,8 @@ from bench.report import show, write
 from bench.results import Results
 from bench.rounds import Measurements, Plan, measure
 from bench.scale import Sizes, measure_scale
-from bench.service import ROOT
-from bench.stage import PEERS, Stage
+from bench.service import ROOT, Tree
+from bench.stage import OURS, PEERS, THEN, Stage, side_by_side
 
 __all__ = ["main"]
 
@@ -55,18 +56,25 @@ _QUICK = Extent(Plan(1, 1.0, _CALLERS, 0.3), 2, 10, 1, 20, Sizes(1_000, 50_000),
 
 def main(arguments: Sequence[str]) -> int:
     """Returns 1 when something could not be measured, else 0: what is not met is a finding, not a failure."""
-    asked = _parser().parse_args(arguments)
+    asked = _asked(arguments)
     console = Console(width=None if sys.stdout.isatty() else 180)
     signal.signal(signal.SIGTERM, end_in_order)
     extent = _extent(asked)
     pieces = asked.only or list(PIECES)
-    peers = [peer for peer in asked.peers.split(",") if peer in PEERS]
+    peers = [peer for peer in asked.peers.split(",") if peer in PEERS and not asked.against]
     before = load_average()
     results = Results(machine=describe_machine(), run={})
-    with tempfile.TemporaryDirectory(prefix="tool-agent-bench-") as folder, Generator(ROOT) as generator:
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tool-agent-bench-")))
         # PostgreSQL runs as an ordinary user and has to find its way in.
-        Path(folder).chmod(0o711)
-        Run(results, Path(folder), generator, extent).measure(pieces, peers, asked.targets)
+        folder.chmod(0o711)
+        try:
+            other = stack.enter_context(checked_out(asked.against, folder)) if asked.against else None
+        except NoSuchCommitError as error:
+            sys.stderr.write(f"{error}\n")
+            return 2
+        generator = stack.enter_context(Generator(ROOT))
+        Run(results, folder, generator, extent, other).measure(pieces, peers, asked.targets)
     plan = extent.plan
     results.run = {
         # Without the name of a folder of this machine.
@@ -78,7 +86,7 @@ def main(arguments: Sequence[str]) -> int:
     }
     if asked.quick:
         results.remarks.append(f"A quick run: {extent.sizes.tools:,} tools, {extent.sizes.records:,} records, {extent.memory_calls} calls.")
-    results.verdicts = judge(results)
+    results.verdicts = judge_against(results.rounds, asked.against) if asked.against else judge(results)
     show(results, console)
     name = asked.name or f"{datetime.now(UTC):%Y-%m-%d}{'-quick' if asked.quick else ''}"
     for path in write(results, asked.results, name):
@@ -88,17 +96,18 @@ def main(arguments: Sequence[str]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of the measurements into `results`, in `folder`."""
+    """One run of the measurements into `results`, in `folder`; the calls beside those of the `other` tree, if there is one."""
 
     results: Results
     folder: Path
     generator: Generator
     extent: Extent
+    other: Tree | None = None
 
     def measure(self, pieces: Sequence[str], peers: Sequence[str], targets: str | None) -> None:
         """A piece that fails is told and left out: the others are still worth knowing."""
         if {"calls", "cold", "isolation"} & set(pieces):
-            with Stage(self.folder, peers if "calls" in pieces else ()) as stage:
+            with Stage(self.folder, peers if "calls" in pieces else (), self.other) as stage:
                 self.results.remarks += stage.remarks
                 if "calls" in pieces:
                     self._calls(stage, targets)
@@ -118,8 +127,10 @@ class Run:
                 self.results.singles += measure_memory(self.generator, self.folder, self.extent.memory_calls, self.extent.rest_s)
 
     def _calls(self, stage: Stage, targets: str | None) -> None:
-        wanted = tuple(targets.split(",")) if targets else ("",)
-        chosen = [target for target in stage.targets if target.name.startswith(wanted)]
+        wanted = targets.split(",") if targets else [""]
+        # What is asked of ours is meant of the other tree too.
+        also = [name.replace(OURS, THEN, 1) for name in wanted if name.startswith(OURS)]
+        chosen = side_by_side([target for target in stage.targets if target.name.startswith((*wanted, *also))])
         self._take(measure(self.generator, chosen, self.extent.plan))
 
     def _isolation(self, stage: Stage) -> None:
@@ -172,10 +183,19 @@ def _extent(asked: argparse.Namespace) -> Extent:
     return Extent(plan, chosen.cold_starts, chosen.turns, chosen.makes, chosen.tool_calls, chosen.sizes, chosen.memory_calls, chosen.rest_s)
 
 
+def _asked(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = _parser()
+    asked = parser.parse_args(arguments)
+    if asked.against and asked.only != ["calls"]:
+        parser.error("only calls are measured against another commit: --only calls --against COMMIT")
+    return asked
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="one short round, smaller sizes")
     parser.add_argument("--only", action="append", choices=PIECES, help="measure only this piece; may be given again")
+    parser.add_argument("--against", metavar="COMMIT", help="with --only calls: the same rows of another commit in turns, and the ratios")
     parser.add_argument("--targets", metavar="A,B", help="of the calls only those whose names begin like this: ours.fast,bare")
     parser.add_argument("--peers", default=",".join(PEERS), metavar="A,B", help=f"start only these peers, of {','.join(PEERS)}")
     parser.add_argument("--callers", metavar="1,16", help="numbers of callers")

@@ -6,6 +6,7 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -27,6 +28,7 @@ __all__ = [
     "SCRIPT_FILE",
     "SHIPPED",
     "OurService",
+    "Tree",
     "make_catalog",
     "python_path",
     "why_refused",
@@ -62,12 +64,23 @@ _OTHER_TOOLS: dict[str, tuple[dict[str, JsonValue], dict[str, JsonValue]]] = {
 }
 
 
-def make_catalog(folder: Path, more: int = 0, writes: Path | None = None) -> Path:
-    """The shipped catalog and the tools of the bench, and `more` entries that nobody calls. Returns the folder.
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A tree of our sources and the Python with what it depends on: this one, or another commit's."""
+
+    root: Path = ROOT
+    python: str = sys.executable
+
+
+THIS_TREE = Tree()
+
+
+def make_catalog(folder: Path, more: int = 0, writes: Path | None = None, root: Path = ROOT) -> Path:
+    """The shipped catalog of the tree and the tools of this bench, and `more` entries that nobody calls. Returns the folder.
 
     `writes` is a folder that the tools of the bench ask to write to; without it they have their own.
     """
-    shutil.copytree(ROOT / "data", folder, ignore=_NO_CACHES)
+    shutil.copytree(root / "data", folder, ignore=_NO_CACHES)
     shutil.copytree(ROOT / "bench/tool", folder / "bench_tool", ignore=_NO_CACHES)
     registry = json.loads((folder / "registry.json").read_text("utf-8"))
     sources = json.loads((folder / "sources.json").read_text("utf-8"))
@@ -99,9 +112,9 @@ def make_catalog(folder: Path, more: int = 0, writes: Path | None = None) -> Pat
     return folder
 
 
-def python_path() -> str:
-    """This tree's own packages, whatever tree the environment was made for."""
-    return os.pathsep.join((str(ROOT), str(ROOT / "packages/toolagent/src")))
+def python_path(root: Path = ROOT) -> str:
+    """The tree's own packages, whatever tree the environment was made for."""
+    return os.pathsep.join((str(root), str(root / "packages/toolagent/src")))
 
 
 def why_refused(error: httpx.HTTPStatusError) -> str:
@@ -112,13 +125,15 @@ def why_refused(error: httpx.HTTPStatusError) -> str:
 class OurService:
     """Started and found healthy by its constructor, with `settings` by their names without prefix. `stop` is Ctrl-C."""
 
-    def __init__(self, folder: Path, data: Path, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(self, folder: Path, data: Path, settings: Mapping[str, str] | None = None, tree: Tree = THIS_TREE) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         all_settings = {"FASTAPI_PORT": "0", "TEMPORAL_PORT": "0", "TEMPORAL_UI_PORT": "0", "DATA_DIR": str(data), **(settings or {})}
-        all_settings |= {"STATE_DIR": str(folder / "state"), "TEMPORAL_CONFIG": str(ROOT / "temporal-dev.yaml")}
-        more = {"PYTHONPATH": python_path(), "COLUMNS": "300"} | {f"TOOL_AGENT_{key}": value for key, value in all_settings.items()}
+        all_settings |= {"STATE_DIR": str(folder / "state"), "TEMPORAL_CONFIG": str(tree.root / "temporal-dev.yaml")}
+        more = {"PYTHONPATH": python_path(tree.root), "COLUMNS": "300"} | {
+            f"TOOL_AGENT_{key}": value for key, value in all_settings.items()
+        }
         self.state = folder / "state"
-        self.child = Child([sys.executable, "-m", "workers", "up"], folder, "service", more)
+        self.child = Child([tree.python, "-m", "workers", "up"], folder, "service", more)
         try:
             self.child.ready(lambda: "ready" in self.child.output, _START_S)
         except RuntimeError:

@@ -15,11 +15,14 @@ from bench.environments import python_of
 from bench.postgres import Postgres, postgres_binaries
 from bench.processes import Child, bare_environment
 from bench.rounds import Target
-from bench.service import ACTING, CONTAINER, HTTP_FREE, ROOT, OurService, make_catalog, python_path, why_refused
+from bench.service import ACTING, CONTAINER, HTTP_FREE, ROOT, OurService, Tree, make_catalog, python_path, why_refused
 from engine.runtimes.ports import free_port, is_free
 from workers.dev_server import temporal_binary
 
-__all__ = ["PEERS", "Stage"]
+__all__ = ["OURS", "PEERS", "THEN", "Stage", "side_by_side"]
+
+OURS, THEN = "ours", "then"
+"""What the names of rows begin with: of this tree, and of the other commit that it is measured against."""
 
 PEERS = ("bare", "default", "fastmcp", "dbos")
 _BODY = json.dumps({"message": "hello"})
@@ -44,10 +47,10 @@ class Family:
 
 
 class Stage:
-    """Starts what is asked for when the block begins; all of it is gone when it ends."""
+    """Starts what is asked for when the block begins; all of it is gone when it ends. `other` is a tree that has the same rows as ours."""
 
-    def __init__(self, folder: Path, peers: Sequence[str]) -> None:
-        self._folder, self._peers = folder, peers
+    def __init__(self, folder: Path, peers: Sequence[str], other: Tree | None = None) -> None:
+        self._folder, self._peers, self._other = folder, peers, other
         self._stack = ExitStack()
         self.targets: list[Target] = []
         self.remarks: list[str] = []
@@ -63,14 +66,13 @@ class Stage:
 
     def _start(self, stack: ExitStack) -> None:
         self._stack = stack
-        self.service = OurService(self._folder / "ours", make_catalog(self._folder / "data"))
-        stack.callback(self.service.stop)
-        for tool in (ACTING, HTTP_FREE):
-            self.service.start_tool(tool)
+        self.service = self._started(OurService(self._folder / "ours", make_catalog(self._folder / "data")))
         self._plain_tool()
         self._ceiling()
-        self._ours()
-        self._container()
+        self._ours(self.service, OURS)
+        if self._other is not None:
+            data = make_catalog(self._folder / "then-data", root=self._other.root)
+            self._ours(self._started(OurService(self._folder / "then", data, tree=self._other)), THEN)
         if "bare" in self._peers:
             self._bare()
         if "default" in self._peers:
@@ -89,30 +91,37 @@ class Stage:
     def _ceiling(self) -> None:
         self._add("plain", "the tool itself, plain HTTP", self._tool_url, {"tool": self._tool})
 
-    def _ours(self) -> None:
-        parts = self.service.parts()
-        url, ours = f"{self.service.url}/run_tool", {"our Python": parts["python"], "Temporal": parts["temporal"]}
-        free, acting = self.service.tool_processes(HTTP_FREE), self.service.tool_processes(ACTING)
+    def _started(self, service: OurService) -> OurService:
+        self._stack.callback(service.stop)
+        for tool in (ACTING, HTTP_FREE):
+            service.start_tool(tool)
+        return service
+
+    def _ours(self, service: OurService, whose: str) -> None:
+        parts = service.parts()
+        url, ours = f"{service.url}/run_tool", {"our Python": parts["python"], "Temporal": parts["temporal"]}
+        free, acting = service.tool_processes(HTTP_FREE), service.tool_processes(ACTING)
         for name, label, tool_id, more in (
-            ("ours.fast", "ours: echo, the fast path", "echo", {}),
-            ("ours.free", "ours: HTTP tool without side effects", HTTP_FREE, {"tool": free}),
-            ("ours.acting", "ours: HTTP tool with side effects, sent once", ACTING, {"tool": acting}),
+            ("fast", "echo, the fast path", "echo", {}),
+            ("free", "HTTP tool without side effects", HTTP_FREE, {"tool": free}),
+            ("acting", "HTTP tool with side effects, sent once", ACTING, {"tool": acting}),
         ):
             body = json.dumps({"tool_id": tool_id, "params": {"message": "hello"}})
-            self._add(name, label, url, {**ours, **more}, body=body, expect='"success"')
+            self._add(f"{whose}.{name}", f"{whose}: {label}", url, {**ours, **more}, body=body, expect='"success"')
+        self._container(service, whose)
 
-    def _container(self) -> None:
+    def _container(self, service: OurService, whose: str) -> None:
         """Where an engine answers. The container outlives the service, so it is taken down before."""
         try:
-            self.service.start_tool(CONTAINER)
+            service.start_tool(CONTAINER)
         except httpx.HTTPStatusError as error:
             self.remarks.append(f"No container was measured: {why_refused(error)}")
             return
-        self._stack.callback(self.service.remove_tool, CONTAINER)
-        parts = self.service.parts()
-        url, ours = f"{self.service.url}/run_tool", {"our Python": parts["python"], "Temporal": parts["temporal"]}
+        self._stack.callback(service.remove_tool, CONTAINER)
+        parts = service.parts()
+        url, ours = f"{service.url}/run_tool", {"our Python": parts["python"], "Temporal": parts["temporal"]}
         body = json.dumps({"tool_id": CONTAINER, "params": {"message": "hello"}})
-        self._add("ours.container", "ours: the same in a serving container", url, ours, body=body, expect='"success"')
+        self._add(f"{whose}.container", f"{whose}: the same in a serving container", url, ours, body=body, expect='"success"')
 
     def _bare(self) -> None:
         port = free_port()
@@ -187,6 +196,12 @@ class Stage:
         most_callers: int | None = None,
     ) -> None:
         self.targets.append(Target(name, label, url, body, parts, expect, headers or {}, prelude, most_callers))
+
+
+def side_by_side(targets: Sequence[Target]) -> list[Target]:
+    """The same rows of two trees next to each other, so that what else the machine does hits both alike."""
+    ours = [target.name for target in targets]
+    return sorted(targets, key=lambda target: ours.index(name if (name := target.name.replace(THEN, OURS, 1)) in ours else target.name))
 
 
 class _ToolCall(TypedDict):

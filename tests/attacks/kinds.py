@@ -1,0 +1,21 @@
+"""Every kind of attack there is: one file and one line each."""
+
+from tests.attacks import bombs, content, disks, floods, folders, neighbours, requests, schemas, starts, text, values
+from tests.attacks.attack import Kind
+
+__all__ = ["KINDS"]
+
+KINDS: tuple[Kind, ...] = (
+    schemas.KIND,
+    bombs.KIND,
+    text.KIND,
+    values.KIND,
+    folders.KIND,
+    content.KIND,
+    starts.KIND,
+    neighbours.KIND,
+    requests.KIND,
+    disks.BROKEN,
+    disks.KIND,
+    floods.KIND,
+)

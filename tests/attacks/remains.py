@@ -1,0 +1,42 @@
+"""What an attack has left: files where nothing may stay after a call, and processes of the sandbox."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+
+from tests.system.leftovers import processes_of
+
+__all__ = ["files_left", "sandboxed"]
+
+_EMPTY_AFTER = ("calls/*/*", "trials/*", "making/*", "content/.incoming-*", "environments/*.build", "containers/*", "projects/*.new")
+_KEPT = {".cases"}
+
+
+def files_left(state: Path) -> set[str]:
+    """Relative to the state directory, each with what lies in it."""
+    return {_told(path, state) for pattern in _EMPTY_AFTER for path in state.glob(pattern) if path.name not in _KEPT}
+
+
+def sandboxed(state: Path) -> set[int]:
+    """Processes of this service that run as somebody else, or are a sandbox."""
+    return {pid for pid, command in processes_of(state).items() if "bwrap" in command or _is_foreign(pid)}
+
+
+def _is_foreign(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).uids().real != os.getuid()
+    except psutil.Error:
+        return False
+
+
+def _told(path: Path, state: Path) -> str:
+    return f"{path.relative_to(state)} ({sum(1 for _ in _inside(path))})"
+
+
+def _inside(path: Path) -> Iterator[str]:
+    """Names only, without recursion: what lies there may be deep."""
+    for _, folders, files in os.walk(path):
+        yield from folders
+        yield from files

@@ -15,6 +15,7 @@ from toolagent.contracts.records import CatalogFault
 from workers.failures import CannotRun
 from workers.front_door import bound_socket, never_ended, serving
 from workers.hosting import RunningHost, running_host, swept_state
+from workers.loop_watch import watched_loop
 from workers.parts import Store, builtins_of, doors_of, poster_of
 from workers.ports import url_of
 from workers.prompt_calls import PromptCalls
@@ -43,6 +44,7 @@ class Running:
 async def running_service(settings: Settings) -> AsyncGenerator[Running]:
     """Everything, until the block ends. Raises CannotRun with what is wrong and what to do about it."""
     async with AsyncExitStack() as stack:
+        watch = await stack.enter_async_context(watched_loop())
         builtins_of(settings)  # a setting that cannot be used is said before anything is started
         state = stack.enter_context(owned_state(settings.state_dir, settings.host_id))
         poster_of(settings, state)
@@ -54,7 +56,7 @@ async def running_service(settings: Settings) -> AsyncGenerator[Running]:
         calls = PromptCalls(temporal.client, store.settled, patience_s=settings.temporal_patience_s)
         stack.push_async_callback(calls.close)
         checks = {**_checks(temporal, store, host.workers.check), **host.lacking}
-        app = create_app(doors_of(store, calls, settings, state, checks))
+        app = create_app(doors_of(store, calls, settings, state, checks, watch))
         await stack.enter_async_context(serving(app, listener, settings.shutdown_grace_s))
         yield Running(temporal, state, host.ended, url_of(listener), host.faults)
 
@@ -64,6 +66,7 @@ async def running_worker(settings: Settings) -> AsyncGenerator[Running]:
     """A host alone: workflows, activities and tools, until the block ends. Raises CannotRun."""
     address = _named_address(settings)
     async with AsyncExitStack() as stack:
+        await stack.enter_async_context(watched_loop())
         builtins_of(settings)
         state = stack.enter_context(owned_state(settings.state_dir, settings.host_id))
         await swept_state(state)
@@ -82,6 +85,7 @@ async def running_api(settings: Settings) -> AsyncGenerator[Running]:
             "postgresql+asyncpg://…, or on one machine sqlite+aiosqlite:////<state directory of the worker>/tool-agent.db."
         )
     async with AsyncExitStack() as stack:
+        watch = await stack.enter_async_context(watched_loop())
         state = open_state(settings.state_dir)
         listener = bound_socket(settings)
         stack.callback(listener.close)
@@ -89,7 +93,7 @@ async def running_api(settings: Settings) -> AsyncGenerator[Running]:
         temporal = await named_temporal(settings, address)
         calls = ToolAgentClient(temporal.client, patience_s=settings.temporal_patience_s)
         checks = _checks(temporal, store, partial(_insist_on_a_host, store.hosts, settings, state))
-        app = create_app(doors_of(store, calls, settings, state, checks))
+        app = create_app(doors_of(store, calls, settings, state, checks, watch))
         await stack.enter_async_context(serving(app, listener, settings.shutdown_grace_s))
         yield Running(temporal, state, never_ended, url_of(listener))
 

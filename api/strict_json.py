@@ -75,17 +75,20 @@ def parse_json(body: bytes, max_values: int = MAX_STARTED_VALUES) -> JsonValue:
     excess = excess_of(body, max_values)
     if excess is not None and excess.of == "values":
         raise Refusal(ErrorType.VALIDATION_ERROR, f"The body {excess} (TOOL_AGENT_MAX_VALUES).", details=excess.details)
+    if excess is not None:
+        raise _malformed(f"it {excess}")
     try:
-        if excess is not None:
-            raise ValueError(f"it {excess}")
         # Two readers: the first one is strict and bounded, the second shows every pair of an object.
         from_json(body, allow_inf_nan=False)
         value: JsonValue = json.loads(body.decode(), object_pairs_hook=_unique, parse_float=_finite)
     except ValueError as error:
-        message = f"The body is not JSON: {error}."
-        errors = (ProblemField(field="body", message=str(error)),)
-        raise Refusal(ProblemKind.MALFORMED_JSON, f"{message} {_RULES}", errors=errors) from error
+        raise _malformed(str(error)) from error
     return value
+
+
+def _malformed(reason: str) -> Refusal:
+    errors = (ProblemField(field="body", message=reason),)
+    return Refusal(ProblemKind.MALFORMED_JSON, f"The body is not JSON: {reason}. {_RULES}", errors=errors)
 
 
 def _unique(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:

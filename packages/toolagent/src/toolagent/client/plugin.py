@@ -1,11 +1,11 @@
 """One plugin carries our converter and sandbox rules to clients, workers, replayers and tests."""
 
-from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.plugin import SimplePlugin
 from temporalio.worker import WorkerConfig, WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from toolagent.client.child import STUBS
+from toolagent.client.converter import data_converter
 
 __all__ = ["ToolAgentPlugin", "sandboxed_runner"]
 
@@ -23,7 +23,7 @@ class ToolAgentPlugin(SimplePlugin):
     def __init__(self, workflow_runner: WorkflowRunner | None = None) -> None:
         super().__init__(
             "toolagent",
-            data_converter=pydantic_data_converter,
+            data_converter=data_converter,
             workflow_runner=workflow_runner or sandboxed_runner(),
         )
 

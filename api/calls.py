@@ -69,8 +69,7 @@ class TakenCall:
 async def _take(body: RunToolBody, doors: Behind, chosen: CallHeaders) -> TakenCall:
     await insist_on_callback(body.callback_url, body.mode, doors)
     # What has been checked is not checked again: that takes as long as all the rest.
-    given = {name: getattr(body, name) for name in ToolCall.model_fields}
-    call = ToolCall.model_construct(**{**given, "caller": Caller.model_construct(**dict(body.caller))})
+    call = ToolCall.model_construct(None, **{**dict(body), "caller": Caller.model_construct(None, **dict(body.caller))})
     return taken_call(call, doors, chosen)
 
 

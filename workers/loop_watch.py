@@ -115,7 +115,7 @@ async def watched_loop() -> AsyncGenerator[LoopWatch]:
 
 def _running(loop_thread: int) -> Iterator[str]:
     """Where the loop's thread is, and then every other one that does something: it may hold the interpreter's lock."""
-    frames = sys._current_frames()  # noqa: SLF001 - documented, and the only way to see another thread's stack
+    frames = sys._current_frames()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - documented; nothing else shows other threads
     yield f"loop: {_stack(frames.pop(loop_thread))}"
     frames.pop(threading.get_ident(), None)
     names = {thread.ident: thread.name for thread in threading.enumerate()}

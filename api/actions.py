@@ -12,11 +12,12 @@ from starlette.responses import Response
 from api.action_xml import observation_xml, parsed_element
 from api.bodies import CallerBody
 from api.calls import CallHeaders, ChosenId, end_of, taken_call
+from api.doors import Behind
 from api.errors import Refusal
 from api.forms import message_of
 from api.ports import Doors
 from api.problems import ProblemKind
-from api.strict_json import parse_json
+from api.strict_json import parsed_json
 from toolagent.contracts.actions import ActionAnswer, Observation
 from toolagent.contracts.calls import Caller, ToolCall
 from toolagent.contracts.contract import Contract
@@ -60,12 +61,12 @@ class Said:
     wants_json: bool
 
 
-async def _take(request: Request, chosen: CallHeaders) -> Said:
+async def _take(request: Request, doors: Behind, chosen: CallHeaders) -> Said:
     """Raises Refusal for a body that is no text."""
     body, media_type = await request.body(), _media_type(request)
     wants_json = _JSON in request.headers.get("accept", "")
     if media_type == _JSON:
-        given = _body_of(body)
+        given = await _body_of(body, doors.limits.max_values)
         return Said(given.text, given.caller, chosen, wants_json=wants_json or XML not in request.headers.get("accept", ""))
     try:
         return Said(body.decode().removeprefix("\ufeff"), Caller(), chosen, wants_json=wants_json)
@@ -103,7 +104,7 @@ async def _acted(doors: Doors, said: Said, action: Action) -> tuple[Observation,
     manifest = await doors.registry.get(action.tool_id) if _is_id(action.tool_id) else None
     if manifest is None:
         raise await _unknown(doors, action.tool_id)
-    params, issues = typed_inputs(manifest.input_schema, action.inputs)
+    params, issues = typed_inputs(manifest.input_schema, action.inputs, doors.limits.max_values)
     if issues:
         listed = "; ".join(f"Input parameter {issue.path.removeprefix('$.')!r} {issue.message}" for issue in issues[:5])
         raise ActionRefused(f"{listed}.", kind="ParameterValidationError", tool_id=action.tool_id)
@@ -137,8 +138,8 @@ def _media_type(request: Request) -> str:
     return found
 
 
-def _body_of(body: bytes) -> ActionBody:
-    value = parse_json(body)
+async def _body_of(body: bytes, max_values: int) -> ActionBody:
+    value = await parsed_json(body, max_values)
     try:
         return ActionBody.model_validate(value)
     except ValidationError as error:

@@ -10,10 +10,10 @@ from api.bodies import RunToolBody, SelectToolBody
 from api.body_limit import BODY_SLACK
 from api.doors import Behind
 from api.errors import Refusal, result_response
-from api.ports import Calls, Doors
+from api.ports import Calls, Doors, Limits
 from api.problems import ProblemKind
 from toolagent.client.failures import AnswerPendingError, CallRefusedError
-from toolagent.contracts.calls import CallMode, IdempotencyKey, ToolCall, ToolResult
+from toolagent.contracts.calls import Caller, CallMode, IdempotencyKey, ToolCall, ToolResult
 from toolagent.contracts.http import ProblemField, Selection, TaskAccepted
 from toolagent.contracts.identifiers import CallId
 from toolagent.contracts.tasks import TaskState
@@ -68,11 +68,13 @@ class TakenCall:
 
 async def _take(body: RunToolBody, doors: Behind, chosen: CallHeaders) -> TakenCall:
     await insist_on_callback(body.callback_url, body.mode, doors)
-    return taken_call(ToolCall.model_validate(body.model_dump()), doors, chosen)
+    # What has been checked is not checked again: that takes as long as all the rest.
+    call = ToolCall.model_construct(None, **{**dict(body), "caller": Caller.model_construct(None, **dict(body.caller))})
+    return taken_call(call, doors, chosen)
 
 
 async def _select(body: SelectToolBody, doors: Behind, chosen: CallHeaders) -> TakenCall:
-    return taken_call(ToolCall.model_validate(body.model_dump()), doors, chosen)
+    return taken_call(ToolCall(tool_id=body.tool_id, params=body.params, stream=body.stream), doors, chosen)
 
 
 def taken_call(call: ToolCall, doors: Doors, chosen: ChosenId) -> TakenCall:
@@ -82,7 +84,7 @@ def taken_call(call: ToolCall, doors: Doors, chosen: ChosenId) -> TakenCall:
     key = chosen.key if chosen.key is not None else call.idempotency_key
     if key is not None and chosen.call_id not in {None, call_id_for_key(call.caller.caller_id, key)}:
         raise _bad_header("X-Call-Id", _DERIVED)
-    return TakenCall(_bounded(call.model_copy(update={"idempotency_key": key}), doors.limits.max_params_bytes), chosen.call_id)
+    return TakenCall(_bounded(call.model_copy(update={"idempotency_key": key}), doors.limits), chosen.call_id)
 
 
 async def insist_on_callback(url: str | None, mode: CallMode, doors: Doors) -> None:
@@ -129,9 +131,9 @@ async def end_of(client: Calls, taken: TakenCall) -> ToolResult:
         return error.result
 
 
-def _bounded(call: ToolCall, max_params_bytes: int) -> ToolCall:
+def _bounded(call: ToolCall, limits: Limits) -> ToolCall:
     """`1e15` grows when it is written out: what goes to Temporal is measured as it goes there."""
-    limit = max_params_bytes + BODY_SLACK
+    limit = limits.max_params_bytes + BODY_SLACK
     if (size := len(call.model_dump_json().encode())) > limit:
         raise Refusal(ProblemKind.BODY_TOO_LARGE, f"The call is {size} bytes of JSON when written out; at most {limit} are taken.")
     return call

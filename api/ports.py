@@ -16,6 +16,7 @@ from toolagent.contracts.callbacks import CallbackView
 from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.hosts import Host
+from toolagent.contracts.http import LoopPause
 from toolagent.contracts.making import Evidence, MakeRequest, MakeTask, TaskNote, TaskNoteKind
 from toolagent.contracts.making_views import ListedTask
 from toolagent.contracts.manifest import ToolGroup
@@ -138,9 +139,10 @@ class Routes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Sizes in bytes."""
+    """Sizes in bytes, and how many values a body may hold."""
 
     max_params_bytes: int = 1_048_576
+    max_values: int = 110_000
     max_file_bytes: int = 64 * 1_048_576
 
 
@@ -148,7 +150,8 @@ class Limits:
 class Doors:
     """Everything behind the front door.
 
-    `placements` knows where a tool is started that runs nowhere yet; `callback_refusal` why a URL is no place to post to, if it is none.
+    `placements` knows where a tool is started that runs nowhere yet; `callback_refusal` why a URL is no place to post to, if it is none;
+    `longest_pause` how long the event loop has stood still.
     """
 
     client: Calls
@@ -169,5 +172,6 @@ class Doors:
     callback_refusal: Callable[[str], Awaitable[str | None]]
     limits: Limits = field(default_factory=Limits)
     checks: Mapping[str, Check] = field(default_factory=dict[str, Check])
+    longest_pause: Callable[[], LoopPause | None] = lambda: None
     api_key: str | None = None
     allowed_hosts: tuple[str, ...] = ("127.0.0.1", "localhost", "[::1]")

@@ -1,5 +1,6 @@
 """Bodies are what they say they are: JSON that every reader reads alike, or a form."""
 
+import asyncio
 import json
 import math
 from collections import Counter
@@ -15,12 +16,17 @@ from starlette.responses import Response
 
 from api.errors import Refusal
 from api.problems import ProblemKind
+from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.http import ProblemField
+from toolagent.core.json_size import MAX_DEPTH, MAX_STARTED_VALUES, excess_of
 
-__all__ = ["StrictRoute", "parse_json"]
+__all__ = ["LARGE_BYTES", "StrictRoute", "parse_json", "parsed_json"]
+
+LARGE_BYTES = 65_536
+"""What is longer is read in a thread, so that others are answered in between."""
 
 _RULES = (
-    "JSON here is UTF-8, at most 200 levels deep, each name of an object once,"
+    f"JSON here is UTF-8, at most {MAX_DEPTH} levels deep, each name of an object once,"
     " without NaN, Infinity, numbers beyond a double's range, or halves of surrogate pairs."
 )
 
@@ -53,23 +59,36 @@ class _JsonRequest(Request):
         body = await self.body()
         if body:
             _insist_on_type(self, "application/json")
-            self.value = parse_json(body)
+            self.value = await parsed_json(body, self.app.state.doors.limits.max_values)
 
     async def json(self) -> JsonValue:
         return self.value
 
 
-def parse_json(body: bytes) -> JsonValue:
+async def parsed_json(body: bytes, max_values: int) -> JsonValue:
+    """As `parse_json`, off the loop where it takes long."""
+    return await asyncio.to_thread(parse_json, body, max_values) if len(body) > LARGE_BYTES else parse_json(body, max_values)
+
+
+def parse_json(body: bytes, max_values: int = MAX_STARTED_VALUES) -> JsonValue:
     """The value. Raises Refusal, with line and column where they are known."""
+    excess = excess_of(body, max_values)
+    if excess is not None and excess.of == "values":
+        raise Refusal(ErrorType.VALIDATION_ERROR, f"The body {excess} (TOOL_AGENT_MAX_VALUES).", details=excess.details)
+    if excess is not None:
+        raise _malformed(f"it {excess}")
     try:
         # Two readers: the first one is strict and bounded, the second shows every pair of an object.
         from_json(body, allow_inf_nan=False)
         value: JsonValue = json.loads(body.decode(), object_pairs_hook=_unique, parse_float=_finite)
     except ValueError as error:
-        message = f"The body is not JSON: {error}."
-        errors = (ProblemField(field="body", message=str(error)),)
-        raise Refusal(ProblemKind.MALFORMED_JSON, f"{message} {_RULES}", errors=errors) from error
+        raise _malformed(str(error)) from error
     return value
+
+
+def _malformed(reason: str) -> Refusal:
+    errors = (ProblemField(field="body", message=reason),)
+    return Refusal(ProblemKind.MALFORMED_JSON, f"The body is not JSON: {reason}. {_RULES}", errors=errors)
 
 
 def _unique(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:

@@ -46,6 +46,7 @@ from toolagent.client.temporal import ToolAgentClient
 from workers.catalog_watch import ImportCatalog
 from workers.content import content_of
 from workers.failures import CannotRun
+from workers.loop_watch import LoopWatch
 from workers.secrets import SecretSource
 from workers.settings import Settings, environment
 from workers.state import StateDirectory
@@ -119,6 +120,7 @@ def activities_of(
     limits = CallLimits(
         executable=executable,
         max_params_bytes=settings.max_params_bytes,
+        max_values=settings.max_values,
         start_timeout_s=settings.tool_start_timeout_s,
         queue_timeout_s=settings.queue_timeout_s,
     )
@@ -127,7 +129,12 @@ def activities_of(
         supervisor,
         store.calls,
         files,
-        LargeResults(store.files, inline_bytes=settings.inline_result_bytes, max_bytes=settings.max_result_bytes),
+        LargeResults(
+            store.files,
+            inline_bytes=settings.inline_result_bytes,
+            max_bytes=settings.max_result_bytes,
+            max_values=settings.max_result_values,
+        ),
         folder=state.calls,
         host=state.host,
     )
@@ -141,7 +148,14 @@ def activities_of(
     )
 
 
-def doors_of(store: Store, client: ToolAgentClient, settings: Settings, state: StateDirectory, checks: Mapping[str, Check]) -> Doors:
+def doors_of(
+    store: Store,
+    client: ToolAgentClient,
+    settings: Settings,
+    state: StateDirectory,
+    checks: Mapping[str, Check],
+    watch: LoopWatch,
+) -> Doors:
     """What the front door stands before."""
     return Doors(
         client=client,
@@ -160,8 +174,9 @@ def doors_of(store: Store, client: ToolAgentClient, settings: Settings, state: S
         placements=store.placements,
         callback_refusal=poster_of(settings, state).refusal,
         audit=store.audit,
-        limits=Limits(max_params_bytes=settings.max_params_bytes, max_file_bytes=settings.max_file_bytes),
+        limits=Limits(max_params_bytes=settings.max_params_bytes, max_values=settings.max_values, max_file_bytes=settings.max_file_bytes),
         checks=checks,
+        longest_pause=watch.longest,
         api_key=settings.api_key.get_secret_value() if settings.api_key else None,
         allowed_hosts=settings.allowed_hosts,
     )

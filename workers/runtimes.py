@@ -83,7 +83,11 @@ async def running_runtimes(
             start_timeout_s=settings.tool_health_timeout_s,
             stop_grace_s=settings.stop_grace_s,
         )
-        http = HttpExchange(max_result_bytes=settings.max_result_bytes, public=PublicServers(policy.private_hosts))
+        http = HttpExchange(
+            max_result_bytes=settings.max_result_bytes,
+            max_result_values=settings.max_result_values,
+            public=PublicServers(policy.private_hosts),
+        )
         stack.push_async_callback(http.aclose)
         sandboxing = Sandboxing(sandbox, egress, scripts.environments, environment(), audit)
         parts = RuntimeParts(local, launcher, sandboxing, http, secrets.resolve, builtin, projects, scripts, docker)

@@ -65,6 +65,7 @@ def script_service(
         variables=everything,
         network=through(egress, is_apart=is_apart) if egress else no_network,
         max_input_bytes=settings.max_params_bytes,
+        max_result_values=settings.max_result_values,
         note=accounts.ran,
     )
 

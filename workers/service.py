@@ -18,6 +18,7 @@ from workers.failures import CannotRun
 from workers.front_door import bound_socket, never_ended, serving
 from workers.guarded_calls import GuardedCalls
 from workers.hosting import RunningHost, running_host, swept_state
+from workers.loop_watch import watched_loop
 from workers.parts import Store, builtins_of, doors_of, poster_of
 from workers.ports import url_of
 from workers.prompt_calls import PromptCalls
@@ -47,6 +48,7 @@ class Running:
 async def running_service(settings: Settings) -> AsyncGenerator[Running]:
     """Everything, until the block ends. Raises CannotRun with what is wrong and what to do about it."""
     async with AsyncExitStack() as stack:
+        watch = await stack.enter_async_context(watched_loop())
         builtins_of(settings)  # a setting that cannot be used is said before anything is started
         state = stack.enter_context(owned_state(settings.state_dir, settings.host_id))
         poster_of(settings, state)
@@ -60,7 +62,7 @@ async def running_service(settings: Settings) -> AsyncGenerator[Running]:
         recording = await _watched(stack, parts, temporal, store)
         calls = PromptCalls(temporal.client, store.settled, recording, patience_s=settings.temporal_patience_s)
         stack.push_async_callback(calls.close)
-        app = create_app(doors_of(store, calls, settings, state, checks))
+        app = create_app(doors_of(store, calls, settings, state, checks, watch))
         await stack.enter_async_context(serving(app, listener, settings.shutdown_grace_s))
         yield Running(temporal, state, host.ended, url_of(listener), host.faults)
 
@@ -70,6 +72,7 @@ async def running_worker(settings: Settings) -> AsyncGenerator[Running]:
     """A host alone: workflows, activities and tools, until the block ends. Raises CannotRun."""
     address = _named_address(settings)
     async with AsyncExitStack() as stack:
+        await stack.enter_async_context(watched_loop())
         builtins_of(settings)
         state = stack.enter_context(owned_state(settings.state_dir, settings.host_id))
         await swept_state(state)
@@ -88,6 +91,7 @@ async def running_api(settings: Settings) -> AsyncGenerator[Running]:
             "postgresql+asyncpg://…, or on one machine sqlite+aiosqlite:////<state directory of the worker>/tool-agent.db."
         )
     async with AsyncExitStack() as stack:
+        watch = await stack.enter_async_context(watched_loop())
         state = open_state(settings.state_dir)
         listener = bound_socket(settings)
         stack.callback(listener.close)
@@ -97,7 +101,7 @@ async def running_api(settings: Settings) -> AsyncGenerator[Running]:
         checks = _checks(parts, temporal, store, state)
         recording = await _watched(stack, parts, temporal, store)
         calls = GuardedCalls(temporal.client, recording, patience_s=settings.temporal_patience_s)
-        app = create_app(doors_of(store, calls, settings, state, checks))
+        app = create_app(doors_of(store, calls, settings, state, checks, watch))
         await stack.enter_async_context(serving(app, listener, settings.shutdown_grace_s))
         yield Running(temporal, state, never_ended, url_of(listener))
 

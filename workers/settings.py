@@ -12,6 +12,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from toolagent.client.names import TASK_QUEUE
 from toolagent.contracts.sandbox import SandboxLevel
 from toolagent.core.dispatch import DEFAULT_BUCKET
+from toolagent.core.json_size import MAX_STARTED_VALUES
 
 __all__ = ["Settings", "environment"]
 
@@ -43,10 +44,21 @@ class Settings(BaseSettings):
     max_params_bytes: Annotated[int, Field(ge=1024, le=1_310_720, description="Bytes of JSON the parameters of a call may have.")] = (
         1_048_576
     )
+    max_values: Annotated[
+        int,
+        Field(
+            ge=1024,
+            le=MAX_STARTED_VALUES,
+            description="Values (numbers, texts, lists, objects …) a request body or the parameters may hold.",
+        ),
+    ] = 110_000
     max_file_bytes: Annotated[int, Field(ge=1, description="Bytes a file may have.")] = 64 * 1_048_576
     max_result_bytes: Annotated[int, Field(ge=1024, le=1_073_741_824, description="Bytes of JSON a tool's answer may have.")] = (
         64 * 1_048_576
     )
+    max_result_values: Annotated[
+        int, Field(ge=1024, le=16_777_216, description="Values (numbers, texts, lists, objects …) a tool's answer may hold.")
+    ] = 250_000
     inline_result_bytes: Annotated[
         int, Field(ge=1024, le=1_048_576, description="Bytes of JSON up to which an answer is in the result; larger ones become files.")
     ] = 256 * 1024

@@ -9,6 +9,7 @@ import structlog
 from rich.console import Console
 from rich.table import Table
 
+from workers.collector import spare_what_stays
 from workers.service import Running, running_api, running_service, running_worker
 from workers.settings import Settings
 
@@ -41,6 +42,7 @@ async def _run(title: str, start: Callable[[Settings], AbstractAsyncContextManag
     asked_to_stop = asyncio.Event()
     _stop_on_signals(asked_to_stop)
     async with start(settings) as running:
+        spare_what_stays()
         console.print(_addresses(running))
         for fault in running.faults:
             console.print(f"catalog: {fault.file} {fault.field}: {fault.reason}", style="yellow", markup=False)

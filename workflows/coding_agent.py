@@ -8,14 +8,16 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import TypeVar
 
+from pydantic import JsonValue
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, RetryState, TimeoutError, TimeoutType, is_cancelled_exception
 
 from toolagent.client import names, stubs
-from toolagent.contracts.agent import AgentResult, Guidance, LoopState, ModelAsk, ToolRun
-from toolagent.contracts.making_steps import AgentStart, HostStep
+from toolagent.contracts.agent import AgentRequest, AgentResult, LoopState, ModelAsk, ToolRun
+from toolagent.contracts.making_steps import AgentStart, HostStep, Slot
 from toolagent.core import loop
 from workflows import making_options as options
+from workflows.inputs import guidance_of, input_of, insist_on_host
 from workflows.lost_hosts import HostLost, on_host
 
 __all__ = ["CodingAgent"]
@@ -24,15 +26,32 @@ S = TypeVar("S")
 R = TypeVar("R")
 
 
+_NOTHING = AgentStart(request=AgentRequest(task_id="", prompt=""), slot=Slot(host=""))
+
+
 @workflow.defn(name=names.CODING_AGENT)
 class CodingAgent:
     @workflow.init
-    def __init__(self, start: AgentStart) -> None:
+    def __init__(self, given: JsonValue = None, *surplus: JsonValue) -> None:
+        """Takes an `AgentStart` as plain JSON; what is none fails at once."""
+        # Raised here, it would leave the `run` that never begins unawaited.
+        self._fault: ApplicationError | None = None
+        try:
+            start = input_of(AgentStart, given, surplus)
+            insist_on_host(start.slot.host)
+        except ApplicationError as fault:
+            start, self._fault = _NOTHING, fault
+        self._start = start
         self._request, self._slot = start.request, start.slot
         self._state = loop.begin(start.request, workflow.now().timestamp())
 
     @workflow.run
-    async def run(self, start: AgentStart) -> AgentResult:
+    async def run(self, _given: JsonValue = None, *_surplus: JsonValue) -> AgentResult:
+        if self._fault is not None:
+            raise self._fault
+        return await self._worked()
+
+    async def _worked(self) -> AgentResult:
         while True:
             # A step that was done when it was to be cancelled has an answer all the same.
             if workflow.cancellation_reason() is not None:
@@ -40,7 +59,7 @@ class CodingAgent:
             if self._is_long():
                 await workflow.wait_condition(workflow.all_handlers_finished)
                 request = self._request.model_copy(update={"resume_from": self._state})
-                workflow.continue_as_new(start.model_copy(update={"request": request}))
+                workflow.continue_as_new(self._start.model_copy(update={"request": request}))
             match loop.next_step(self._request, self._state, workflow.now().timestamp()):
                 case loop.AskModel(ask=ask):
                     await self._ask(ask)
@@ -53,8 +72,10 @@ class CodingAgent:
                     return result
 
     @workflow.signal(name=names.GUIDE)
-    def guide(self, guidance: Guidance) -> None:
-        if loop.refusal_of(self._state) is None:
+    def guide(self, *given: JsonValue) -> None:
+        """Takes a `Guidance` as plain JSON."""
+        guidance = guidance_of(given)
+        if guidance is not None and loop.refusal_of(self._state) is None:
             self._state = loop.with_guidance(self._state, guidance)
 
     @workflow.query(name=names.PROGRESS)

@@ -1,10 +1,12 @@
 """Starting, stopping or destroying a tool, on the host it lives on."""
 
+from pydantic import JsonValue
 from temporalio import workflow
 
 from toolagent.client import names, stubs
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from workflows import options
+from workflows.inputs import input_of, insist_on_host
 
 __all__ = ["ControlTool"]
 
@@ -12,5 +14,8 @@ __all__ = ["ControlTool"]
 @workflow.defn(name=names.CONTROL_TOOL)
 class ControlTool:
     @workflow.run
-    async def run(self, control: ToolControl) -> ToolRoute:
+    async def run(self, given: JsonValue = None, *surplus: JsonValue) -> ToolRoute:
+        """Takes a `ToolControl` as plain JSON; what is none fails at once."""
+        control = input_of(ToolControl, given, surplus)
+        insist_on_host(control.host)
         return await workflow.execute_activity(stubs.control_tool, control, **options.control(control, names.control_queue(control.host)))

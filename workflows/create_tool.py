@@ -4,7 +4,6 @@ from pydantic import JsonValue
 from temporalio import workflow
 
 from toolagent.client import names, stubs
-from toolagent.contracts.agent import Guidance
 from toolagent.contracts.making import MakeRequest, Stage
 from toolagent.contracts.making_steps import BriefStep, BuildStep, EndStep, Inspected, MakeEnd, TaskStep
 from toolagent.contracts.plans import BuildPlan, CodingBuild, NothingToBuild
@@ -22,12 +21,13 @@ class CreateTool:
         self._work = Work()
 
     @workflow.run
-    async def run(self, given: JsonValue = None) -> MakeEnd:
-        return await self._work.run(request_of(given), self._made)
+    async def run(self, given: JsonValue = None, *surplus: JsonValue) -> MakeEnd:
+        return await self._work.run(request_of(given, surplus), self._made)
 
     @workflow.signal(name=names.GUIDE)
-    async def guide(self, guidance: Guidance) -> None:
-        await self._work.hear(guidance)
+    async def guide(self, *given: JsonValue) -> None:
+        """Takes a `Guidance` as plain JSON."""
+        await self._work.hear(given)
 
     async def _made(self, request: MakeRequest) -> EndStep:
         await self._work.enter(request, Stage.INSPECT)

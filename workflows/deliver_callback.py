@@ -1,13 +1,14 @@
 """One callback: sent until it is taken, refused for good, or too late; then written down."""
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, ApplicationError
+from temporalio.exceptions import ActivityError
 
 from toolagent.client import names, stubs
 from toolagent.contracts.callbacks import Callback, CallbackEnd, CallbackNote, CallbackState
 from toolagent.core.callbacks import origin_of
 from workflows import options
+from workflows.inputs import input_of
 
 __all__ = ["DeliverCallback"]
 
@@ -15,12 +16,9 @@ __all__ = ["DeliverCallback"]
 @workflow.defn(name=names.DELIVER_CALLBACK_WORKFLOW)
 class DeliverCallback:
     @workflow.run
-    async def run(self, given: JsonValue = None) -> CallbackEnd:
+    async def run(self, given: JsonValue = None, *surplus: JsonValue) -> CallbackEnd:
         """Takes a `Callback` as plain JSON; what is none fails at once, where a typed argument would be tried for ever."""
-        try:
-            callback = Callback.model_validate(given)
-        except ValidationError as error:
-            raise ApplicationError(f"The input is not a Callback: {error}", non_retryable=True) from error
+        callback = input_of(Callback, given, surplus)
         end = await _delivered(callback)
         note = CallbackNote(
             task_id=callback.task_id, tool_id=callback.tool_id, event_id=callback.event_id, origin=origin_of(callback.url), end=end

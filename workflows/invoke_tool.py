@@ -14,6 +14,9 @@ from workflows.invoke import invoke
 __all__ = ["InvokeTool"]
 
 
+_MOST_ISSUES = 50
+
+
 @workflow.defn(name=names.INVOKE_TOOL)
 class InvokeTool:
     @workflow.run
@@ -44,7 +47,7 @@ class InvokeTool:
 def _malformed(call_id: str, error: ValidationError) -> ToolResult:
     issues = tuple(
         ValidationIssue(path=_path(issue["loc"]), message=issue["msg"], keyword=issue["type"])
-        for issue in error.errors(include_url=False, include_input=False)
+        for issue in error.errors(include_url=False, include_input=False)[:_MOST_ISSUES]
     )
     message = "The input is not a ToolCall: " + "; ".join(f"{issue.path}: {issue.message}" for issue in issues[:5])
     wrong = ToolError(type=ErrorType.VALIDATION_ERROR, message=message)

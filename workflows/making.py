@@ -2,10 +2,10 @@
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, ChildWorkflowError, is_cancelled_exception
 
@@ -31,6 +31,7 @@ from toolagent.core.loop import MOST_HEARD, another_round
 from toolagent.core.stage_account import Entered, stage_account
 from toolagent.core.task_reasons import ready_reason, why_a_model
 from workflows import making_options as options
+from workflows.inputs import guidance_of, input_of
 from workflows.lost_hosts import HostLost, found_host, is_not_taken, on_host
 
 __all__ = ["NotMade", "Work", "request_of"]
@@ -46,12 +47,9 @@ class NotMade(Exception):
     """The task ends here, for this reason."""
 
 
-def request_of(given: JsonValue) -> MakeRequest:
+def request_of(given: JsonValue, surplus: Sequence[JsonValue]) -> MakeRequest:
     """From plain JSON: what is none fails the workflow at once, where a typed argument would be tried for ever."""
-    try:
-        request = MakeRequest.model_validate(given)
-    except ValidationError as error:
-        raise ApplicationError(f"The input is not a MakeRequest: {error}", non_retryable=True) from error
+    request = input_of(MakeRequest, given, surplus)
     # Folders, rows and the agent are named by it: it is to be nobody else's.
     if request.task_id != workflow.info().workflow_id or not is_making(request.task_id):
         own = f"the workflow's own id ({workflow.info().workflow_id!r}), and of the form {TASK_ID_PATTERN}"
@@ -83,9 +81,10 @@ class Work:
         self._entered: tuple[Entered, ...] = ()
         self._cost_usd = 0.0
 
-    async def hear(self, guidance: Guidance) -> None:
+    async def hear(self, given: Sequence[JsonValue]) -> None:
         """For the agent, now or when there is one. The same `id` is told once; of more than it hears the task is not told at all."""
-        if guidance.id in self._said or len(self._said) >= MOST_HEARD:
+        guidance = guidance_of(given)
+        if guidance is None or guidance.id in self._said or len(self._said) >= MOST_HEARD:
             return
         self._said[guidance.id] = guidance
         if self._tell is not None:

@@ -4,7 +4,6 @@ from pydantic import JsonValue
 from temporalio import workflow
 
 from toolagent.client import names, stubs
-from toolagent.contracts.agent import Guidance
 from toolagent.contracts.making import MakeRequest, Stage
 from toolagent.contracts.making_steps import BriefStep, EndStep, MakeEnd, TaskStep
 from toolagent.core.task_requests import subject_of
@@ -19,14 +18,15 @@ class RepairTool:
         self._work = Work()
 
     @workflow.run
-    async def run(self, given: JsonValue = None) -> MakeEnd:
-        request = request_of(given)
+    async def run(self, given: JsonValue = None, *surplus: JsonValue) -> MakeEnd:
+        request = request_of(given, surplus)
         self._work.otherwise = f"The tool {subject_of(request.spec)!r} stays as it is."
         return await self._work.run(request, self._mended)
 
     @workflow.signal(name=names.GUIDE)
-    async def guide(self, guidance: Guidance) -> None:
-        await self._work.hear(guidance)
+    async def guide(self, *given: JsonValue) -> None:
+        """Takes a `Guidance` as plain JSON."""
+        await self._work.hear(given)
 
     async def _mended(self, request: MakeRequest) -> EndStep:
         tool_id = subject_of(request.spec)

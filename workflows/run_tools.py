@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Iterator
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 from temporalio import workflow
 from temporalio.common import WorkflowIDReusePolicy
-from temporalio.exceptions import ActivityError, WorkflowAlreadyStartedError, is_cancelled_exception
+from temporalio.exceptions import ActivityError, ApplicationError, WorkflowAlreadyStartedError, is_cancelled_exception
 
 from toolagent.client import child, names, stubs
 from toolagent.contracts.batches import BatchedCall, BatchedState, BatchEnd, CallLook, LookRequest, LookState, ToolBatch
@@ -17,6 +17,7 @@ from toolagent.core.idempotency import fingerprint
 from toolagent.core.results import IDEMPOTENCY_CONFLICT
 from workflows import options
 from workflows.callbacks import announce
+from workflows.inputs import input_of
 
 __all__ = ["LANES", "RunTools"]
 
@@ -36,14 +37,14 @@ class RunTools:
         self._cancelled = False
 
     @workflow.run
-    async def run(self, batch: JsonValue = None) -> BatchEnd:
+    async def run(self, batch: JsonValue = None, *surplus: JsonValue) -> BatchEnd:
         """Takes a `ToolBatch` as plain JSON: as for `InvokeTool`, input that is none is answered, not failed on for ever."""
         info = workflow.info()
         batch_id = batch_id_of_workflow(info.workflow_id, info.first_execution_run_id)
         try:
-            asked = ToolBatch.model_validate(batch)
-        except ValidationError as error:
-            return BatchEnd(batch_id=batch_id, error=_malformed(error))
+            asked = input_of(ToolBatch, batch, surplus)
+        except ApplicationError as error:
+            return BatchEnd(batch_id=batch_id, error=ToolError(type=ErrorType.VALIDATION_ERROR, message=error.message))
         self._asked = calls_of(asked)
         self._calls = list(batched(asked, batch_id))
         self._stops_on_error = asked.stop_on_error
@@ -148,9 +149,3 @@ def _cancelled(entry: BatchedCall) -> BatchedCall:
 def _conflicting(entry: BatchedCall) -> BatchedCall:
     conflict = {"state": BatchedState.ERROR, "error_type": ErrorType.REJECTED, "reason": IDEMPOTENCY_CONFLICT}
     return entry.model_copy(update=conflict)
-
-
-def _malformed(error: ValidationError) -> ToolError:
-    found = error.errors(include_url=False, include_input=False)
-    listed = "; ".join(f"{'.'.join(map(str, issue['loc'])) or 'body'}: {issue['msg']}" for issue in found[:5])
-    return ToolError(type=ErrorType.VALIDATION_ERROR, message=f"The input is not a ToolBatch: {listed}")

@@ -21,6 +21,7 @@ from toolagent.contracts.records import CallRecord
 from toolagent.contracts.steps import Admission, AdmitRequest, Admitted, Answered, CallPlan, Placement, PlaceRequest
 from toolagent.core.dispatch import is_fast, timeout_of
 from toolagent.core.idempotency import fingerprint
+from toolagent.core.json_size import MAX_STARTED_VALUES, excess_of
 from toolagent.core.results import IDEMPOTENCY_CONFLICT, TOO_LARGE, failed, reason_of
 from toolagent.core.schemas import with_defaults
 from toolagent.core.suggestions import nearest
@@ -40,6 +41,7 @@ class CallLimits:
     max_params_bytes: int
     start_timeout_s: float
     queue_timeout_s: float
+    max_values: int = MAX_STARTED_VALUES
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ class Admissions:
             earlier = await self._earlier(request.call_id, mark)
             if earlier is not None:
                 return Decision(Answered(result=earlier))
-            _insist_on_size(call.params, self._limits.max_params_bytes)
+            _insist_on_size(call.params, self._limits)
             entry = await self._find(call)
             self._insist_on_callable(entry, call)
             await self._insist_on_dependencies(entry)
@@ -158,7 +160,8 @@ class Admissions:
     async def _check_params(self, entry: ToolEntry, call: ToolCall) -> dict[str, JsonValue]:
         schema = entry.manifest.input_schema
         params = with_defaults(schema, call.params)
-        _insist_on_size(params, self._limits.max_params_bytes)
+        if params != call.params:
+            _insist_on_size(params, self._limits)
         issues = issues_of(schema, params)
         if issues:
             listed = "; ".join(f"{issue.path}: {issue.message}" for issue in issues[:3])
@@ -214,11 +217,16 @@ def _record_of_refused(request: AdmitRequest, mark: str) -> CallRecord:
     )
 
 
-def _insist_on_size(params: dict[str, JsonValue], limit: int) -> None:
-    size = len(json.dumps(params, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
+def _insist_on_size(params: dict[str, JsonValue], limits: CallLimits) -> None:
+    encoded = json.dumps(params, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    size, limit = len(encoded), limits.max_params_bytes
     if size > limit:
         message = (
             f"The parameters are {size} bytes of JSON; at most {limit} are taken (TOOL_AGENT_MAX_PARAMS_BYTES). POST /files takes files."
         )
         details: JsonValue = {"reason": TOO_LARGE, "size": size, "limit": limit}
         raise Refused(ToolError(type=ErrorType.VALIDATION_ERROR, message=message, details=details))
+    if (excess := excess_of(encoded, limits.max_values)) is not None:
+        setting = " (TOOL_AGENT_MAX_VALUES). POST /files takes files." if excess.of == "values" else "."
+        message = f"The JSON of the parameters {excess}{setting}"
+        raise Refused(ToolError(type=ErrorType.VALIDATION_ERROR, message=message, details=excess.details))

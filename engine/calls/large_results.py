@@ -12,6 +12,7 @@ from engine.store.files import FileStore
 from toolagent.contracts.calls import ErrorType, ToolError, ValidationIssue
 from toolagent.contracts.manifest import JsonSchema
 from toolagent.contracts.references import ResultReference
+from toolagent.core.json_size import Excess, excess_of
 from toolagent.core.texts import well_formed_value
 from toolagent.validation.schemas import issues_of
 
@@ -39,12 +40,15 @@ class FittedOutput:
 
 
 class LargeResults:
-    """Sizes are in bytes of JSON: up to `inline_bytes` an output stays what it is, above `max_bytes` it is refused."""
+    """Sizes are in bytes of JSON: up to `inline_bytes` an output stays what it is, above `max_bytes` it is refused.
 
-    def __init__(self, files: FileStore, *, inline_bytes: int, max_bytes: int) -> None:
+    So it is when it holds more than `max_values`, or is too deep.
+    """
+
+    def __init__(self, files: FileStore, *, inline_bytes: int, max_bytes: int, max_values: int = 250_000) -> None:
         self._files = files
         self._inline_bytes = min(inline_bytes, max_bytes)
-        self._max_bytes = max_bytes
+        self._max_bytes, self._max_values = max_bytes, max_values
 
     async def fit(self, call_id: str, schema: JsonSchema, output: JsonValue) -> FittedOutput:
         """May be repeated: the same output of the same call is the same file.
@@ -57,6 +61,9 @@ class LargeResults:
         except PydanticSerializationError:  # it holds half a character
             output = well_formed_value(output)
             encoded = to_json(output, inf_nan_mode="null")
+        excess = excess_of(encoded, self._max_values)
+        if excess is not None:
+            raise OutputRefused(_too_much(excess))
         if len(encoded) <= self._inline_bytes:
             return FittedOutput(output)
         if len(encoded) > self._max_bytes:
@@ -81,6 +88,12 @@ def _too_large(size: int, limit: int) -> ToolError:
     message = f"The tool's answer is {size} bytes of JSON; at most {limit} are taken (TOOL_AGENT_MAX_RESULT_BYTES)."
     details: JsonValue = {"size": size, "limit": limit, "outcome": "executed"}
     return ToolError(type=ErrorType.OUTPUT_VALIDATION_ERROR, message=message, details=details)
+
+
+def _too_much(excess: Excess) -> ToolError:
+    setting = " (TOOL_AGENT_MAX_RESULT_VALUES)" if excess.of == "values" else ""
+    message = f"The tool's answer is not taken: it {excess}{setting}."
+    return ToolError(type=ErrorType.OUTPUT_VALIDATION_ERROR, message=message, details={**excess.details, "outcome": "executed"})
 
 
 async def _pieces(encoded: bytes) -> AsyncIterator[bytes]:

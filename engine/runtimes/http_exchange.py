@@ -5,6 +5,8 @@ import json
 import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx
 from pydantic import JsonValue
@@ -12,6 +14,7 @@ from pydantic import JsonValue
 from engine.runtimes.builtin.destination import PinnedTransport
 from engine.runtimes.failures import CallFailed, NotSent
 from engine.runtimes.http_reply import Received, meaning_of, read
+from engine.runtimes.json_answers import MAX_RESULT_VALUES
 from engine.runtimes.peers import peer_client
 from engine.runtimes.public_servers import PublicServers
 from engine.runtimes.request_parts import Places, request_parts
@@ -26,6 +29,9 @@ _PUBLIC = "public"
 # Servers drop idle connections (uvicorn after 5 s): a request on the edge of that would fail with an unknown outcome.
 _KEEPALIVE_S = 2.0
 _MAX_HEALTH_BYTES = 64 * 1024
+_LARGE_BYTES = 64 * 1024
+"""What is longer is read in a thread, so that others are answered in between."""
+
 _OWN_HEADERS = ("Host", "Connection", "Content-Length", "Transfer-Encoding", "Upgrade", "Expect", "TE", "Trailer", "X-Output-Dir")
 
 
@@ -65,12 +71,13 @@ class HttpExchange:
         self,
         *,
         max_result_bytes: int = 1024 * 1024,
+        max_result_values: int = MAX_RESULT_VALUES,
         connect_timeout_s: float = 10.0,
         tls: ssl.SSLContext | None = None,
         public: PublicServers | None = None,
     ) -> None:
         self._public = public or PublicServers()
-        self._max_result_bytes, self._connect_timeout_s = max_result_bytes, connect_timeout_s
+        self._max_result_bytes, self._max_result_values, self._connect_timeout_s = max_result_bytes, max_result_values, connect_timeout_s
         self._tls = tls or ssl.create_default_context()
         self._clients: dict[str, httpx.AsyncClient] = {}
 
@@ -101,7 +108,15 @@ class HttpExchange:
                 {"timeout_s": request.timeout_s, "outcome": "unknown"},
                 outcome="unknown",
             ) from None
-        return meaning_of(received, self._max_result_bytes, target.secrets, through_gateways=target.through_gateways)
+        means = partial(
+            meaning_of,
+            received,
+            self._max_result_bytes,
+            target.secrets,
+            through_gateways=target.through_gateways,
+            max_values=self._max_result_values,
+        )
+        return await asyncio.to_thread(means) if len(received.body) > _LARGE_BYTES else means()
 
     async def health(self, endpoint: str, path: str, timeout_s: float, *, only_public: bool = False) -> Health | None:
         """Ask once; None when there is no answer within `timeout_s` seconds."""

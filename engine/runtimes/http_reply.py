@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import httpx
-import pydantic_core
-from pydantic import JsonValue, TypeAdapter
+from pydantic import JsonValue
 
 from engine.runtimes.failures import CallFailed
-from engine.runtimes.json_answers import read_json
+from engine.runtimes.json_answers import MAX_RESULT_VALUES, TooMuchError, read_json
 from engine.runtimes.peers import read_at_most
 from toolagent.contracts.calls import ErrorType, ToolError
 
@@ -23,7 +22,8 @@ _LENGTH_DIGITS = 16
 _INVALID_PARAMS = 422
 _GATEWAY_GAVE_UP = (502, 504)
 """Said by a gateway between us and the tool, which may have acted; 503 refuses a request before anything is done."""
-_JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
+_TOLD_VALUES = 10_000
+"""Of an error. It stands deeper in a result than an answer does, and is as shallow as one has to be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,14 @@ async def read(response: httpx.Response, max_result_bytes: int) -> Received:
     return Received(response.status_code, body, is_whole, announced)
 
 
-def meaning_of(received: Received, max_result_bytes: int, secrets: Sequence[str], *, through_gateways: bool = False) -> JsonValue:
+def meaning_of(
+    received: Received,
+    max_result_bytes: int,
+    secrets: Sequence[str],
+    *,
+    through_gateways: bool = False,
+    max_values: int = MAX_RESULT_VALUES,
+) -> JsonValue:
     """The value that a 2xx carries (null when it has no body). Raises CallFailed for everything else.
 
     `secrets` are masked wherever the answer repeats them. `through_gateways`: an answer may be one of theirs, not the tool's.
@@ -76,7 +83,9 @@ def meaning_of(received: Received, max_result_bytes: int, secrets: Sequence[str]
     if not body.strip():
         return None
     try:
-        return read_json(body)
+        return read_json(body, max_values)
+    except TooMuchError as error:
+        raise CallFailed(ErrorType.OUTPUT_VALIDATION_ERROR, f"The tool's answer is not taken: {error}.", error.excess.details) from error
     except ValueError as error:
         raise CallFailed(
             ErrorType.OUTPUT_VALIDATION_ERROR,
@@ -111,7 +120,7 @@ def _gave_up(received: Received, secrets: Sequence[str]) -> CallFailed:
 def _error_in(body: bytes) -> ToolError | None:
     """The error of a body in our own form, `{"error": {"type", "message", "details"}}`."""
     try:
-        whole: JsonValue = pydantic_core.from_json(body)
+        whole: JsonValue = read_json(body, _TOLD_VALUES)
         return ToolError.model_validate(whole.get("error")) if isinstance(whole, dict) else None
     except ValueError:
         return None
@@ -120,7 +129,7 @@ def _error_in(body: bytes) -> ToolError | None:
 def _told(body: bytes) -> JsonValue:
     if len(body) <= _TOLD_BYTES:
         try:
-            return _JSON.validate_python(pydantic_core.from_json(body, allow_inf_nan=False))
+            return read_json(body, _TOLD_VALUES)
         except ValueError:
             return _text(body)
     return _text(body)

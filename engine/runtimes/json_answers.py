@@ -6,19 +6,35 @@ import re
 import pydantic_core
 from pydantic import JsonValue
 
+from toolagent.core.json_size import Excess, excess_of
 from toolagent.core.texts import well_formed_json
 
-__all__ = ["read_json"]
+__all__ = ["MAX_RESULT_VALUES", "TooMuchError", "read_json"]
+
+MAX_RESULT_VALUES = 250_000
+"""What an answer may hold where no setting says otherwise."""
 
 _MAY_OVERFLOW = re.compile(rb"[0-9][eE]\+?[0-9]{3}|[0-9]{309}")
 """Nearly no answer has such a number, so nearly none is walked through."""
 
 
-def read_json(text: bytes) -> JsonValue:
+class TooMuchError(ValueError):
+    """It is not read: it would take too long, or stand too deep in what it is handed on in."""
+
+    def __init__(self, excess: Excess) -> None:
+        setting = " (TOOL_AGENT_MAX_RESULT_VALUES)" if excess.of == "values" else ""
+        super().__init__(f"it {excess}{setting}")
+        self.excess = excess
+
+
+def read_json(text: bytes, max_values: int = MAX_RESULT_VALUES) -> JsonValue:
     """With U+FFFD for halves of surrogate pairs, which programs leave that cut a text in the middle of a character.
 
-    Raises ValueError: no JSON, or a number that no double holds, which the parser takes for infinite.
+    Raises TooMuchError, and ValueError: no JSON, or a number that no double holds, which the parser takes for infinite.
     """
+    if (excess := excess_of(text, max_values)) is not None:
+        raise TooMuchError(excess)
+    # What the parser gives is plain JSON; a check of it would copy a large answer once more.
     value = _parsed(text)
     if _MAY_OVERFLOW.search(text) and not _is_finite(value):
         raise ValueError("it holds a number that is too large for a JSON number of double precision (about 1.8e308)")

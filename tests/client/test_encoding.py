@@ -4,7 +4,7 @@ import pytest
 from pydantic import JsonValue
 from temporalio.contrib.pydantic import pydantic_data_converter
 
-from toolagent.client.plugin import DATA_CONVERTER
+from toolagent.client.converter import DATA_CONVERTER
 from toolagent.contracts.calls import ErrorType, ToolError
 from toolagent.contracts.steps import CallOutcome, Finished
 

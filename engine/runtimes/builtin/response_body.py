@@ -6,7 +6,9 @@ from typing import Literal
 
 import httpx
 from pydantic import JsonValue
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
+
+from engine.runtimes.json_answers import read_json
 
 __all__ = ["BodyEncoding", "ReadBody", "as_json", "as_text", "shortened"]
 
@@ -25,9 +27,9 @@ def as_json(response: httpx.Response, body: ReadBody) -> tuple[JsonValue, BodyEn
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if is_whole and content and (kind in {"", "application/json"} or kind.endswith("+json")):
         try:
-            return from_json(content, allow_inf_nan=False), "json"
+            return read_json(content), "json"
         except ValueError:
-            pass  # it says so, and is not: then it is shown as what it is
+            pass  # it says so, and is not, or holds too much: then it is shown as what it is
     return as_text(response, body)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from engine.runtimes.json_answers import MAX_RESULT_VALUES
 from engine.runtimes.runtime import Progress
 from engine.runtimes.sandbox.sandbox import Grant
 from engine.runtimes.scripts.commands import Prepared, ScriptCall, box_of, command_of
@@ -64,10 +65,12 @@ class ScriptService:
         variables: Mapping[str, str] | None = None,
         network: Network = no_network,
         max_input_bytes: int = 1_310_720,
+        max_result_values: int = MAX_RESULT_VALUES,
         note: Callable[[ScriptRun], None] = lambda _: None,
     ) -> None:
         self.root, self._state, self._executor, self._environments = root, state, executor, environments
-        self._variables, self._network, self._max_input_bytes, self._note = dict(variables or {}), network, max_input_bytes, note
+        self._variables, self._network, self._note = dict(variables or {}), network, note
+        self._max_input_bytes, self._max_result_values = max_input_bytes, max_result_values
 
     @property
     def environments(self) -> ScriptEnvironments:
@@ -86,6 +89,7 @@ class ScriptService:
             variables=self._variables,
             network=network,
             max_input_bytes=self._max_input_bytes,
+            max_result_values=self._max_result_values,
             note=note,
         )
 
@@ -138,7 +142,8 @@ class ScriptService:
         async with self._network(box, run.command, grant.enforced.hosts) as opened:
             order = Order(opened.argv, opened.box, wall_s, self._state / call.own, stdin, ProgressLines(progress).feed)
             try:
-                return verdict(await self._executor.run(order), box.limits, wall_s)
+                done = await self._executor.run(order)
+                return await asyncio.to_thread(verdict, done, box.limits, wall_s, self._max_result_values)
             finally:
                 run.refusals = opened.refusals()
 

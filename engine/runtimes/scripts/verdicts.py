@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from engine.runtimes.json_answers import read_json
+from engine.runtimes.json_answers import MAX_RESULT_VALUES, TooMuchError, read_json
 from engine.runtimes.processes import exit_text
 from engine.runtimes.scripts.execution import Execution
 from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
@@ -29,13 +29,13 @@ class ScriptReply:
     truncated: tuple[str, ...] = ()
 
 
-def verdict(done: Execution, limits: SandboxLimits, wall_s: float) -> ScriptReply:
+def verdict(done: Execution, limits: SandboxLimits, wall_s: float, max_values: int = MAX_RESULT_VALUES) -> ScriptReply:
     """Raises ScriptFailure."""
     stderr = without_progress(done.stderr.decode(errors="replace")).strip("\n")
     failure = _limit(done, limits, wall_s) or _end(done)
     if failure is None:
         try:
-            output = read_json(done.stdout)
+            output = read_json(done.stdout, max_values)
         except ValueError as error:
             failure = _no_json(done, error)
         else:
@@ -85,6 +85,12 @@ def _end(done: Execution) -> _Failure | None:
 def _no_json(done: Execution, error: ValueError) -> _Failure:
     if not done.stdout.strip():
         return ScriptErrorKind.OUTPUT, "The script wrote nothing on stdout; it must write one JSON value.", {"exit_code": done.code}
+    if isinstance(error, TooMuchError):
+        return (
+            ScriptErrorKind.OUTPUT,
+            f"What the script wrote on stdout is not taken: {error}",
+            {"exit_code": done.code, **error.excess.details},
+        )
     return ScriptErrorKind.OUTPUT, f"What the script wrote on stdout is not one JSON value: {error}", {"exit_code": done.code}
 
 

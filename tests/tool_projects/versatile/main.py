@@ -67,6 +67,10 @@ class Handler(BaseHTTPRequestHandler):
     def flood(self, params: dict) -> None:
         self.answer(200, "x" * params["bytes"])
 
+    def say(self, params: dict) -> None:
+        """In these words."""
+        self.send(params.get("status", 200), (params["begin"] + params["each"] * params["times"] + params["end"]).encode())
+
     def headers_back(self, _params: dict) -> None:
         self.answer(200, {name.lower(): value for name, value in self.headers.items()})
 

@@ -1,20 +1,13 @@
 """One plugin carries our converter and sandbox rules to clients, workers, replayers and tests."""
 
-from dataclasses import replace
-from typing import Any
-
-from pydantic_core import PydanticSerializationError
-from temporalio.api.common.v1 import Payload
-from temporalio.contrib.pydantic import PydanticJSONPlainPayloadConverter, pydantic_data_converter
-from temporalio.converter import CompositePayloadConverter, DefaultPayloadConverter, JSONPlainPayloadConverter
 from temporalio.plugin import SimplePlugin
 from temporalio.worker import WorkerConfig, WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from toolagent.client.child import STUBS
-from toolagent.core.texts import json_bytes
+from toolagent.client.converter import DATA_CONVERTER
 
-__all__ = ["DATA_CONVERTER", "ToolAgentPlugin", "sandboxed_runner"]
+__all__ = ["ToolAgentPlugin", "sandboxed_runner"]
 
 PASSED_THROUGH = ("pydantic", "pydantic_core", "annotated_types", "toolagent.contracts", "toolagent.client")
 
@@ -22,25 +15,6 @@ PASSED_THROUGH = ("pydantic", "pydantic_core", "annotated_types", "toolagent.con
 def sandboxed_runner() -> SandboxedWorkflowRunner:
     """The workflow sandbox with only pydantic and the wire let through, so that it keeps watching `toolagent.core`."""
     return SandboxedWorkflowRunner(restrictions=SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH))
-
-
-class _WellFormedJson(PydanticJSONPlainPayloadConverter):
-    """What holds half a character is sent with U+FFFD in its place: refused, a heartbeat or a result would be tried again and again."""
-
-    def to_payload(self, value: Any) -> Payload | None:
-        try:
-            return super().to_payload(value)
-        except PydanticSerializationError:
-            return Payload(metadata={"encoding": self.encoding.encode()}, data=json_bytes(value))
-
-
-class _PayloadConverter(CompositePayloadConverter):
-    def __init__(self) -> None:
-        others = DefaultPayloadConverter.default_encoding_payload_converters
-        super().__init__(*(_WellFormedJson() if isinstance(one, JSONPlainPayloadConverter) else one for one in others))
-
-
-DATA_CONVERTER = replace(pydantic_data_converter, payload_converter_class=_PayloadConverter)
 
 
 class ToolAgentPlugin(SimplePlugin):

@@ -1,6 +1,7 @@
 """What the front door answers over HTTP, for it and for its clients."""
 
-from typing import Literal
+from datetime import datetime
+from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
@@ -16,6 +17,7 @@ __all__ = [
     "FoundTool",
     "Health",
     "ListedTool",
+    "LoopPause",
     "Matches",
     "Parameter",
     "Problem",
@@ -33,11 +35,20 @@ __all__ = [
 ]
 
 
+class LoopPause(Contract):
+    """The longest time in the last `window_s` seconds in which the process answered nobody, and when it was over."""
+
+    longest_pause_s: float = 0.0
+    at: datetime | None = None
+    window_s: float
+
+
 class Health(Contract):
     """Each check is `ok` or the reason why not; `docker` is needed by docker tools alone, and leaves the status as it is."""
 
     status: Literal["ok", "unavailable"]
     checks: dict[str, str]
+    loop: Annotated[LoopPause | None, Field(description="How long the event loop of the front door's process has stood still.")] = None
 
 
 class RuntimeCount(Contract):

@@ -12,6 +12,7 @@ from pydantic_core import from_json
 from toolagent.contracts.calls import ValidationIssue
 from toolagent.contracts.manifest import JsonSchema
 from toolagent.core.action import Element
+from toolagent.core.json_size import MAX_STARTED_VALUES, excess_of, values_in
 
 __all__ = ["typed_inputs"]
 
@@ -37,63 +38,83 @@ class _Unfit(ValueError):
         self.path = path
 
 
-def typed_inputs(schema: JsonSchema, inputs: dict[str, Element]) -> tuple[dict[str, JsonValue], tuple[ValidationIssue, ...]]:
+def typed_inputs(
+    schema: JsonSchema, inputs: dict[str, Element], max_values: int = MAX_STARTED_VALUES
+) -> tuple[dict[str, JsonValue], tuple[ValidationIssue, ...]]:
     """The parameters, and what of the text does not fit its type. What fits its type may still not fit the schema.
 
     A string stays as it is written. Where the schema says nothing of a value, it is JSON if it reads as JSON, else text.
     """
     params: dict[str, JsonValue] = {}
     issues: list[ValidationIssue] = []
+    reader = _Reader(max_values)
     for name, element in inputs.items():
         try:
-            params[name] = _value(element, _property(schema, name), f"$.{name}")
+            params[name] = reader.value(element, _property(schema, name), f"$.{name}")
         except _Unfit as unfit:
             issues.append(ValidationIssue(path=unfit.path, message=str(unfit), keyword="type"))
     return params, tuple(issues)
 
 
-def _value(element: Element, schema: JsonSchema, path: str) -> JsonValue:
-    if not element.children:
-        return _leaf(element.text, _types(schema), path)
-    if element.text.strip():
-        raise _Unfit(path, "holds text and elements at once; write the text in <![CDATA[…]]>")
-    tags = [child.tag for child in element.children]
-    types = _types(schema)
-    if set(tags) == {"item"} and (not types or "array" in types):
-        items = _keyword(schema, "items")
-        return [_value(child, items, f"{path}[{place}]") for place, child in enumerate(element.children)]
-    if len(set(tags)) != len(tags):
-        raise _Unfit(path, "holds an element more than once; the entries of a list are each an <item>")
-    if types and "object" not in types:
-        raise _Unfit(path, f"must be {_listed(types)}; there are elements in it")
-    return {child.tag: _value(child, _property(schema, child.tag), f"{path}.{child.tag}") for child in element.children}
+class _Reader:
+    """Of one block. What of it is written as JSON may hold so many values in all."""
 
+    def __init__(self, max_values: int) -> None:
+        self._left = self._most = max_values
 
-def _leaf(text: str, types: frozenset[str], path: str) -> JsonValue:
-    stripped = text.strip()
-    if "string" in types:
-        return text
-    if not types:
-        return _json(stripped, text)
-    if "null" in types and stripped in {"", "null"}:
-        return None
-    if "boolean" in types and stripped.lower() in _TRUTH:
-        return _TRUTH[stripped.lower()]
-    if types & {"integer", "number"} and (number := _number(stripped, types)) is not None:
-        return number
-    if types & {"object", "array"}:
-        return _structure(stripped, types, path)
-    raise _Unfit(path, f"must be {_listed(types)}")
+    def value(self, element: Element, schema: JsonSchema, path: str) -> JsonValue:
+        if not element.children:
+            return self._leaf(element.text, _types(schema), path)
+        if element.text.strip():
+            raise _Unfit(path, "holds text and elements at once; write the text in <![CDATA[…]]>")
+        tags = [child.tag for child in element.children]
+        types = _types(schema)
+        if set(tags) == {"item"} and (not types or "array" in types):
+            items = _keyword(schema, "items")
+            return [self.value(child, items, f"{path}[{place}]") for place, child in enumerate(element.children)]
+        if len(set(tags)) != len(tags):
+            raise _Unfit(path, "holds an element more than once; the entries of a list are each an <item>")
+        if types and "object" not in types:
+            raise _Unfit(path, f"must be {_listed(types)}; there are elements in it")
+        return {child.tag: self.value(child, _property(schema, child.tag), f"{path}.{child.tag}") for child in element.children}
 
-
-def _structure(text: str, types: frozenset[str], path: str) -> JsonValue:
-    if "array" in types and "object" not in types and not text:
-        return []
-    value = _json(text, None)
-    kind = "object" if isinstance(value, dict) else "array" if isinstance(value, list) else ""
-    if kind not in types:
+    def _leaf(self, text: str, types: frozenset[str], path: str) -> JsonValue:
+        stripped = text.strip()
+        if "string" in types:
+            return text
+        if not types:
+            return self._json(stripped, text, path)
+        if "null" in types and stripped in {"", "null"}:
+            return None
+        if "boolean" in types and stripped.lower() in _TRUTH:
+            return _TRUTH[stripped.lower()]
+        if types & {"integer", "number"} and (number := _number(stripped, types)) is not None:
+            return number
+        if types & {"object", "array"}:
+            return self._structure(stripped, types, path)
         raise _Unfit(path, f"must be {_listed(types)}")
-    return value
+
+    def _structure(self, text: str, types: frozenset[str], path: str) -> JsonValue:
+        if "array" in types and "object" not in types and not text:
+            return []
+        value = self._json(text, None, path)
+        kind = "object" if isinstance(value, dict) else "array" if isinstance(value, list) else ""
+        if kind not in types:
+            raise _Unfit(path, f"must be {_listed(types)}")
+        return value
+
+    def _json(self, text: str, otherwise: JsonValue, path: str) -> JsonValue:
+        """Strict JSON, or what to take else."""
+        if text.startswith(("[", "{")):
+            encoded = text.encode("utf-8", "surrogatepass")
+            if excess := excess_of(encoded, self._left):
+                raise _Unfit(path, f"{excess} (TOOL_AGENT_MAX_VALUES: {self._most} for all the JSON of a block)")
+            self._left -= values_in(encoded)
+        try:
+            from_json(text, allow_inf_nan=False)
+            return cast("JsonValue", json.loads(text, parse_float=_finite))
+        except ValueError:
+            return otherwise
 
 
 def _number(text: str, types: frozenset[str]) -> int | float | None:
@@ -105,15 +126,6 @@ def _number(text: str, types: frozenset[str]) -> int | float | None:
     if not math.isfinite(value) or ("number" not in types and not value.is_integer()):
         return None
     return value if "number" in types else int(value)
-
-
-def _json(text: str, otherwise: JsonValue) -> JsonValue:
-    """Strict JSON, bounded in depth by its first reader."""
-    try:
-        from_json(text, allow_inf_nan=False)
-        return cast("JsonValue", json.loads(text, parse_float=_finite))
-    except ValueError:
-        return otherwise
 
 
 def _finite(text: str) -> float:

@@ -1,0 +1,76 @@
+"""How payloads are read: pydantic's converter, which also says of a payload that nobody can read that this is so, once and for all.
+
+Anybody may start or tell a workflow anything. A decoding error fails its task, which is then tried for ever; a failure ends the workflow.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic_core import PydanticSerializationError
+from temporalio.api.common.v1 import Payload
+from temporalio.contrib.pydantic import PydanticJSONPlainPayloadConverter
+from temporalio.converter import CompositePayloadConverter, DataConverter, DefaultPayloadConverter, JSONPlainPayloadConverter
+from temporalio.exceptions import ApplicationError, FailureError
+
+from toolagent.core.json_size import MAX_STARTED_VALUES, excess_of
+from toolagent.core.texts import json_bytes
+
+__all__ = ["DATA_CONVERTER", "UNREADABLE", "ReadingConverter", "UnreadableError"]
+
+UNREADABLE = "unreadable_payload"
+"""Error type of what is no payload, whatever is expected of it."""
+
+_SLACK = 1_024
+"""Values that an input has besides those of its parameters."""
+
+
+class UnreadableError(ApplicationError, ValueError):
+    """It will not be readable at the next attempt either."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"A payload cannot be read: {reason}", type=UNREADABLE, non_retryable=True)
+
+
+class _WellFormedJson(PydanticJSONPlainPayloadConverter):
+    """What holds half a character is sent with U+FFFD in its place: refused, a heartbeat or a result would be tried again and again."""
+
+    def to_payload(self, value: Any) -> Payload | None:
+        try:
+            return super().to_payload(value)
+        except PydanticSerializationError:
+            return Payload(metadata={"encoding": self.encoding.encode()}, data=json_bytes(value))
+
+
+class ReadingConverter(CompositePayloadConverter):
+    """Raises UnreadableError for what cannot be read at all, and for what, read without a type, would be too much."""
+
+    def __init__(self) -> None:
+        others = DefaultPayloadConverter.default_encoding_payload_converters
+        super().__init__(*(_WellFormedJson() if isinstance(one, JSONPlainPayloadConverter) else one for one in others))
+
+    def from_payloads(self, payloads: Sequence[Payload], type_hints: list[type] | None = None) -> list[Any]:
+        if type_hints is None:
+            self._insist_on_size(payloads)
+        try:
+            return super().from_payloads(payloads, type_hints)
+        except FailureError:
+            raise
+        except Exception:
+            # One that is only of another type than is expected may be readable for another version of us.
+            self._insist_on_readable(payloads)
+            raise
+
+    def _insist_on_size(self, payloads: Sequence[Payload]) -> None:
+        for payload in payloads:
+            if (excess := excess_of(payload.data, MAX_STARTED_VALUES + _SLACK)) is not None:
+                raise UnreadableError(f"it {excess}.")
+
+    def _insist_on_readable(self, payloads: Sequence[Payload]) -> None:
+        for payload in payloads:
+            try:
+                super().from_payloads([payload])
+            except (ValueError, KeyError, RuntimeError) as error:
+                raise UnreadableError(str(error)[:500]) from error
+
+
+DATA_CONVERTER = DataConverter(payload_converter_class=ReadingConverter)

@@ -1,0 +1,75 @@
+"""How much a JSON text holds besides its bytes: `[[],[],…]` costs a hundred times what a text of that length does.
+
+Counted on the bytes, before anything is made of them.
+"""
+
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Literal
+
+from pydantic import JsonValue
+
+__all__ = ["MAX_DEPTH", "MAX_STARTED_VALUES", "Excess", "excess_of", "values_in"]
+
+MAX_DEPTH = 190
+"""Levels of lists and objects. Ten below what JSON readers take: on its way, a value stands inside others."""
+
+MAX_STARTED_VALUES = 262_144
+"""What a workflow reads, whatever the settings say: it may not look at them. No setting allows parameters more."""
+
+_STEPS = tuple((byte in b"[{") - (byte in b"]}") for byte in range(256))
+_ALL_BUT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """What there is too much of, as a sentence without its subject. `at_least`: counting ended there."""
+
+    of: Literal["values", "levels"]
+    number: int
+    limit: int
+    at_least: bool = False
+
+    @property
+    def details(self) -> dict[str, JsonValue]:
+        return {"reason": f"too_many_{self.of}", self.of: self.number, "limit": self.limit}
+
+    def __str__(self) -> str:
+        if self.of == "levels":
+            return f"is {self.number} levels of lists and objects deep; at most {self.limit} are taken"
+        number = f"at least {self.number}" if self.at_least else self.number
+        return f"holds {number} values (numbers, texts, lists, objects …); at most {self.limit} are taken"
+
+
+def excess_of(text: bytes, max_values: int, max_depth: int = MAX_DEPTH) -> Excess | None:
+    """What a JSON text has too much of; None when it may be read. Of a text that is no JSON, the answer means nothing."""
+    openers = text.count(b"[") + text.count(b"{")
+    # Each value but the outermost follows a comma or an opener. Nearly every text ends here.
+    if text.count(b",") + openers < max_values and openers <= max_depth:
+        return None
+    # A text is a value, or the name of one.
+    least = (text.count(b'"') - text.count(b'\\"')) // 4
+    if least > max_values:
+        return Excess("values", least, max_values, at_least=True)
+    bare = _bare(text)
+    values = _values(bare)
+    if values > max_values:
+        return Excess("values", values, max_values)
+    depth = max(accumulate(map(_STEPS.__getitem__, bare.translate(None, _ALL_BUT_BRACKETS))), default=0)
+    return Excess("levels", depth, max_depth) if depth > max_depth else None
+
+
+def values_in(text: bytes) -> int:
+    """How many values a JSON text holds that has no excess of them."""
+    return _values(_bare(text))
+
+
+def _bare(text: bytes) -> bytes:
+    """Without what is in its texts, and without space."""
+    plain = text.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return b"s".join(plain.split(b'"')[::2]).translate(None, b" \t\r\n")
+
+
+def _values(bare: bytes) -> int:
+    openers = bare.count(b"[") + bare.count(b"{")
+    return 1 + bare.count(b",") + openers - bare.count(b"[]") - bare.count(b"{}")

@@ -1,0 +1,79 @@
+"""What the largest inputs that are taken cost the workflows: while a task runs, little else of the process does."""
+
+import gc
+import time
+import uuid
+from collections.abc import Callable, Generator
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import timedelta
+from typing import ParamSpec, TypeVar
+
+import pytest
+from pydantic import JsonValue
+from temporalio.worker import Worker
+
+from tests.workflows.steps import Steps
+from toolagent.client import names
+from workers.collector import spare_what_stays
+from workers.settings import Settings
+from workers.temporal_connection import connect
+from workers.temporal_workers import WORKFLOWS
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+MOST_S = 0.2
+LIFE = timedelta(seconds=60)
+MOST_VALUES: int = Settings.model_fields["max_values"].default
+EMPTY_LISTS: list[JsonValue] = [[] for _ in range(MOST_VALUES - 20)]
+"""Nothing takes longer to read than these do."""
+
+MANY_CALLS: list[JsonValue] = [{"tool_id": "echo", "params": {"message": EMPTY_LISTS[:1000]}} for _ in range(100)]
+INPUTS: dict[str, tuple[str, JsonValue]] = {
+    "a call": (names.INVOKE_TOOL, {"tool_id": "echo", "params": {"message": EMPTY_LISTS}}),
+    "a batch of one": (names.RUN_TOOLS, {"calls": [{"tool_id": "echo", "params": {"message": EMPTY_LISTS}}]}),
+    "a batch of many": (names.RUN_TOOLS, {"calls": MANY_CALLS}),
+}
+
+
+@pytest.fixture
+def collector() -> Generator[None]:
+    """As in the service."""
+    thresholds = gc.get_threshold()
+    spare_what_stays()
+    yield
+    gc.set_threshold(*thresholds)
+    gc.unfreeze()
+
+
+class Timed(ThreadPoolExecutor):
+    """Notes how much CPU each task takes, in seconds: that does not depend on what else the machine does."""
+
+    def __init__(self) -> None:
+        super().__init__(2)
+        self.took: list[float] = []
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        def timed() -> T:
+            began = time.thread_time()
+            try:
+                return fn(*args, **kwargs)
+            finally:
+                self.took.append(time.thread_time() - began)
+
+        return super().submit(timed)
+
+
+@pytest.mark.usefixtures("collector")
+@pytest.mark.parametrize("what", INPUTS)
+async def test_no_task_takes_a_fifth_of_a_second(temporal_address: str, what: str) -> None:
+    queue = names.TASK_QUEUE  # where a batch has its calls made
+    steps = Steps(queue=queue)
+    activities = [steps.admit, steps.place, steps.settle, steps.call_tool]
+    workflow, given = INPUTS[what]
+    temporal = await connect(temporal_address, "default", sandbox=False, patience_s=30)
+    with Timed() as executor:
+        async with Worker(temporal, task_queue=queue, workflows=WORKFLOWS, activities=activities, workflow_task_executor=executor):
+            await temporal.execute_workflow(workflow, given, id=f"limit-{uuid.uuid4().hex}", task_queue=queue, execution_timeout=LIFE)
+    assert len(executor.took) > 1
+    assert max(executor.took) < MOST_S

@@ -1,0 +1,128 @@
+"""Anybody with a Temporal client may start our workflows, and tell them anything: none is left with a task that fails for ever."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncGenerator, Sequence
+from datetime import timedelta
+
+import pytest
+import pytest_asyncio
+from pydantic import JsonValue
+from temporalio.api.common.v1 import Payload
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import Client, RPCError, WorkflowFailureError, WorkflowHandle, WorkflowQueryFailedError
+from temporalio.common import RawValue
+from temporalio.worker import Worker
+from temporalio.workflow import _Definition as Definition
+
+from toolagent.client import names
+from workers.temporal_workers import WORKFLOWS
+
+LIFE = timedelta(seconds=60)
+PATIENCE_S = 30
+STACK = "__stack_trace"
+DEFINITIONS = {definition.name: definition for definition in map(Definition.must_from_class, WORKFLOWS) if definition.name}
+HANDLERS = sorted(name for name, definition in DEFINITIONS.items() if definition.signals or definition.queries or definition.updates)
+
+
+def raw(data: bytes, encoding: bytes = b"json/plain", **metadata: bytes) -> RawValue:
+    return RawValue(Payload(metadata={"encoding": encoding, **metadata}, data=data))
+
+
+NONSENSE: dict[str, Sequence[object]] = {
+    "nothing": [],
+    "null": [None],
+    "a number": [7],
+    "a text": ["\U0001f643"],
+    "a list": [[{}]],
+    "an empty object": [{}],
+    "wrong types": [{"tool_id": [], "request": 1, "task_id": {}, "id": 5, "calls": [[]] * 10_000, "examples": [[]] * 10_000}],
+    "more than one": [{}, 1, "x"],
+    "one too many that is none": [{}, raw(b"{")],
+    "deeper than it may be": [raw(b"[" * 300 + b"]" * 300)],
+    "more than it may hold": [raw(b"[" + b"[]," * 400_000 + b"1]")],
+    "broken JSON": [raw(b'{"tool_id": ')],
+    "no text": [raw(b"\xff\xfe")],
+    "bytes": [raw(b"\x00\xff", b"binary/plain")],
+    "another encoding": [raw(b"x", b"binary/encrypted")],
+    "a message nobody knows": [raw(b"{}", b"json/protobuf", messageType=b"no.Such")],
+}
+
+HOST: JsonValue = "nobody"
+TASK: JsonValue = {"type": "build_tool", "tool_name": "word_counter", "description": "Count words."}
+AGENT: JsonValue = {"request": {"task_id": "create_00000001", "prompt": "coding"}, "slot": {"host": HOST}}
+
+
+def valid(name: str, workflow_id: str) -> JsonValue:
+    """What keeps it busy, as nobody serves what it waits for."""
+    inputs: dict[str, JsonValue] = {
+        names.RUN_TOOLS: {"calls": [{"tool_id": "echo"}]},
+        names.CREATE_TOOL: {"task_id": workflow_id, "spec": TASK},
+        names.REPAIR_TOOL: {"task_id": workflow_id, "spec": {"type": "repair_tool", "tool_id": "echo"}},
+        names.CODING_AGENT: AGENT,
+    }
+    return inputs[name]
+
+
+@pytest_asyncio.fixture
+async def queue(temporal: Client) -> AsyncGenerator[str]:
+    own = f"starts-{uuid.uuid4().hex[:8]}"
+    async with Worker(temporal, task_queue=own, workflows=WORKFLOWS):
+        yield own
+
+
+async def failed_tasks(handle: WorkflowHandle[object, object]) -> list[str]:
+    failed = EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED
+    return [
+        event.workflow_task_failed_event_attributes.failure.message
+        async for event in handle.fetch_history_events()
+        if event.event_type == failed
+    ]
+
+
+async def end_of(client: Client, queue: str, name: str, inputs: Sequence[object]) -> object:
+    """What it ends with, or what its task failed with."""
+    handle: WorkflowHandle[object, object] = await client.start_workflow(
+        name, args=inputs, id=f"other-{uuid.uuid4().hex}", task_queue=queue, execution_timeout=LIFE
+    )
+    try:
+        return await asyncio.wait_for(handle.result(), PATIENCE_S)
+    except WorkflowFailureError as error:
+        return error.cause
+    except TimeoutError:
+        await handle.terminate()
+        return f"left with {await failed_tasks(handle)}"
+
+
+@pytest.mark.parametrize("name", sorted(DEFINITIONS))
+async def test_a_workflow_that_is_started_with_nonsense_ends(temporal: Client, queue: str, name: str) -> None:
+    ends = await asyncio.gather(*(end_of(temporal, queue, name, inputs) for inputs in NONSENSE.values()))
+    assert {what: end for what, end in zip(NONSENSE, ends, strict=True) if isinstance(end, str)} == {}
+
+
+@pytest.mark.parametrize("name", HANDLERS)
+async def test_a_workflow_that_is_told_nonsense_goes_on(temporal: Client, queue: str, name: str) -> None:
+    kind = {names.CREATE_TOOL: "create", names.REPAIR_TOOL: "repair"}.get(name, "other")
+    workflow_id = f"{kind}_{uuid.uuid4().hex[:8]}"
+    handle: WorkflowHandle[object, object] = await temporal.start_workflow(
+        name, valid(name, workflow_id), id=workflow_id, task_queue=queue, execution_timeout=LIFE
+    )
+    definition = DEFINITIONS[name]
+    assert not definition.updates, "An update is told nonsense here too, once there is one."
+    for inputs in NONSENSE.values():
+        for signal in filter(None, [*definition.signals, "no such signal"]):
+            await handle.signal(signal, args=inputs)
+        for query in filter(None, definition.queries):
+            await asked(handle, query, inputs)
+    await asyncio.wait_for(handle.query(STACK), PATIENCE_S)
+    assert await failed_tasks(handle) == []
+    assert (await handle.describe()).close_time is None
+    await handle.terminate()
+
+
+async def asked(handle: WorkflowHandle[object, object], query: str, inputs: Sequence[object]) -> None:
+    """That it cannot be answered is an answer."""
+    try:
+        await asyncio.wait_for(handle.query(query, args=inputs), PATIENCE_S)
+    except (WorkflowQueryFailedError, RPCError):
+        return

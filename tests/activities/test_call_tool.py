@@ -34,7 +34,7 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.references import ResultReference
 from toolagent.contracts.sources import RemoteSource
-from toolagent.contracts.steps import CallOutcome, CallPlan, CallRequest, Finished, Placement
+from toolagent.contracts.steps import CallOutcome, CallPlan, CallRequest, Finished, NotRunning, Placement
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
 
@@ -242,6 +242,13 @@ async def test_an_error_that_nobody_foresaw_is_tried_again_a_bounded_number_of_t
     assert outcome.error is not None
     assert outcome.model_dump_json()
     assert "KeyError: 'Id \\ud800'" in outcome.error.message
+
+
+@pytest.mark.promise("calls-end")
+async def test_on_the_fast_path_such_an_error_makes_an_ordinary_call_of_it(run: Run, tool: Tool) -> None:
+    tool.fault, env = KeyError("Id"), ActivityEnvironment()
+    env.info = dataclasses.replace(env.info, is_local=True)
+    assert await run(tool.url, repeatable=True, env=env) == NotRunning()
 
 
 async def test_each_heartbeat_says_what_the_next_attempt_must_know(run: Run, tool: Tool) -> None:

@@ -9,7 +9,7 @@ from tests.api.conftest import House
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.http import Task
 from toolagent.contracts.records import CallRecord, Event, EventType
-from toolagent.contracts.tasks import TaskState
+from toolagent.contracts.tasks import TaskState, TaskView
 from toolagent.core.results import failed, succeeded
 
 AT = datetime(2026, 3, 26, 10, 30, tzinfo=UTC)
@@ -110,6 +110,16 @@ async def test_a_call_under_another_workflow_id_is_cancelled(house: House) -> No
     await house.client.start(ToolCall(tool_id="echo"), "my-call")
     answer = await house.http.post("/tasks/call-12345678/cancel")
     assert (answer.status_code, answer.json()["status"]) == (202, "cancelled")
+
+
+async def test_a_call_that_was_sent_is_running_also_while_it_waits_for_another_host(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def waiting(call_id: str, _workflow_id: str | None = None) -> TaskView:
+        return TaskView(task_id=call_id, status=TaskState.PENDING)
+
+    monkeypatch.setattr(house.client, "task", waiting)
+    assert (await task(house)).status is TaskState.PENDING
+    await house.calls.mark_sent(RECORD)
+    assert (await task(house)).status is TaskState.RUNNING
 
 
 async def test_another_call_under_a_settled_calls_workflow_id_is_left_alone(house: House) -> None:

@@ -13,7 +13,7 @@ from temporalio.converter import CompositePayloadConverter, DataConverter, Defau
 from temporalio.exceptions import ApplicationError, FailureError
 
 from toolagent.core.json_size import MAX_STARTED_VALUES, excess_of
-from toolagent.core.texts import json_bytes
+from toolagent.core.texts import json_bytes, well_formed_json
 
 __all__ = ["DATA_CONVERTER", "UNREADABLE", "ReadingConverter", "UnreadableError"]
 
@@ -32,13 +32,24 @@ class UnreadableError(ApplicationError, ValueError):
 
 
 class _WellFormedJson(PydanticJSONPlainPayloadConverter):
-    """What holds half a character is sent with U+FFFD in its place: refused, a heartbeat or a result would be tried again and again."""
+    """What holds half a character is sent and read with U+FFFD in its place: refused, it would be tried again and again."""
 
     def to_payload(self, value: Any) -> Payload | None:
         try:
             return super().to_payload(value)
         except PydanticSerializationError:
             return Payload(metadata={"encoding": self.encoding.encode()}, data=json_bytes(value))
+
+    def from_payload(self, payload: Payload, type_hint: type | None = None) -> Any:
+        """Others send it too: other converters write such a text as it is."""
+        try:
+            return super().from_payload(payload, type_hint)
+        except ValueError:
+            data = payload.data
+            mended = well_formed_json(data)
+            if mended is data:
+                raise
+            return super().from_payload(Payload(metadata=payload.metadata, data=mended), type_hint)
 
 
 class ReadingConverter(CompositePayloadConverter):

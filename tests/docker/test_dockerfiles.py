@@ -16,8 +16,9 @@ FETCHING = [
     "ONBUILD ADD http://example.com/x /x",
     "RUN true\n  # a comment\n\tADD\thttp://example.com/x /x",
     # What looks like a space to one reader is none to another, and ends, joins or splits a line for one of them only.
-    *(f"ADD a \\{space}\nhttp://example.com/x /x" for space in "\v\f\r\x1c\x85\xa0\u2003\u2028"),
-    *(f"ADD{space}http://example.com/x /x" for space in "\v\f\x1d\x85\xa0\u3000"),
+    *(f"ADD a \\{space}\nENV http://example.com/x /x" for space in "\v\f\r\x1c\x85\xa0\u2003\u2028"),
+    *(f"ADD a{space}http://example.com/x /x" for space in "\v\f\x1d\x85\xa0\u3000"),
+    *(f"ENV a b{space}" for space in "\v\xa0"),
     "ADD a\xa0http://example.com/x /x",
     "ADD --checksum=sha256:0 http://example.com/x /x",
     "ADD git@example.com/x /x",

@@ -89,11 +89,20 @@ def _kept(file: Path, new: str) -> str:
         try:
             with os.fdopen(descriptor, "w", encoding="ascii") as target:
                 target.write(new)
-            with contextlib.suppress(FileExistsError):  # of two that begin at once one is first
-                os.link(part, file)
+            _placed(Path(part), file)
         finally:
             Path(part).unlink(missing_ok=True)
     status = file.lstat()
     if status.st_uid != os.geteuid() or status.st_mode & 0o077:
         raise OSError(f"{file} is not ours alone. Remove it, and the containers and images with labels of ours.")
     return file.read_text(encoding="ascii")
+
+
+def _placed(part: Path, file: Path) -> None:
+    """Of two that begin at once one is first."""
+    try:
+        os.link(part, file)
+    except FileExistsError:
+        return
+    except OSError:  # a file system without links
+        part.rename(file)

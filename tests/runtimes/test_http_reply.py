@@ -9,7 +9,7 @@ from toolagent.contracts.calls import ErrorType, ToolCall, ToolError
 from toolagent.contracts.steps import AdmitRequest, Finished, SettleRequest
 
 DEEP = b"[" * 199 + b"]" * 199
-DEEP_ERROR = b'{"error":{"type":"validation_error","message":"no","details":' + b"[" * 197 + b"]" * 197 + b"}}"
+DEEP_ERROR = b'{"error":{"type":"validation_error","message":"no","details":' + b"[" * 198 + b"]" * 198 + b"}}"
 
 
 @pytest.mark.parametrize(("status", "body"), [(200, DEEP), (500, DEEP), (422, DEEP_ERROR)])

@@ -73,7 +73,7 @@ async def health(checks: Mapping[str, Check], loop: LoopPause | None = None) -> 
         _log.warning("check_failed", check=name, error=type(failure).__name__, reason=str(failure))
     said = {name: _reason(failures[name]) if name in failures else "ok" for name in checks}
     found = Health(status="unavailable" if broken else "ok", checks=said, loop=loop)
-    return Response(found.model_dump_json(), 503 if broken else 200, media_type="application/json")
+    return Response(found.model_dump_json(exclude_none=True), 503 if broken else 200, media_type="application/json")
 
 
 def _reason(failure: BaseException) -> str:

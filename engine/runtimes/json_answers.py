@@ -16,6 +16,9 @@ MAX_RESULT_VALUES = 250_000
 
 _MAY_OVERFLOW = re.compile(rb"[0-9][eE]\+?[0-9]{3}|[0-9]{309}")
 """Nearly no answer has such a number, so nearly none is walked through."""
+_PIECE = 1 << 18
+_OVERLAP = 320
+"""A search holds the interpreter's lock: in 64 MB at once it would do so for a second."""
 
 
 class TooMuchError(ValueError):
@@ -36,7 +39,7 @@ def read_json(text: bytes, max_values: int = MAX_RESULT_VALUES) -> JsonValue:
         raise TooMuchError(excess)
     # What the parser gives is plain JSON; a check of it would copy a large answer once more.
     value = _parsed(text)
-    if _MAY_OVERFLOW.search(text) and not _is_finite(value):
+    if any(_MAY_OVERFLOW.search(text, at, at + _PIECE + _OVERLAP) for at in range(0, len(text), _PIECE)) and not _is_finite(value):
         raise ValueError("it holds a number that is too large for a JSON number of double precision (about 1.8e308)")
     return value
 

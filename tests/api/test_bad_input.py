@@ -10,8 +10,9 @@ from pydantic import JsonValue
 
 from api.body_limit import BODY_SLACK, DRAINED
 from api.errors import Refusal
+from api.ports import Limits
 from api.strict_json import parse_json
-from tests.api.conftest import LIMITS, House
+from tests.api.conftest import LIMITS, House, browse, with_doors
 
 JSON = {"Content-Type": "application/json"}
 MAX_BODY = LIMITS.max_params_bytes + BODY_SLACK
@@ -215,6 +216,22 @@ async def test_no_path_makes_the_service_fail(house: House, segment: str, where:
 async def test_no_header_makes_the_service_fail(house: House, name: str, value: bytes) -> None:
     headers = {b"Content-Type": b"application/json", name.encode(): value}
     assert (await house.http.post("/run_tool", content=b'{"tool_id":"echo"}', headers=headers)).status_code < 500
+
+
+@pytest.mark.parametrize("path", ["/run_tool", "/run_tools", "/create_tool", "/agent/action", "/search_tools"])
+async def test_a_body_of_more_values_than_are_taken_is_a_422_with_their_number(house: House, path: str) -> None:
+    body = b'{"x":[' + b"[]," * 330_000 + b"1]}"
+    async with browse(with_doors(house, limits=Limits())) as http:
+        answer = await http.post(path, content=body, headers={"Content-Type": "application/json"})
+    assert (answer.status_code, answer.json()["type"]) == (422, "validation_error")
+    assert answer.json()["details"] == {"reason": "too_many_values", "values": 330_003, "limit": 110_000}
+    assert "TOOL_AGENT_MAX_VALUES" in answer.json()["detail"]
+
+
+async def test_a_body_of_a_hundred_thousand_numbers_is_taken(house: House) -> None:
+    async with browse(with_doors(house, limits=Limits())) as http:
+        answer = await http.post("/run_tool", json={"tool_id": "echo", "params": {"message": [*range(100_000)]}})
+    assert answer.status_code == 200
 
 
 @given(VALUES)

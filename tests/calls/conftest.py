@@ -75,7 +75,7 @@ async def desk(database: Database, tmp_path: Path) -> Desk:
     root.mkdir()
     parameters = FileParameters(files, root)
     settled = SettledCalls()
-    limits = CallLimits(("local", "builtin", "remote"), 2000, 60.0, 600.0)
+    limits = CallLimits(("local", "builtin", "remote"), 2000, 60.0, 600.0, max_values=500)
     placements = Placements("h1", ("default",), HostTable(database, 10), RouteTable(database))
     admissions = Admissions(registry, calls, parameters, placements, settled, limits)
 

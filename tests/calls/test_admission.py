@@ -1,5 +1,6 @@
 """What is decided about a call before it is made."""
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -96,6 +97,19 @@ async def test_tools_that_cannot_be_called_are_refused(
 async def test_parameters_may_not_be_too_large(desk: "Desk") -> None:
     result = refused(await desk.admit("pure", {"text": "長" * 1000}))
     assert (result.error_type, reason_of(result)) == (ErrorType.VALIDATION_ERROR, TOO_LARGE)
+
+
+@pytest.mark.parametrize(
+    ("text", "details"),
+    [
+        ([0] * 600, {"reason": "too_many_values", "values": 602, "limit": 500}),
+        (json.loads("[" * 195 + "]" * 195), {"reason": "too_many_levels", "levels": 196, "limit": 190}),
+    ],
+    ids=["values", "levels"],
+)
+async def test_parameters_may_not_hold_too_much(desk: "Desk", text: JsonValue, details: JsonValue) -> None:
+    result = refused(await desk.admit("pure", {"text": text}))
+    assert (result.error_type, result.error and result.error.details) == (ErrorType.VALIDATION_ERROR, details)
 
 
 @pytest.mark.parametrize("path", ["../outside.png", "/etc/passwd", "link.png", "folder/../../outside.png", "a\x00b", "loop", "x" * 1000])

@@ -22,7 +22,7 @@ def files(database: Database, tmp_path: Path) -> FileStore:
 
 @pytest.fixture
 def results(files: FileStore) -> LargeResults:
-    return LargeResults(files, inline_bytes=2000, max_bytes=10_000)
+    return LargeResults(files, inline_bytes=2000, max_bytes=10_000, max_values=1_000)
 
 
 async def test_a_small_output_stays_what_it_is(results: LargeResults) -> None:
@@ -58,6 +58,23 @@ async def test_too_large_an_output_is_refused_with_size_and_limit(results: Large
         await results.fit("call-1", {}, "x" * 10_000)
     assert refused.value.error.type is ErrorType.OUTPUT_VALIDATION_ERROR
     assert refused.value.error.details == {"size": 10_002, "limit": 10_000, "outcome": "executed"}
+
+
+@pytest.mark.parametrize(
+    ("output", "details"),
+    [
+        ([0] * 1_000, {"reason": "too_many_values", "values": 1_001, "limit": 1_000}),
+        (json.loads("[" * 195 + "]" * 195), {"reason": "too_many_levels", "levels": 195, "limit": 190}),
+    ],
+    ids=["values", "levels"],
+)
+async def test_an_output_that_holds_too_much_is_refused_with_number_and_limit(
+    results: LargeResults, output: JsonValue, details: dict[str, JsonValue]
+) -> None:
+    with pytest.raises(OutputRefused) as refused:
+        await results.fit("call-1", {}, output)
+    assert refused.value.error.type is ErrorType.OUTPUT_VALIDATION_ERROR
+    assert refused.value.error.details == {**details, "outcome": "executed"}
 
 
 async def test_a_large_output_is_checked_before_it_is_kept(results: LargeResults, tmp_path: Path) -> None:

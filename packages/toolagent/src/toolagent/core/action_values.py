@@ -108,6 +108,8 @@ class _Reader:
         if text.startswith(("[", "{")):
             encoded = text.encode("utf-8", "surrogatepass")
             if excess := excess_of(encoded, self._left):
+                if excess.of == "levels":
+                    return otherwise
                 raise _Unfit(path, f"{excess} (TOOL_AGENT_MAX_VALUES: {self._most} for all the JSON of a block)")
             self._left -= values_in(encoded)
         try:

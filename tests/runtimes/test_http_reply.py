@@ -1,0 +1,29 @@
+"""What a tool answers may stand deep in what is handed on: too deep, nobody could read that any more."""
+
+import pytest
+
+from engine.runtimes.failures import CallFailed
+from engine.runtimes.http_reply import Received, meaning_of
+from tests.workflows.steps import plan_of
+from toolagent.contracts.calls import ErrorType, ToolCall, ToolError
+from toolagent.contracts.steps import AdmitRequest, Finished, SettleRequest
+
+DEEP = b"[" * 199 + b"]" * 199
+DEEP_ERROR = b'{"error":{"type":"validation_error","message":"no","details":' + b"[" * 198 + b"]" * 198 + b"}}"
+
+
+@pytest.mark.parametrize(("status", "body"), [(200, DEEP), (500, DEEP), (422, DEEP_ERROR)])
+def test_a_deep_answer_gives_a_failure_that_can_be_handed_on(status: int, body: bytes) -> None:
+    with pytest.raises(CallFailed) as failed:
+        meaning_of(Received(status, body, is_whole=True), 1_000_000, ())
+    error = ToolError(type=failed.value.error_type, message=failed.value.message, details=failed.value.details)
+    plan = plan_of(AdmitRequest(call=ToolCall(tool_id="deep"), call_id="call-1", workflow_id="w", run_id="r"))
+    settling = SettleRequest(plan=plan, outcome=Finished(error=error), workflow_id="w", run_id="r")
+    assert SettleRequest.model_validate_json(settling.model_dump_json()) == settling
+
+
+def test_an_answer_of_too_many_values_is_refused_with_their_number() -> None:
+    with pytest.raises(CallFailed) as failed:
+        meaning_of(Received(200, b"[" + b"0," * 2_000 + b"0]", is_whole=True), 1_000_000, (), max_values=1_000)
+    assert failed.value.error_type is ErrorType.OUTPUT_VALIDATION_ERROR
+    assert failed.value.details == {"reason": "too_many_values", "values": 2_002, "limit": 1_000}

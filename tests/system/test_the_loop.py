@@ -1,0 +1,83 @@
+"""Requests at their limits, and beyond them: everybody else is answered meanwhile."""
+
+import json
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import httpx
+import pytest
+from pydantic import JsonValue
+
+from tests.system.service_process import ServiceProcess
+
+MOST_S = 1.0
+JSON = {"Content-Type": "application/json"}
+EMPTY: list[JsonValue] = [[] for _ in range(109_900)]
+
+
+@contextmanager
+def answered_meanwhile(url: str) -> Generator[None]:
+    """Fails when `/health` took longer than a second once."""
+    ended, took = threading.Event(), [0.0]
+
+    def ask() -> None:
+        with httpx.Client(base_url=url, timeout=60, trust_env=False) as http:
+            while not ended.wait(0.02):
+                began = time.monotonic()
+                http.get("/health")
+                took.append(time.monotonic() - began)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+    assert max(took) < MOST_S
+
+
+def call(value: JsonValue) -> JsonValue:
+    return {"tool_id": "echo", "params": {"message": value}}
+
+
+def said(begin: str, each: str, times: int, end: str, status: int = 200) -> JsonValue:
+    params: JsonValue = {"mode": "say", "begin": begin, "each": each, "times": times, "end": end, "status": status}
+    return {"tool_id": "versatile", "params": params}
+
+
+def action(text: str) -> JsonValue:
+    return {"text": f"<ACTION><echo><message><![CDATA[{text}]]></message></echo></ACTION>"}
+
+
+BATCH: JsonValue = {"calls": [call(EMPTY[:1_000]) for _ in range(100)]}
+WORD = '"' + "x" * 56 + '",'
+REQUESTS: dict[str, tuple[str, JsonValue, int]] = {
+    "a hundred thousand numbers": ("/run_tool", call([*range(100_000)]), 200),
+    "as many lists as may be": ("/run_tool", call(EMPTY), 200),
+    "a third of a million lists": ("/run_tool", call([[] for _ in range(330_000)]), 422),
+    "a batch of as many": ("/run_tools", BATCH, 200),
+    "an action of as many": ("/agent/action", action(json.dumps(EMPTY)), 200),
+    "an action of ten times as many": ("/agent/action", action("[" + "[]," * 690_000 + "1]"), 200),
+    "an answer of 16 MB": ("/run_tool", said("[", WORD, 249_000, "1]"), 200),
+    "an answer of a million lists": ("/run_tool", said("[", "[],", 1_000_000, "1]"), 502),
+    "a deep answer": ("/run_tool", said("[" * 199, "", 0, "]" * 199), 502),
+    "a deep failure": ("/run_tool", said("[" * 199, "", 0, "]" * 199, 500), 502),
+    "deep parameters": ("/run_tool", call(json.loads("[" * 197 + "]" * 197)), 400),
+}
+
+
+@pytest.mark.parametrize("what", REQUESTS)
+def test_a_request_at_its_limits_does_not_stall_the_service(service: ServiceProcess, what: str) -> None:
+    path, body, status = REQUESTS[what]
+    with answered_meanwhile(service.api_url):
+        answer = service.http.post(path, content=json.dumps(body, separators=(",", ":")), headers=JSON)
+    assert answer.status_code == status, answer.text[:500]
+
+
+def test_health_tells_how_long_the_loop_has_stood_still(service: ServiceProcess) -> None:
+    pause = service.http.get("/health").json()["loop"]
+    assert pause["window_s"] == 300
+    assert pause["longest_pause_s"] >= 0

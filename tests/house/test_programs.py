@@ -41,7 +41,9 @@ def test_a_program_ends_with_the_run_that_started_it(root: Path, how: signal.Sig
 
 
 def test_no_test_starts_a_server_in_another_way(root: Path, files: tuple[Path, ...]) -> None:
-    tests = [path for path in files if path.parts[0] == "tests" and path.suffix == ".py" and path.parts[1] not in {"sandbox", "tool_projects"}]
+    tests = [
+        path for path in files if path.parts[0] == "tests" and path.suffix == ".py" and path.parts[1] not in {"sandbox", "tool_projects"}
+    ]
     starting = {str(path) for path in tests if any(map(_starts, ast.walk(ast.parse((root / path).read_text("utf-8")))))}
     assert starting - {"tests/house/test_programs.py"} == set(SHORT)
 

@@ -15,6 +15,7 @@ from engine.store.database import Database, migrate
 from tests.docker.engines import remove_images_of
 from tests.machine import lacking
 from tests.postgres import PostgresServer, postgres_binaries, postgres_database, postgres_server
+from tests.programs import Program
 from workers.dev_server import read_config, server_command, temporal_binary
 from workers.temporal_connection import connect
 
@@ -108,7 +109,7 @@ def temporal_server(folder: Path) -> Generator[tuple[str, subprocess.Popen[bytes
     """A real Temporal server, as `make up` starts it: its address and its process."""
     port = free_port()
     command = server_command(temporal_binary(), read_config(ROOT / "temporal-dev.yaml"), folder, port, free_port())
-    with (folder / "server.log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as server:
+    with (folder / "server.log").open("wb") as log, Program(command, stdout=log, stderr=log) as server:
         yield f"127.0.0.1:{port}", server
         server.terminate()
 

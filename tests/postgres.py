@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 
 from engine.runtimes.ports import free_port
+from tests.programs import Program
 from tests.system.waiting import wait_until
 
 __all__ = ["PASSWORD", "PostgresServer", "postgres_binaries", "postgres_database", "postgres_server"]
@@ -77,9 +78,7 @@ class PostgresServer:
         options = [part for setting in _SETTINGS for part in ("-c", setting)]
         command = [str(self._binaries / "postgres"), "-D", str(self._data), "-p", str(self.port), "-k", str(self._folder), *options]
         with (self._folder / "server.log").open("ab") as log:
-            self._child = subprocess.Popen(
-                [*_as_ordinary_user(), *command], cwd=self._folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-            )
+            self._child = Program([*_as_ordinary_user(), *command], cwd=self._folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         wait_until(self._answers, "PostgreSQL answers", 30.0)
 
     def stop(self) -> None:

@@ -11,6 +11,7 @@ import httpx
 
 from engine.runtimes.ports import free_port
 from engine.store.content.parts import S3Place
+from tests.programs import Program
 from tests.system.waiting import wait_until
 
 __all__ = ["S3Server", "s3_server"]
@@ -37,7 +38,7 @@ def s3_server(folder: Path) -> Generator[S3Server]:
     """Running and answering; its output is in `folder/s3.log`."""
     endpoint = f"http://127.0.0.1:{(port := free_port())}"
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    with (folder / "s3.log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
+    with (folder / "s3.log").open("wb") as log, Program(command, stdout=log, stderr=log) as process:
         server = S3Server(endpoint, process)
         try:
             wait_until(lambda: _answers(endpoint), "the S3 server answers", 60)

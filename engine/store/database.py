@@ -2,10 +2,11 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Generator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
+from collections.abc import AsyncGenerator, Coroutine, Generator
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 
+import anyio
 import asyncpg
 from alembic import command
 from alembic.config import Config
@@ -76,10 +77,16 @@ class Database:
         """
         async with self._turn, self._connected() as connection:
             await connection.execution_options(**_writing(connection))
-            async with connection.begin():
+            transaction = await connection.begin()
+            try:
                 if alone is not None and connection.dialect.name == "postgresql":
                     await connection.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))"), {"name": alone})
                 yield connection
+                await _finished(transaction.commit())
+            except BaseException:
+                if transaction.is_active:
+                    await transaction.rollback()
+                raise
 
     @asynccontextmanager
     async def write_once(self) -> AsyncGenerator[AsyncConnection]:
@@ -101,14 +108,32 @@ class Database:
     @asynccontextmanager
     async def _connected(self) -> AsyncGenerator[AsyncConnection]:
         """Failures of statements are put by the engine; those of getting a connection may come as bare OSErrors or the driver's own."""
-        async with AsyncExitStack() as stack:
+        # SQLAlchemy's own blocks leave a commit, and giving back, to tasks that nobody waits for once the block is cancelled: the connection
+        # would be in use twice, or never be given back when the loop ends. anyio cancels at every step until its scope is left.
+        with anyio.CancelScope(shield=True):
             try:
-                connection = await stack.enter_async_context(self._engine.connect())
+                connection = await self._engine.connect()
             except (SQLAlchemyError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
                 if (outage := outage_of(error, str(self.file or ""))) is not None:
                     raise outage from error
                 raise
-            yield connection
+            try:
+                yield connection
+            finally:
+                await connection.close()
+
+
+async def _finished(work: Coroutine[None, None, None]) -> None:
+    """Wait for its end, also when we are cancelled meanwhile."""
+    task, cancelled = asyncio.ensure_future(work), None
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
+    task.result()
 
 
 def _writing(connection: AsyncConnection) -> dict[str, str | bool]:

@@ -11,6 +11,7 @@ import httpx
 
 from engine.roles.prices import Prices
 from tests.docs.pages import DOCS, blocks
+from tests.programs import Program
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import DockerSource
 from toolagent.core.expectations import unexpected
@@ -57,7 +58,7 @@ def test_the_docker_tool_has_manifest_source_and_a_program_that_answers() -> Non
         port = free.getsockname()[1]
     assert "EXPOSE 8080" in block_of("tools.md", "dockerfile")
     assert "8080" in text
-    program = subprocess.Popen([sys.executable, "-c", text.replace("8080", str(port))], stderr=subprocess.DEVNULL)
+    program = Program([sys.executable, "-c", text.replace("8080", str(port))], stderr=subprocess.DEVNULL)
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as http:
             assert answered(http).status_code == 200

@@ -10,6 +10,7 @@ import httpx
 
 from engine.runtimes.ports import free_port
 from tests.machine import lacking
+from tests.programs import Program
 from tests.system.waiting import wait_until
 
 __all__ = ["KEY", "local_model"]
@@ -31,7 +32,7 @@ def local_model(log: Path) -> Generator[str, None, None]:
     port = free_port()
     with log.open("wb") as written:
         # To be called from the main thread: bubblewrap's child dies with the thread that launched it.
-        child = subprocess.Popen([*_sandbox(), *_SERVER, *_MANNERS, "--port", str(port)], stdout=written, stderr=subprocess.STDOUT)
+        child = Program([*_sandbox(), *_SERVER, *_MANNERS, "--port", str(port)], stdout=written, stderr=subprocess.STDOUT)
     url = f"http://127.0.0.1:{port}"
     try:
         wait_until(lambda: _answers(child, url, log), "the local model to answer", 120)

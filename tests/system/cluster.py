@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx
 
+from tests.programs import Program
 from tests.system.leftovers import processes_of
 from tests.system.service_process import Asked, child_environment
 from tests.system.waiting import wait_until
@@ -45,14 +46,13 @@ class Member:
         """Start it without waiting; `wait_until_ready` does that."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "output.log").open("wb") as log:
-            self._child = subprocess.Popen(
+            self._child = Program(
                 [sys.executable, "-m", "workers", self.kind],
                 cwd=self.folder,
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,
             )
 
     def wait_until_ready(self) -> None:

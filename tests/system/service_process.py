@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 from pydantic import JsonValue
 
+from tests.programs import Program
 from tests.system.leftovers import processes_of
 from tests.system.waiting import wait_until
 from toolagent.contracts.calls import ToolResult
@@ -128,14 +129,13 @@ class ServiceProcess(Asked):
         self._starts += 1
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._log.open("wb") as log:
-            self._child = subprocess.Popen(
+            self._child = Program(
                 [sys.executable, "-m", "workers", "up"],
                 cwd=self.folder,
                 env=child_environment(self.state, self._data, self._settings),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,
             )
         try:
             wait_until(self._has_spoken, "the service says that it is ready", _START_S)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.runtimes.ports import free_port
+from tests.programs import Program
 from tests.system.conftest import MakeService
 from tests.system.effects import count_of, wait_for_effect
 from tests.system.service_process import ROOT, ServiceProcess, run_tool
@@ -33,7 +34,7 @@ class _Server:
 
     def start(self) -> None:
         with self._log.open("ab") as log:
-            self._child = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self._child = Program(self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def kill(self) -> None:
         if self._child is not None:

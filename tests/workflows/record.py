@@ -6,7 +6,6 @@ deletes its file. Histories are recorded, never written by hand: one without `co
 
 import asyncio
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from temporalio.client import Client, WorkflowHistory
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from engine.runtimes.ports import free_port
+from tests.programs import Program
 from tests.workflows.fingerprints import fingerprint
 from tests.workflows.scenarios import SCENARIOS, play
 from toolagent.client.plugin import ToolAgentPlugin
@@ -47,7 +47,7 @@ def record() -> Sequence[str]:
     with tempfile.TemporaryDirectory() as folder:
         port = free_port()
         command = server_command(temporal_binary(), config, Path(folder), port, free_port())
-        with (Path(folder) / "server.log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as server:
+        with (Path(folder) / "server.log").open("wb") as log, Program(command, stdout=log, stderr=log) as server:
             try:
                 return keep(asyncio.run(_played(f"127.0.0.1:{port}", config.namespace)), FOLDER, FINGERPRINTS)
             finally:

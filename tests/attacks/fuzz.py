@@ -25,14 +25,13 @@ def documented(target: Target) -> str:
     each = max(1, -(-(_CASES if target.is_long else 200) // operations))
     # Its interpreter, not our own: it brings packages that are not in our lock.
     program = made_environment("schemathesis", _REQUIREMENTS).with_name("schemathesis")
-    options = "--phases=fuzzing --checks=not_a_server_error --continue-on-failure --no-shrink --no-color --generation-database=none --suppress-health-check=all"
+    options = "--phases=fuzzing --checks=not_a_server_error --continue-on-failure --no-shrink --no-color --generation-database=none"
     with TemporaryDirectory() as folder:
         report = Path(folder) / "cases.yaml"
         more = [
             f"--max-examples={each}",
             f"--report-vcr-path={report}",
             "--request-timeout=30",
-            "--suppress-health-check=all",
             "--workers=4",
         ]
         command = [str(program), "run", f"{target.service.api_url}/openapi.json", *options.split(), *more]

@@ -15,7 +15,7 @@ __all__ = ["BOMBS", "STREAMS"]
 
 _SPEC = {"type": "build_tool", "tool_name": "attack_made", "description": "Counts words."}
 _FOLLOWERS = 100
-_LINE = "0" * 8_000
+_LINE = "0" * 2_000
 
 
 @contextmanager

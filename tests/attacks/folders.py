@@ -18,7 +18,16 @@ def _any_answer(answer: httpx.Response) -> str:
 
 
 def deep(target: Target) -> str:
-    params = {"mode": "folders", "depth": 1500, "bytes": 8 << 20}
+    return _folders(target, 1)
+
+
+def deep_and_long(target: Target) -> str:
+    """No path leads to the deepest: it would be longer than the kernel takes."""
+    return _folders(target, 200)
+
+
+def _folders(target: Target, name: int) -> str:
+    params = {"mode": "folders", "depth": 1500, "bytes": 8 << 20, "name": name}
     return ", ".join(at_once(lambda: _any_answer(target.call(FILES, params)), 4, 4))
 
 
@@ -64,6 +73,7 @@ KIND = Kind(
     "folders",
     (
         Attack("deep", "four calls with 1,500 nested folders and 8 MiB in each place that can be written", deep),
+        Attack("deep-and-long", "the same with names of 200 letters", deep_and_long),
         Attack("locked", "folders that their owner may not read", locked),
         Attack("children", "twenty processes in sessions of their own, which stay", children),
         Attack("flood", "200 MiB on stderr and on stdout", flood),

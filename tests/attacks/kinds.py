@@ -1,6 +1,23 @@
 """Every kind of attack there is: one file and one line each."""
 
-from tests.attacks import bombs, content, disks, floods, folders, neighbours, requests, schemas, starts, text, values
+from tests.attacks import (
+    bombs,
+    clocks,
+    content,
+    disks,
+    floods,
+    folders,
+    fuzz,
+    models,
+    neighbours,
+    packages,
+    ports,
+    requests,
+    schemas,
+    starts,
+    text,
+    values,
+)
 from tests.attacks.attack import Kind
 
 __all__ = ["KINDS"]
@@ -17,5 +34,11 @@ KINDS: tuple[Kind, ...] = (
     requests.KIND,
     disks.BROKEN,
     disks.KIND,
+    models.BOMBS,
+    models.STREAMS,
+    packages.KIND,
+    ports.KIND,
+    clocks.KIND,
     floods.KIND,
+    fuzz.KIND,
 )

@@ -211,6 +211,8 @@ _ANSWERS: dict[str, Callable[[BaseHTTPRequestHandler, Peer], None]] = {
     "/long-number": _long_number,
     "/surrogates": _surrogates,
     "/nonsense": _nonsense,
-    "/v1/messages": _gzip_twice,
+    "/bomb/v1/messages": _gzip_twice,
+    "/slow/v1/messages": _drip,
 }
-PATHS = tuple(_ANSWERS)
+PATHS = tuple(path for path in _ANSWERS if "/v1/" not in path)
+"""Those that tools are called at; the others are a model's."""

@@ -68,6 +68,7 @@ class Stand:
                 settings = {**own, "TEMPORAL_PATIENCE_S": "20", **self._kind.settings, **more}
                 service = ServiceProcess(folder / "service", data, **settings)
                 service.state = Path(settings.get("STATE_DIR", service.state))
+                service.environment.update(self._kind.environment(folder) if self._kind.environment else {})
                 stack.callback(_end, service)
                 service.start()
                 self._target = Target(service, data, self._peer, is_long=not self._extent.is_quick)
@@ -79,9 +80,11 @@ class Stand:
         return self._target
 
     def end(self) -> None:
+        """What an attack has left may be deeper than Python removes."""
         self._target = None
         self._stack.close()
         self._stack = ExitStack()
+        subprocess.run(["rm", "-rf", "--", str(self._folder)], check=False)  # noqa: S607 - of whoever attacks
 
 
 def run_kind(kind: Kind, folder: Path, peer: Peer, extent: Extent) -> Iterator[Row]:

@@ -1,4 +1,6 @@
 """A script that means harm, in the way its caller says: `{"mode": …}` on stdin."""
+# A tool has no settings of ours, and these are the calls that it means.
+# ruff: noqa: TID251, S108, PTH102, PTH211
 
 import ctypes
 import json
@@ -54,12 +56,13 @@ def flood(params):
 
 def folders(params):
     """A folder in a folder in a folder, in all places that can be written, with a file in the deepest."""
+    name = "d" * params.get("name", 1)
     for place in (os.environ.get("TOOL_AGENT_OUTPUT_DIR"), os.environ.get("HOME"), "/tmp"):
         if place and os.access(place, os.W_OK):
             os.chdir(place)
             for _ in range(params["depth"]):
-                os.mkdir("d" * 40)
-                os.chdir("d" * 40)
+                os.mkdir(name)
+                os.chdir(name)
             Path("f").write_bytes(b"0" * params.get("bytes", 0))
     return "done"
 

@@ -6,7 +6,6 @@ Before a request to a tool that is not repeatable leaves, `sent_at` is committed
 
 import asyncio
 from datetime import timedelta
-from pathlib import Path
 
 from pydantic import JsonValue
 from temporalio import activity
@@ -14,6 +13,7 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.attempt import AlreadySent, Attempt
 from activities.heartbeats import Pulse, beating
+from engine.calls.call_folders import CallFolders
 from engine.calls.file_parameters import CallFolder, FileParameters, FileRefused
 from engine.calls.large_results import FittedOutput, LargeResults, OutputRefused
 from engine.registry.registry import ToolRegistry
@@ -55,7 +55,7 @@ class CallTool:
         files: FileParameters,
         results: LargeResults,
         *,
-        folder: Path,
+        folders: CallFolders,
         host: str,
         slot_wait_s: float = 2.0,
     ) -> None:
@@ -64,7 +64,7 @@ class CallTool:
         self._calls = calls
         self._files = files
         self._results = results
-        self._folder = folder
+        self._folders = folders
         self._host = host
         self._slot_wait_s = slot_wait_s  # for one of the tool's own slots; then Temporal makes the next attempt
         self._looked_after: set[asyncio.Task[Aftermath]] = set()
@@ -81,9 +81,16 @@ class CallTool:
 
     async def make(self, request: CallRequest, entry: ToolEntry) -> CallOutcome:
         """As `call_tool`, for whoever has just looked the tool up."""
+        folder = self._folders.of(request.plan.call_id, entry.manifest, place_of_calls(entry))
+        outcome = await self._made(request, entry, folder)
+        if folder.left is None or not isinstance(outcome, Finished):
+            return outcome
+        return outcome.model_copy(update={"left_behind": f"The tool left files that cannot be removed: {folder.left.reason}."})
+
+    async def _made(self, request: CallRequest, entry: ToolEntry, folder: CallFolder) -> CallOutcome:
         plan = request.plan
         info = activity.info()
-        async with beating() as pulse, CallFolder(self._folder, plan.call_id, entry.manifest, place_of_calls(entry)) as folder:
+        async with beating() as pulse, folder:
             attempt = Attempt(plan, entry, self._calls, info.workflow_id or "", info.workflow_run_id or "", self._host, pulse)
             try:
                 return await self._exchange(attempt, entry, plan, folder, pulse.say, only_if_running=request.only_if_running)

@@ -8,10 +8,10 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities.heartbeats import beating
+from engine.disk.leftovers import discard
 from engine.registry.registry import ToolRegistry
 from engine.runtimes.failures import RuntimeFailure
 from engine.runtimes.runtime import Progress
-from engine.runtimes.sandbox.removal import remove
 from engine.runtimes.supervisor import Supervisor
 from engine.store.routes import RouteTable
 from toolagent.client import names
@@ -53,7 +53,7 @@ class ControlTool:
         # Stopping it has noted where it is.
         await self._routes.forget(tool_id, self._host)
         for folder in self._folders:
-            await asyncio.to_thread(remove, folder / tool_id)
+            await asyncio.to_thread(discard, folder / tool_id)
         await self._remove_left_processes()
         return route
 
@@ -65,7 +65,7 @@ class ControlTool:
         kept = {place_of(entry.manifest.tool_id, source) for entry in entries for source in entry.sources}
         for folder in there:
             if folder.name not in kept:
-                await asyncio.to_thread(remove, folder)
+                await asyncio.to_thread(discard, folder)
 
     async def _insist_on_removable(self, tool_id: str) -> None:
         entry = await self._registry.entry(tool_id)

@@ -14,6 +14,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
 from activities.call_tool import MAX_SENDS, CallTool
+from engine.calls.call_folders import CallFolders
 from engine.calls.file_parameters import FileParameters
 from engine.calls.large_results import LargeResults
 from engine.registry.registry import ToolRegistry
@@ -82,7 +83,9 @@ async def run(database: Database, tmp_path: Path) -> AsyncGenerator[Run]:
     files = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "content", 1000)
     results = LargeResults(files, inline_bytes=50, max_bytes=100)
     parameters = FileParameters(files, tmp_path)
-    activity = CallTool(registry, supervisor, calls, parameters, results, folder=tmp_path / "calls", host="h1", slot_wait_s=0.3)
+    activity = CallTool(
+        registry, supervisor, calls, parameters, results, folders=CallFolders(tmp_path / "calls"), host="h1", slot_wait_s=0.3
+    )
 
     async def attempt(
         *urls: str, repeatable: bool = False, number: int = 1, call_id: str = "call-00000001", env: ActivityEnvironment | None = None

@@ -21,6 +21,7 @@ import psutil
 import pyseccomp
 import uvloop
 
+from engine.disk.removal import remove
 from engine.runtimes.docker.engine import Engine
 from engine.runtimes.guardian import Guardian
 from engine.runtimes.ownership import Owner
@@ -31,7 +32,6 @@ from engine.runtimes.sandbox.bubblewrap import Bubblewrap
 from engine.runtimes.sandbox.cgroups import Cgroups
 from engine.runtimes.sandbox.container import ContainerLevel
 from engine.runtimes.sandbox.identity import PAYLOAD
-from engine.runtimes.sandbox.removal import remove
 from engine.runtimes.sandbox.rlimits import RLimits
 from engine.runtimes.sandbox.sandbox import Sandbox
 from engine.runtimes.scripts.execution import Executor, Order

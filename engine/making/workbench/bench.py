@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from engine.disk.leftovers import discard
 from engine.making.finishing import finished
 from engine.making.locking import pinned
 from engine.making.packaging import Room, pack_repository
@@ -24,7 +25,6 @@ from engine.runtimes.docker.building import BuildContainers
 from engine.runtimes.folders import entries
 from engine.runtimes.sandbox.box import Mount
 from engine.runtimes.sandbox.identity import Identity
-from engine.runtimes.sandbox.removal import remove
 from toolagent.contracts.dependency_policy import DependencyVerdict
 from toolagent.contracts.task_specs import is_making
 
@@ -98,7 +98,7 @@ class Workbench:
             try:
                 await finished(pack_repository, folder, part, room)
             except ValueError as error:
-                await finished(remove, part)
+                await finished(discard, part)
                 raise BenchRefused(str(error)) from error
             await finished(_hand_over, part, self._parts.identity)
             await finished(part.rename, target)
@@ -164,7 +164,7 @@ class Workbench:
         """All that runs for the task, its containers, and its folder. Raises StartFailed when a container does not go."""
         await self.commands.end()
         await self.containers.remove()
-        await finished(remove, self.folder)
+        await finished(discard, self.folder)
 
     async def _for_command(self, project_dir: str, command: str) -> tuple[str, Path]:
         if not command.strip() or "\0" in command:
@@ -225,7 +225,7 @@ class Workbenches:
     async def clear(self, task_id: str) -> None:
         """Remove all that the task has here, also what its other steps made. Raises StartFailed when a container does not go."""
         await self.remove(task_id)
-        await finished(remove, self._folder / task_id)
+        await finished(discard, self._folder / task_id)
 
     async def close(self) -> None:
         """What runs in the background ends; everything else stays."""

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 
+from engine.disk.leftovers import discard
 from engine.runtimes.ownership import MARK, Owner
 from engine.runtimes.processes import RUN_MARK
 from engine.runtimes.sandbox import confine
@@ -22,7 +23,6 @@ from engine.runtimes.sandbox.identity import Identity
 from engine.runtimes.sandbox.machine_paths import opened
 from engine.runtimes.sandbox.places import Places, insist_on_reachable
 from engine.runtimes.sandbox.processors import processors
-from engine.runtimes.sandbox.removal import remove
 from engine.runtimes.sandbox.seccomp import filter_fd
 from engine.runtimes.sandbox.system_files import SystemFiles
 from engine.runtimes.sandbox.watch import Watch
@@ -94,7 +94,7 @@ class RLimits:
                     os.close(opened(mount.source))
             return self._prepared(argv, box, places, scratch)
         except OSError:
-            remove(scratch)
+            discard(scratch)
             raise
 
     def _prepared(self, argv: Sequence[str], box: Box, places: Places, scratch: Path) -> "_Run":
@@ -153,7 +153,7 @@ class RLimits:
             owner = Owner.read(folder.name)
             if owner is not None and not owner.is_alive():
                 gone += [run.name for run in folder.iterdir()]
-                remove(folder)
+                discard(folder)
         return tuple(sorted(gone))
 
 
@@ -215,7 +215,7 @@ class _Run:
         finally:
             self._fds.close()
             await self._group.remove()
-            await asyncio.to_thread(remove, self._scratch)
+            await asyncio.to_thread(discard, self._scratch)
         return replace(counted, out_of_memory=counted.out_of_memory or self._watch.out_of_memory, disk_full=self._watch.disk_full)
 
     def _kill(self) -> None:

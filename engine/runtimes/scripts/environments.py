@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias, cast
 
+from engine.disk.leftovers import discard
+from engine.disk.removal import remove
 from engine.runtimes.advisories import Judge, Judged, unjudged
 from engine.runtimes.failures import RuntimeFailure
 from engine.runtimes.file_lock import locked
@@ -19,9 +21,8 @@ from engine.runtimes.folders import seal
 from engine.runtimes.runtime import Progress
 from engine.runtimes.sandbox.box import Box, Mount
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
-from engine.runtimes.sandbox.removal import remove
 from engine.runtimes.sandbox.sandbox import run_name
-from engine.runtimes.scripts.cache import CacheLimits, Gone, drop, held, is_marked, keep, mark, reserve, tidy, touch, unmark
+from engine.runtimes.scripts.cache import CacheLimits, Gone, account_of, drop, held, is_marked, keep, mark, reserve, tidy, touch, unmark
 from engine.runtimes.scripts.dependencies import Dependencies, Kind
 from engine.runtimes.scripts.execution import Execution, Executor, Order
 from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
@@ -252,8 +253,8 @@ class ScriptEnvironments:
         failure: ScriptFailure | None = None
         watched = _Watched()
         judged = Judged()
-        await asyncio.to_thread(_empty, folder, dependencies.files)
         try:
+            await asyncio.to_thread(_empty, folder, dependencies.files)
             for step in steps:
                 await self._take(step, folder, tool_id, dependencies, watched)
             if environment.modules is None:
@@ -271,7 +272,7 @@ class ScriptEnvironments:
             done = await asyncio.to_thread(is_marked, folder.root)
             packages = await asyncio.to_thread(_packages, environment) if done else ()
             if not done:
-                await asyncio.to_thread(remove, folder.root)
+                await asyncio.to_thread(_discard, folder.root)
             took = (datetime.now(UTC) - began).total_seconds()
             commands = tuple(step.argv for step in steps)
             refusals = tuple(watched.refusals)
@@ -291,7 +292,7 @@ class ScriptEnvironments:
         network = self._installer.network if step.needs_index else no_network
         argv = (*step.argv, *(step.without_builds if index.passwords else ()))
         async with network(box, argv, index.hosts) as opened:
-            order = Order(opened.argv, opened.box, self._installer.timeout_s, folder.root.with_suffix(".build"))
+            order = Order(opened.argv, opened.box, self._installer.timeout_s, account_of(folder.root))
             try:
                 done = await self._executor.run(order)
             finally:
@@ -347,6 +348,12 @@ def _empty(folder: EnvironmentFolder, files: Mapping[str, bytes]) -> None:
     for name, content in files.items():
         (folder.project / name).write_bytes(content)
         (folder.project / name).chmod(0o644)
+
+
+def _discard(root: Path) -> None:
+    """What came of an installation that failed or was cancelled, and the account of it."""
+    for path in (root, account_of(root)):
+        discard(path)
 
 
 def _finish(environment: Environment, task: str) -> None:

@@ -18,7 +18,21 @@ from engine.disk.leftovers import SET_ASIDE, discard
 from engine.disk.removal import remove
 from engine.runtimes.folders import entries
 
-__all__ = ["CacheLimits", "Gone", "account_of", "drop", "held", "is_marked", "keep", "mark", "reserve", "tidy", "touch", "unmark"]
+__all__ = [
+    "CacheLimits",
+    "Gone",
+    "abandon",
+    "account_of",
+    "drop",
+    "held",
+    "is_marked",
+    "keep",
+    "mark",
+    "reserve",
+    "tidy",
+    "touch",
+    "unmark",
+]
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -189,6 +203,12 @@ def _remove_all(root: Path) -> None:
     for path in (root, account_of(root)):
         remove(path)
     _task_file(root).unlink(missing_ok=True)
+
+
+def abandon(root: Path) -> None:
+    """Remove what came of an installation that failed or was cancelled, and the account of it."""
+    for path in (root, account_of(root)):
+        discard(path)
 
 
 def account_of(root: Path) -> Path:

@@ -3,16 +3,13 @@
 import asyncio
 import contextlib
 import copy
-import json
-import os
 import re
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
-from engine.disk.leftovers import discard
 from engine.disk.removal import remove
 from engine.runtimes.advisories import Judge, Judged, unjudged
 from engine.runtimes.failures import RuntimeFailure
@@ -22,11 +19,26 @@ from engine.runtimes.runtime import Progress
 from engine.runtimes.sandbox.box import Box, Mount
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
 from engine.runtimes.sandbox.sandbox import run_name
-from engine.runtimes.scripts.cache import CacheLimits, Gone, account_of, drop, held, is_marked, keep, mark, reserve, tidy, touch, unmark
+from engine.runtimes.scripts.cache import (
+    CacheLimits,
+    Gone,
+    abandon,
+    account_of,
+    drop,
+    held,
+    is_marked,
+    keep,
+    mark,
+    reserve,
+    tidy,
+    touch,
+    unmark,
+)
 from engine.runtimes.scripts.dependencies import Dependencies, Kind
 from engine.runtimes.scripts.execution import Execution, Executor, Order
 from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
 from engine.runtimes.scripts.network import Network, no_network
+from engine.runtimes.scripts.npm_packages import npm_packages
 from engine.runtimes.scripts.programs import Program, Programs
 from engine.runtimes.scripts.steps import EnvironmentFolder, Step, steps_of
 from engine.runtimes.shared_start import SharedStart
@@ -44,7 +56,6 @@ _LIMITS = SandboxLimits(
 _TOLD_BYTES = 4000
 _PASSWORD = re.compile(r"//([^/\s@]+)@")
 _WITHOUT_BUILDS = "Nothing was built, as the address of the package index holds a password, which a build would see."
-_MANIFEST_BYTES = 256 * 1024
 _BUN = b'{"dependencies": {"bun": "1.4.5"}}'
 _BUN_FILE = "bun/bin/bun.exe"
 
@@ -272,7 +283,7 @@ class ScriptEnvironments:
             done = await asyncio.to_thread(is_marked, folder.root)
             packages = await asyncio.to_thread(_packages, environment) if done else ()
             if not done:
-                await asyncio.to_thread(_discard, folder.root)
+                await asyncio.to_thread(abandon, folder.root)
             took = (datetime.now(UTC) - began).total_seconds()
             commands = tuple(step.argv for step in steps)
             refusals = tuple(watched.refusals)
@@ -350,12 +361,6 @@ def _empty(folder: EnvironmentFolder, files: Mapping[str, bytes]) -> None:
         (folder.project / name).chmod(0o644)
 
 
-def _discard(root: Path) -> None:
-    """What came of an installation that failed or was cancelled, and the account of it."""
-    for path in (root, account_of(root)):
-        discard(path)
-
-
 def _finish(environment: Environment, task: str) -> None:
     folder = environment.folder
     for path in folder.passing:
@@ -379,25 +384,4 @@ def _packages(environment: Environment) -> tuple[str, ...]:
         found = [name.removesuffix(".dist-info") for name in _names(environment) if name.endswith(".dist-info")]
         return tuple(name.replace("-", "==", 1) for name in found)
     names = [name for name in _names(environment) if not name.startswith(".")]
-    return tuple(package for name in names for package in _npm_packages(environment.modules, name))
-
-
-def _npm_packages(modules: Path, name: str) -> list[str]:
-    """One; those of a scope (`@name/…`) are a level below."""
-    folder = modules / name
-    if not name.startswith("@") or folder.is_symlink() or not folder.is_dir():
-        return [_npm_package(folder, name)]
-    return [_npm_package(inside, f"{name}/{inside.name}") for inside in sorted(folder.iterdir())]
-
-
-def _npm_package(folder: Path, name: str) -> str:
-    """Its own word is taken for its version; a link is not followed, and a pipe not waited for."""
-    if folder.is_symlink():
-        return name
-    try:
-        with os.fdopen(os.open(folder / "package.json", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)) as file:
-            about: object = json.loads(file.read(_MANIFEST_BYTES))
-    except (OSError, ValueError, RecursionError):
-        return name
-    version = cast("dict[str, object]", about).get("version") if isinstance(about, dict) else None
-    return f"{name}=={version}" if isinstance(version, str) else name
+    return tuple(package for name in names for package in npm_packages(environment.modules, name))

@@ -77,6 +77,7 @@ def test_what_was_another_users_is_given_back_and_handed_over_but_nothing_that_i
     secret.write_text("of root")
     (home / "inner").mkdir()
     (home / "inner" / "file").touch()
+    os.chown(home / "inner" / "file", 64_321, 64_321)  # as releases before did
     (home / "link").symlink_to(secret)
     (home / "planted").hardlink_to(secret)
     run = users.of(Box("a", Path("/"), SandboxPolicy().defaults, (Mount(home, home, writable=True),)))

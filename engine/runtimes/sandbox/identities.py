@@ -107,11 +107,12 @@ class Identities:
 
     def _given(self, uid: int, lock: int, whose: Path, before: Path | None) -> _Held:
         try:
-            if before is not None and before != whose:
-                with contextlib.suppress(FileNotFoundError):
-                    OURS.own_all(before)
-            os.ftruncate(lock, 0)
-            os.pwrite(lock, os.fsencode(whose), 0)
+            if before != whose:
+                if before is not None:
+                    with contextlib.suppress(FileNotFoundError):
+                        OURS.own_all(before)
+                # Not emptied first: file systems wait for the disk when such a file is closed.
+                os.ftruncate(lock, os.pwrite(lock, os.fsencode(whose), 0))
         except OSError:
             os.close(lock)
             raise

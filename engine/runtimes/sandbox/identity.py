@@ -52,14 +52,15 @@ class Identity:
                         self._own_in(inner, was, depth + 1)
                     finally:
                         os.close(inner)
-                if status.st_uid == was and (is_folder or status.st_nlink == 1 or was != OURS.uid):
+                is_last_owners = status.st_uid == was and (is_folder or status.st_nlink == 1 or was != OURS.uid)
+                if is_last_owners or status.st_uid == PAYLOAD.uid:
                     os.chown(entry.name, self.uid, self.gid, dir_fd=folder, follow_symlinks=False)
 
 
 OURS = Identity(os.geteuid(), os.getegid())
 
 PAYLOAD = Identity(64_321, 64_321)
-"""Of containers that are made outside of a service. A service takes users of a range (`identities`)."""
+"""Of containers that are made outside of a service. A service takes users of a range (`identities`); once all tools were this one."""
 
 
 def owner_of(folder: Path) -> Identity:

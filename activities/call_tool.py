@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from pathlib import Path
 
 from pydantic import JsonValue
 from temporalio import activity
@@ -16,6 +15,7 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.attempt import MAX_TRIES, AlreadySent, Attempt
 from activities.heartbeats import Pulse, beating
+from engine.calls.call_folders import CallFolders
 from engine.calls.file_parameters import CallFolder, FileParameters, FileRefused
 from engine.calls.large_results import FittedOutput, LargeResults, OutputRefused
 from engine.registry.registry import ToolRegistry
@@ -54,7 +54,7 @@ class CallTool:
         files: FileParameters,
         results: LargeResults,
         *,
-        folder: Path,
+        folders: CallFolders,
         host: str,
         slot_wait_s: float = 2.0,
     ) -> None:
@@ -63,7 +63,7 @@ class CallTool:
         self._calls = calls
         self._files = files
         self._results = results
-        self._folder = folder
+        self._folders = folders
         self._host = host
         self._slot_wait_s = slot_wait_s  # for one of the tool's own slots; then Temporal makes the next attempt
         self._looked_after: set[asyncio.Task[Aftermath]] = set()
@@ -92,16 +92,17 @@ class CallTool:
             return attempt.given_up()
         if attempt.left_s <= 0:
             return attempt.out_of_time()
+        folder = self._folders.of(plan.call_id, entry.manifest, place_of_calls(entry))
         try:
-            return await self._attempted(attempt, request, entry, pulse)
+            return _with_leftovers(await self._attempted(attempt, request, entry, pulse, folder), folder)
         except (ApplicationError, StoreUnavailableError):
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, a call must not be tried without end because of it
             return _after_fault(attempt, error, pulse)
 
-    async def _attempted(self, attempt: Attempt, request: CallRequest, entry: ToolEntry, pulse: Pulse) -> CallOutcome:
+    async def _attempted(self, attempt: Attempt, request: CallRequest, entry: ToolEntry, pulse: Pulse, folder: CallFolder) -> CallOutcome:
         plan = request.plan
-        async with CallFolder(self._folder, plan.call_id, entry.manifest, place_of_calls(entry)) as folder:
+        async with folder:
             try:
                 return await self._exchange(attempt, entry, plan, folder, pulse.say, only_if_running=request.only_if_running)
             except NotRunningHere:
@@ -201,6 +202,12 @@ def _note_the_end(pulse: Pulse) -> None:
     details = activity.cancellation_details()
     if details is not None and (details.worker_shutdown or details.paused or details.reset):
         pulse.only_waited()
+
+
+def _with_leftovers(outcome: CallOutcome, folder: CallFolder) -> CallOutcome:
+    if folder.left is None or not isinstance(outcome, Finished):
+        return outcome
+    return outcome.model_copy(update={"left_behind": f"The tool left files that cannot be removed: {folder.left.reason}."})
 
 
 def _is_asked_for() -> bool:

@@ -8,10 +8,10 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities.heartbeats import beating
+from engine.disk.leftovers import discard
 from engine.registry.registry import ToolRegistry
 from engine.runtimes.failures import RuntimeFailure
 from engine.runtimes.runtime import Progress
-from engine.runtimes.sandbox.removal import remove
 from engine.runtimes.supervisor import Supervisor
 from engine.store.routes import RouteTable
 from toolagent.client import names
@@ -55,9 +55,9 @@ class ControlTool:
         # Stopping it has noted where it is.
         await self._routes.forget(tool_id, self._host)
         for folder in self._folders:
-            await asyncio.to_thread(remove, folder / tool_id)
+            await asyncio.to_thread(discard, folder / tool_id)
         # Whoever has this id next is another tool.
-        await asyncio.to_thread(remove, self._volumes / place_of_volumes(tool_id))
+        await asyncio.to_thread(discard, self._volumes / place_of_volumes(tool_id))
         await self._remove_left_processes()
         return route
 
@@ -70,7 +70,7 @@ class ControlTool:
         kept = places | {place_of_volumes(place) for place in places}
         for folder in there:
             if folder.name not in kept:
-                await asyncio.to_thread(remove, folder)
+                await asyncio.to_thread(discard, folder)
 
     def _of_processes(self) -> list[Path]:
         shared = place_of_process("*")

@@ -28,7 +28,7 @@ from engine.runtimes.sandbox.bubblewrap import Bubblewrap
 from engine.runtimes.sandbox.cgroups import Cgroups
 from engine.runtimes.sandbox.sandbox import run_name
 from toolagent.contracts.sandbox import SandboxPolicy
-from workers.sandbox import identity
+from workers.sandbox import identities
 
 __all__ = ["EngineMissingError", "measure_commands", "measure_launches", "measure_scripts"]
 
@@ -81,7 +81,7 @@ def _pythons(service: OurService) -> Sequence[Path]:
 
 async def _launches(folder: Path, times: int) -> list[Single]:
     async with _launcher(folder) as (launcher, owner):
-        level = Bubblewrap(folder / "etc", Cgroups(owner), identity())
+        level = Bubblewrap(folder / "etc", Cgroups(owner), identities())
 
         async def boxed() -> None:
             box = Box(run_name("bench"), Path("/"), SandboxPolicy().defaults, environment={"PATH": "/usr/bin:/bin"})

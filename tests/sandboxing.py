@@ -17,7 +17,7 @@ from engine.runtimes.scripts.execution import Executor
 from engine.runtimes.scripts.network import through
 from engine.runtimes.scripts.programs import Programs
 from toolagent.contracts.sandbox import SandboxPolicy
-from workers.sandbox import identity
+from workers.sandbox import identities
 from workers.scripts import indexes_of
 from workers.settings import environment
 
@@ -38,8 +38,8 @@ def sandboxing(
     """By bubblewrap; `environments` is where those of tools are kept."""
     owner = Owner.of_this_process(state)
     policy = policy or SandboxPolicy()
-    sandbox = Sandbox(Bubblewrap(state / "sandbox" / "etc", Cgroups(owner), identity()), policy)
-    egress = Egress(state, policy.private_hosts, identity())
+    sandbox = Sandbox(Bubblewrap(state / "sandbox" / "etc", Cgroups(owner), identities()), policy)
+    egress = Egress(state, policy.private_hosts)
     programs = Programs.found(Path(uv_binary or uv.find_uv_bin()))
     installer = Installer(indexes_of(programs, environment()), through(egress, trusted=True))
     kept = ScriptEnvironments(environments, Executor(launcher, sandbox), programs, installer)

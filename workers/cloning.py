@@ -8,7 +8,6 @@ from engine.runtimes.sandbox.socket_folder import SocketFolders
 from engine.runtimes.scripts.execution import Executor
 from workers.failures import CannotRun
 from workers.runtimes import HostRuntimes
-from workers.sandbox import identity
 from workers.settings import Settings, environment
 from workers.state import StateDirectory
 
@@ -27,7 +26,7 @@ def cloner_of(settings: Settings, state: StateDirectory, runs: HostRuntimes, exe
     )
     try:
         # Swept and closed by the way out of the sandbox, which has the same.
-        folders = SocketFolders(state.root, identity())
+        folders = SocketFolders(state.root, None)
     except OSError as error:
         raise CannotRun(f"{error} Set TOOL_AGENT_STATE_DIR or TMPDIR to a folder with a shorter path.") from error
     limits = CloneLimits(settings.repo_max_bytes, settings.repo_max_files, settings.repo_timeout_s)

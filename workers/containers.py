@@ -24,6 +24,7 @@ from engine.runtimes.failures import NotSent, StartFailed
 from engine.runtimes.ownership import Owner
 from engine.runtimes.runtime import AnyRuntime
 from engine.runtimes.sandbox.egress import Egress
+from engine.runtimes.sandbox.identity import Identity
 from engine.runtimes.supervisor import Supervisor
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.sandbox import SandboxPolicy
@@ -32,7 +33,6 @@ from toolagent.core.failures import StoreUnavailableError
 from toolagent.core.shared_processes import name_inside, place_of, process_key
 from workers.failures import CannotRun
 from workers.parts import Store
-from workers.sandbox import identity
 from workers.scripts import indexes_of, programs_of
 from workers.settings import Settings, environment
 from workers.state import StateDirectory
@@ -55,6 +55,7 @@ def docker_parts(
     audit: Audit,
     book: ContainerBook,
     secrets: Callable[[str], str | None],
+    user: Identity | None = None,
 ) -> DockerParts:
     """Raises CannotRun when a setting cannot be used."""
     try:
@@ -79,7 +80,7 @@ def docker_parts(
         build_timeout_s=settings.tool_start_timeout_s,
         stop_grace_s=settings.stop_grace_s,
         policy=policy,
-        identity=identity(),
+        identity=user,
         calls=state.calls,
     )
     return DockerParts(docker, engine, egress, indexes_of(programs_of(settings), environment()), audit=audit, book=book, secrets=secrets)

@@ -4,7 +4,6 @@ import asyncio
 import json
 import shutil
 import subprocess
-import tempfile
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from httpx_sse import aconnect_sse
 from pydantic import JsonValue, SecretStr
 from rich.console import Console
 
+from engine.disk.temporary import temporary_folder
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.making import TaskNote
 from toolagent.contracts.making_views import MakingTask, TaskSubmitted
@@ -99,8 +99,8 @@ async def deploy_a_repository(http: httpx.AsyncClient, console: Console) -> None
     console.print("[bold]6[/bold] making tools of a small repository with a FastAPI app, without a model")
     for tool_id in ("units_celsius", "units_fahrenheit"):
         await http.delete(f"/tools/{tool_id}")
-    with tempfile.TemporaryDirectory(prefix="tool-agent-demo-") as folder:
-        repository = await asyncio.to_thread(_repository, Path(folder) / "units")
+    with temporary_folder("tool-agent-demo-") as folder:
+        repository = await asyncio.to_thread(_repository, folder / "units")
         await _made(http, console, {"type": "github_deploy", "repo_url": f"file://{repository}", "tool_name": "units"})
     await _call(http, console, "units_fahrenheit", {"celsius": 21.5})
 

@@ -10,10 +10,11 @@ import structlog
 from temporalio.client import Client
 
 from api.ports import Check, NotReadyError
+from engine.calls.call_folders import CallFolders
+from engine.disk.leftovers import discard
 from engine.runtimes.docker.book import PatientBook
 from engine.runtimes.guardian import Guardian
 from engine.runtimes.ownership import Owner
-from engine.runtimes.sandbox.removal import remove
 from engine.runtimes.supervisor import Supervisor
 from engine.runtimes.sweep import sweep
 from engine.store.containers import ContainerTable
@@ -22,6 +23,7 @@ from workers.catalog_watch import imported_catalog
 from workers.containers import engine_check, found_containers
 from workers.failures import CannotRun
 from workers.host_lease import HostLease, held_host
+from workers.leftovers import sweep_set_aside, sweeping_leftovers
 from workers.making import running_making
 from workers.parts import Store, activities_of, builtins_of, catalog_of
 from workers.projects import projects_of, sweep_projects
@@ -63,13 +65,14 @@ async def swept_state(state: StateDirectory) -> None:
     for swept in await sweep(state.root):
         _log.warning("ended_leftover_process", pid=swept.pid, name=swept.name, worker=swept.worker)
     await asyncio.to_thread(_emptied, state.calls)
+    await asyncio.to_thread(sweep_set_aside, state.root)
 
 
 def _emptied(calls: Path) -> None:
     """The folders of tools stay, as containers that outlived the last run see them."""
     for folder in calls.iterdir() if calls.is_dir() else ():
         for left in folder.iterdir() if folder.is_dir() and not folder.is_symlink() and not folder.name.startswith(".") else (folder,):
-            remove(left)
+            discard(left)
 
 
 @asynccontextmanager
@@ -102,7 +105,9 @@ async def running_host(
         await sweep_projects(projects, store)
         builds = await stack.enter_async_context(found_containers(runtimes, supervisor, store))
         making = await stack.enter_async_context(running_making(store, settings, state, client, runs, builds))
-        activities = activities_of(store, supervisor, frozenset(runtimes), settings, state)
+        folders = CallFolders(state.calls)
+        await stack.enter_async_context(sweeping_leftovers(folders))
+        activities = activities_of(store, supervisor, frozenset(runtimes), settings, state, folders)
         workers = await stack.enter_async_context(
             running_workers(client, state.host, settings.bucket_limits, activities, making, settings.shutdown_grace_s)
         )

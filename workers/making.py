@@ -44,7 +44,6 @@ from workers.dependencies import dependency_policy_of
 from workers.failures import CannotRun
 from workers.parts import Store
 from workers.runtimes import HostRuntimes
-from workers.sandbox import identity
 from workers.scripts import indexes_of, programs_of
 from workers.settings import Settings, environment
 from workers.state import StateDirectory
@@ -74,7 +73,7 @@ async def running_making(
     candidates = Candidates(store.database, store.files)
     registration = Registration(store.registry, store.groups, store.evidence)
     async with AsyncExitStack() as stack:
-        benches = Workbenches(folder, BenchParts(parts.launcher, executor, programs, installer, identity()), builds or _NO_ENGINE)
+        benches = Workbenches(folder, BenchParts(parts.launcher, executor, programs, installer), builds or _NO_ENGINE)
         stack.push_async_callback(benches.close)
         sweep = TaskSweep(client, store.tasks, store.evidence, benches, parts.sandboxing.environments, state.host)
         # What ended, or went to another host, while this one was away.

@@ -11,6 +11,7 @@ from activities.settle import Settle
 from api.ports import Check, Doors, Limits
 from engine.callbacks.posting import SECRET, CallbackPoster, callback_destinations
 from engine.calls.admission import Admissions, CallLimits
+from engine.calls.call_folders import CallFolders
 from engine.calls.file_parameters import FileParameters
 from engine.calls.large_results import LargeResults
 from engine.calls.placements import Placements
@@ -112,7 +113,7 @@ def catalog_of(store: Store, settings: Settings, state: StateDirectory, tools: M
 
 
 def activities_of(
-    store: Store, supervisor: Supervisor, executable: frozenset[str], settings: Settings, state: StateDirectory
+    store: Store, supervisor: Supervisor, executable: frozenset[str], settings: Settings, state: StateDirectory, folders: CallFolders
 ) -> Activities:
     """What this host can do."""
     files = FileParameters(store.files, settings.files_folder.absolute())
@@ -135,7 +136,7 @@ def activities_of(
             max_bytes=settings.max_result_bytes,
             max_values=settings.max_result_values,
         ),
-        folder=state.calls,
+        folders=folders,
         host=state.host,
     )
     settlements = Settlements(store.registry, store.calls, store.settled)

@@ -20,11 +20,12 @@ from engine.runtimes.projects import Projects
 from engine.runtimes.public_servers import PublicServers
 from engine.runtimes.runtime import AnyRuntime
 from engine.runtimes.sandbox.egress import Egress
+from engine.runtimes.sandbox.identity import Identity
 from engine.runtimes.scripts.network import Network, through
 from toolagent.contracts.sandbox import SandboxPolicy
 from workers.containers import closed_containers, docker_parts, lasting_names
 from workers.failures import CannotRun
-from workers.sandbox import identity, policy_of, sandbox_of
+from workers.sandbox import identities, policy_of, sandbox_of
 from workers.scripts import judging, script_service, tidied
 from workers.secrets import SecretSource
 from workers.settings import Settings, environment
@@ -64,13 +65,16 @@ async def running_runtimes(
     secrets.check()
     launcher = Launcher(owner, guardian, _chosen("PATH"), shutil.which("setpriv"))
     policy = policy_of(settings)
-    egress = _egress(state, policy)
+    users = identities(settings.sandbox_users)
+    # Of all its containers, also of those that outlive it: the same one at its next start.
+    of_containers = users.take(state.root).identity if users else None
+    egress = _egress(state, policy, of_containers)
     async with AsyncExitStack() as stack:
         stack.callback(egress.close)
         engine = Engine(_chosen(*_ENGINE_VARIABLES))
         stack.callback(engine.close)
-        sandbox = await sandbox_of(settings, state, owner, launcher, engine)
-        docker = docker_parts(settings, state, owner, policy, engine, egress, audit, book, secrets.resolve)
+        sandbox = await sandbox_of(settings, state, owner, launcher, engine, users)
+        docker = docker_parts(settings, state, owner, policy, engine, egress, audit, book, secrets.resolve, of_containers)
         egress.sweep(await lasting_names(docker))
         judge = await stack.enter_async_context(judging(settings, launcher, audit, state.host))
         scripts = script_service(settings, state, launcher, sandbox, egress, audit, judge)
@@ -97,9 +101,9 @@ async def running_runtimes(
         yield HostRuntimes(runtimes, parts, through(egress, is_apart=is_apart), is_apart)
 
 
-def _egress(state: StateDirectory, policy: SandboxPolicy) -> Egress:
+def _egress(state: StateDirectory, policy: SandboxPolicy, identity: Identity | None) -> Egress:
     try:
-        return Egress(state.root, policy.private_hosts, identity())
+        return Egress(state.root, policy.private_hosts, identity)
     except OSError as error:
         raise CannotRun(f"{error} Set TOOL_AGENT_STATE_DIR or TMPDIR to a folder with a shorter path.") from error
 

@@ -15,16 +15,17 @@ from engine.runtimes.sandbox.box import Level
 from engine.runtimes.sandbox.bubblewrap import Bubblewrap
 from engine.runtimes.sandbox.cgroups import Cgroups
 from engine.runtimes.sandbox.container import ContainerLevel
-from engine.runtimes.sandbox.identity import PAYLOAD, Identity
+from engine.runtimes.sandbox.identities import DEFAULT_UIDS, Identities, mapped
 from engine.runtimes.sandbox.rlimits import RLimits
 from engine.runtimes.sandbox.sandbox import Sandbox, SandboxRefused
 from engine.runtimes.sandbox.system_files import shown_to_all
 from toolagent.contracts.sandbox import SandboxLevel, SandboxLimits, SandboxPolicy
+from workers.failures import CannotRun
 from workers.policy_files import said_in, understood
 from workers.settings import Settings
 from workers.state import StateDirectory
 
-__all__ = ["identity", "policy_of", "sandbox_of"]
+__all__ = ["identities", "policy_of", "sandbox_of"]
 
 _SETTING = "TOOL_AGENT_SANDBOX_POLICY"
 _PAGE = "docs/security.md, The policy"
@@ -44,9 +45,16 @@ class _Limits(SandboxLimits):
     model_config = ConfigDict(extra="forbid")
 
 
-def identity() -> Identity | None:
-    """Who payloads are; None when they are who we are."""
-    return PAYLOAD if os.geteuid() == 0 else None
+def identities(uids: range = DEFAULT_UIDS) -> Identities | None:
+    """Who programs are; None when they are who we are. Raises CannotRun when the users cannot be had."""
+    if os.geteuid() != 0:
+        return None
+    if not (there := mapped(uids)):
+        raise CannotRun(f"TOOL_AGENT_SANDBOX_UIDS is {uids[0]}-{uids[-1]}, and this container has none of these users. Name others.")
+    try:
+        return Identities(there)
+    except OSError as error:
+        raise CannotRun(f"The folder where services of this machine share out users cannot be had: {error}") from error
 
 
 def policy_of(settings: Settings) -> SandboxPolicy:
@@ -66,11 +74,13 @@ def policy_of(settings: Settings) -> SandboxPolicy:
     return SandboxPolicy.model_validate(policy.model_copy(update=limits).model_dump(by_alias=True))
 
 
-async def sandbox_of(settings: Settings, state: StateDirectory, owner: Owner, launcher: Launcher, engine: Engine) -> Sandbox | str:
+async def sandbox_of(
+    settings: Settings, state: StateDirectory, owner: Owner, launcher: Launcher, engine: Engine, users: Identities | None
+) -> Sandbox | str:
     """The first level that works; or why there is none, so that what needs no sandbox goes on."""
     if (outer := shown_to_all(state.root)) is not None:
         return _none(f"No tool's code is run: the state directory {state.root} lies in {outer}, which every tool sees. Name another.")
-    levels = [_MAKERS[level](state.root, owner, engine) for level in settings.sandbox_levels]
+    levels = [_MAKERS[level](state.root, owner, engine, users) for level in settings.sandbox_levels]
     for level in levels:
         await level.sweep()
     try:
@@ -84,19 +94,19 @@ def _none(reason: str) -> str:
     return reason
 
 
-def _bubblewrap(state: Path, owner: Owner, _engine: Engine) -> Level:
-    return Bubblewrap(state / "sandbox" / "etc", Cgroups(owner), identity())
+def _bubblewrap(state: Path, owner: Owner, _engine: Engine, users: Identities | None) -> Level:
+    return Bubblewrap(state / "sandbox" / "etc", Cgroups(owner), users)
 
 
-def _docker(state: Path, owner: Owner, engine: Engine) -> Level:
-    return ContainerLevel(state / "sandbox" / "etc", engine, owner, identity())
+def _docker(state: Path, owner: Owner, engine: Engine, users: Identities | None) -> Level:
+    return ContainerLevel(state / "sandbox" / "etc", engine, owner, users)
 
 
-def _rlimits(state: Path, owner: Owner, _engine: Engine) -> Level:
-    return RLimits(state / "sandbox" / "rlimits", owner, Cgroups(owner), identity())
+def _rlimits(state: Path, owner: Owner, _engine: Engine, users: Identities | None) -> Level:
+    return RLimits(state / "sandbox" / "rlimits", owner, Cgroups(owner), users)
 
 
-_MAKERS: Mapping[SandboxLevel, Callable[[Path, Owner, Engine], Level]] = {
+_MAKERS: Mapping[SandboxLevel, Callable[[Path, Owner, Engine, Identities | None], Level]] = {
     SandboxLevel.BUBBLEWRAP: _bubblewrap,
     SandboxLevel.DOCKER: _docker,
     SandboxLevel.RLIMITS: _rlimits,

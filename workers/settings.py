@@ -156,6 +156,13 @@ class Settings(BaseSettings):
         NoDecode,
         Field(description="Levels that may be used, the first that works is: `bubblewrap`, `docker`, `rlimits`; comma-separated."),
     ] = (SandboxLevel.BUBBLEWRAP, SandboxLevel.DOCKER)
+    sandbox_uids: Annotated[
+        str,
+        Field(
+            pattern=r"^\d{1,9}-\d{1,9}$",
+            description="Users, `FIRST-LAST`, that programs are when the worker is root: each tool its own. They must be nobody's.",
+        ),
+    ] = "60706-61183"
     sandbox_policy: Annotated[Path | None, Field(description="File (YAML or JSON) that says what tools may be granted at most.")] = None
 
     # Docker (seed 001 §9)
@@ -223,6 +230,14 @@ class Settings(BaseSettings):
             raise ValueError(f"these cannot be names of buckets: {', '.join(wrong)}")
         return value
 
+    @field_validator("sandbox_uids")
+    @classmethod
+    def _check_uids(cls, value: str) -> str:
+        first, last = map(int, value.split("-"))
+        if not 0 < first <= last:
+            raise ValueError(f"{value} is no range of users: the first is above 0, and not above the last")
+        return value
+
     @field_validator("host_lease_s")
     @classmethod
     def _check_lease(cls, value: float, others: ValidationInfo) -> float:
@@ -236,6 +251,11 @@ class Settings(BaseSettings):
                 "or lower TOOL_AGENT_HOST_HEARTBEAT_S"
             )
         return value
+
+    @property
+    def sandbox_users(self) -> range:
+        first, last = map(int, self.sandbox_uids.split("-"))
+        return range(first, last + 1)
 
     @property
     def script_folder(self) -> Path:

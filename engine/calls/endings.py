@@ -6,7 +6,10 @@ from engine.store.clock import now
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult, ValidationIssue
 from toolagent.contracts.records import Event, EventType
 
-__all__ = ["as_not_sent", "as_sent", "events_of", "misfit"]
+__all__ = ["LEFT_BEHIND", "as_not_sent", "as_sent", "events_of", "misfit"]
+
+LEFT_BEHIND = "left_behind"
+"""In `metadata` of a result: what the tool left that could not be removed. Its answer stands, as it may have acted."""
 
 
 def events_of(result: ToolResult, *, started: bool) -> tuple[Event, ...]:
@@ -25,7 +28,21 @@ def events_of(result: ToolResult, *, started: bool) -> tuple[Event, ...]:
     ended = Event(
         event_id=f"{result.call_id}:ended", event_type=kind, tool_id=result.tool_id, call_id=result.call_id, at=now(), details=details
     )
-    return (begun, ended) if started else (ended,)
+    told = (begun, ended) if started else (ended,)
+    left = result.metadata.get(LEFT_BEHIND)
+    return (*told, _counted_against(result, left)) if left else told
+
+
+def _counted_against(result: ToolResult, left: JsonValue) -> Event:
+    """An alert of the tool's health: repairs and whoever follows the tool read it."""
+    return Event(
+        event_id=f"{result.call_id}:{LEFT_BEHIND}",
+        event_type=EventType.HEALTH_ALERT,
+        tool_id=result.tool_id,
+        call_id=result.call_id,
+        at=now(),
+        details={"error": left},
+    )
 
 
 def misfit(issues: tuple[ValidationIssue, ...]) -> ToolError:

@@ -14,6 +14,8 @@ from typing import BinaryIO, Self
 
 from pydantic import JsonValue
 
+from engine.disk.leftovers import PROMPT_S, discard
+from engine.disk.removal import NotRemoved
 from engine.store.files import FileStore
 from toolagent.contracts.calls import ErrorType, ToolError, ValidationIssue
 from toolagent.contracts.identifiers import FILE_ID_PATTERN
@@ -44,27 +46,45 @@ class CallFolder:
 
     It is only made for tools whose schemas speak of files. A sandboxed tool sees the folders of its own calls and no others, and may
     do what it likes with them meanwhile: nothing here follows a link below `root`, which no tool sees. `place` is the folder of all that
-    the process sees, which is the tool's own unless it shares one.
+    the process sees, which is the tool's own unless it shares one. `opened` has the folders of the calls that run.
     """
 
-    def __init__(self, root: Path, call_id: str, manifest: ToolManifest, place: str | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        call_id: str,
+        manifest: ToolManifest,
+        place: str | None = None,
+        opened: set[Path] | None = None,
+        *,
+        patience_s: float = PROMPT_S,
+    ) -> None:
         self._root = root.resolve()
         self._folder = self._root / (place or manifest.tool_id) / call_id
         self._needed = any(mentions_format(schema, FILE_PATH) for schema in (manifest.input_schema, manifest.output_schema))
         self.staged = self._root / f".in-{secrets.token_hex(8)}"
         self.inputs = self._folder / "in"
         self.outputs = self._folder / "out"
+        self._opened, self._patience_s = set[Path]() if opened is None else opened, patience_s
+        self.left: NotRemoved | None = None
+        """Once it is closed: what of it could not be removed, which is tried again later."""
 
     async def __aenter__(self) -> Self:
         if self._needed:
-            await asyncio.to_thread(self._make)
+            self._opened |= {self.staged, self._folder}
+            try:
+                await asyncio.to_thread(self._make)
+            except BaseException:
+                self._opened -= {self.staged, self._folder}
+                raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
         if self._needed:
-            for folder in (self.staged, self._folder):
-                with contextlib.suppress(RecursionError):  # a tree that deep is removed by the next start
-                    await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            try:
+                self.left = await asyncio.to_thread(self._remove)
+            finally:
+                self._opened -= {self.staged, self._folder}
 
     async def hand_over(self, put: Callable[[Path], Awaitable[Path]]) -> Path:
         """Where the tool finds what `put` puts into the folder it is given, which the tool does not see meanwhile. Raises OSError."""
@@ -96,6 +116,10 @@ class CallFolder:
                 os.mkdir(name, 0o755, dir_fd=folder)
         with _folder(self._root, tool, call, "out") as folder:
             os.fchmod(folder, 0o777)  # for whoever the tool is; nobody else reaches it, as it is below a folder of ours alone
+
+    def _remove(self) -> NotRemoved | None:
+        kept = [discard(folder, self._patience_s) for folder in (self.staged, self._folder)]
+        return kept[0] or kept[1]
 
     def _show(self, staged: Path) -> None:
         for path in (staged, *staged.rglob("*")):

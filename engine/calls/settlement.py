@@ -2,7 +2,7 @@
 
 from pydantic import JsonValue
 
-from engine.calls.endings import as_not_sent, as_sent, events_of, misfit
+from engine.calls.endings import LEFT_BEHIND, as_not_sent, as_sent, events_of, misfit
 from engine.calls.lookup import ToolLookup
 from engine.calls.settled import SettledCalls
 from engine.store.calls import CallTable
@@ -75,6 +75,8 @@ def _result(plan: CallPlan, outcome: Finished, manifest: ToolManifest | None) ->
         "active_source": outcome.active_source,
         "fast": plan.fast,
     }
+    if outcome.left_behind:
+        metadata[LEFT_BEHIND] = outcome.left_behind
     error, issues = outcome.error, outcome.validation_errors
     # What a reference stands for was checked before it was stored.
     if error is None and manifest and manifest.output_schema and not outcome.is_reference:

@@ -9,6 +9,8 @@ from collections.abc import AsyncGenerator, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.disk.leftovers import discard
+from engine.disk.removal import remove
 from engine.making.clone_failures import failure_of, ssh_failure_of, too_large, too_slow
 from engine.making.packaging import Room, insist_on_fit
 from engine.making.repository_addresses import CloneFailed, CloneFailure, RepositoryAddress, repository_address
@@ -16,7 +18,6 @@ from engine.making.ssh import SshClient
 from engine.making.trees import extent_of
 from engine.runtimes.folders import entries
 from engine.runtimes.sandbox.box import Box, Mount
-from engine.runtimes.sandbox.removal import remove
 from engine.runtimes.sandbox.sandbox import run_name
 from engine.runtimes.scripts.execution import Execution, Executor, Order
 from engine.runtimes.scripts.failures import ScriptFailure
@@ -206,7 +207,7 @@ async def _own(into: Path) -> AsyncGenerator[None]:
     try:
         yield
     except BaseException:
-        await asyncio.shield(asyncio.to_thread(remove, into))
+        await asyncio.shield(asyncio.to_thread(discard, into))
         raise
 
 

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
+from engine.disk.leftovers import discard
 from engine.runtimes.sandbox.box import Box, Mount
-from engine.runtimes.sandbox.removal import remove
 from engine.runtimes.sandbox.sandbox import run_name
 from engine.runtimes.scripts.execution import Executor, Order
 from engine.runtimes.scripts.programs import Programs
@@ -41,7 +41,7 @@ class Interpreters:
                 try:
                     self._known = await self._asked(work)
                 finally:
-                    await asyncio.shield(asyncio.to_thread(remove, work))
+                    await asyncio.shield(asyncio.to_thread(discard, work))
         await asyncio.to_thread(_write, cache, self._known)
 
     async def _asked(self, work: Path) -> Mapping[PurePosixPath, bytes]:

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
 
+from engine.disk.leftovers import discard
+from engine.disk.removal import remove
 from engine.making.interpreters import Interpreters
 from engine.making.wanted import Wanted
 from engine.runtimes.sandbox.box import Box, Mount
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
-from engine.runtimes.sandbox.removal import remove
 from engine.runtimes.sandbox.sandbox import run_name
 from engine.runtimes.scripts.environments import Index, Installer
 from engine.runtimes.scripts.execution import Execution, Executor, Order
@@ -69,7 +70,7 @@ class ProjectLocks:
             await self._interpreters.put_into(into / _WORK / _CACHE, into / "interpreter")
             lock = await self._locked(wanted, besides, into, _age(wanted, not_after))
         finally:
-            await asyncio.shield(asyncio.to_thread(remove, into))
+            await asyncio.shield(asyncio.to_thread(discard, into))
         insist_on_index(lock)
         return lock
 

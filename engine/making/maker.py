@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import cast
 
 from engine.calls.file_parameters import FileParameters
+from engine.disk.leftovers import discard
 from engine.making.building import BuildFailed, Built, ModellessBuilder, Place, told_of
 from engine.making.candidates import Candidates
 from engine.making.cloning import Cloner, repository_in
@@ -30,7 +31,6 @@ from engine.registry.archives import NotPackedError
 from engine.runtimes import RUNTIMES
 from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.runtime import Progress, Runtime
-from engine.runtimes.sandbox.removal import remove
 from engine.runtimes.scripts.failures import ScriptFailure
 from toolagent.contracts.making import Candidate, CheckResult
 from toolagent.contracts.making_steps import (
@@ -179,7 +179,7 @@ class Maker:
         await self._parts.benches.remove(step.task_id)
         await self._parts.candidates.forget(step.task_id)
         await self._parts.runtimes.sandboxing.environments.drop(step.task_id)
-        await asyncio.to_thread(remove, self.folder_of(step.task_id))
+        await asyncio.to_thread(discard, self.folder_of(step.task_id))
 
     async def _refused(self, step: VerifyStep, candidate: Candidate, check: str, told: str) -> Assessed:
         """Before it was tried."""

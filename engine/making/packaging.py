@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.disk.removal import remove
 from engine.making.launcher import REPOSITORY, launcher_of
 from engine.making.trees import LEFT_OUT, Tree
 from engine.registry.archives import MAX_BYTES, MAX_FILES
 from engine.runtimes.folders import entries
-from engine.runtimes.sandbox.removal import remove
 from toolagent.contracts.plans import AsgiBuild
 
 __all__ = ["Room", "insist_on_fit", "insist_on_room", "pack_asgi", "pack_repository"]

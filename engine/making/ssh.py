@@ -87,7 +87,7 @@ class SshClient:
             with contextlib.closing(await asyncio.to_thread(self._laid_out, folder)) as listening:
                 serving = asyncio.create_task(self._served(listening, argv, logs))
                 try:
-                    mounts = (*box.mounts, Mount(folder.box, folder.box))
+                    mounts = (*box.mounts, Mount(folder.box, folder.box, is_handed_over=True))
                     variables = {**box.environment, "GIT_SSH": str(folder.box / _PROGRAM), "GIT_SSH_VARIANT": "ssh"}
                     yield SshWay(replace(box, mounts=mounts, environment=variables), serving)
                 finally:

@@ -2,13 +2,13 @@
 
 import asyncio
 import re
-import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
+from engine.disk.temporary import temporary_folder
 from engine.runtimes.processes import Launcher
 
 __all__ = ["PIP_AUDIT", "Advisories", "Judge", "Judged", "Looked", "refusing", "unjudged"]
@@ -99,8 +99,8 @@ class Advisories:
         if not packages:
             return Looked()
         try:
-            with tempfile.TemporaryDirectory(prefix="advisories-") as folder:
-                return await self._run(packages, Path(folder))
+            with temporary_folder("advisories-") as folder:
+                return await self._run(packages, folder)
         except OSError as error:
             return _blind(f"pip-audit could not be run ({error.strerror})")
 

@@ -4,6 +4,8 @@ import os
 from collections.abc import Generator
 from pathlib import Path
 
+from engine.runtimes.sandbox.identity import OURS
+
 __all__ = ["entries", "seal"]
 
 _WRITE = 0o222
@@ -25,11 +27,18 @@ def entries(folder: Path) -> Generator[os.DirEntry[str]]:
 
 
 def seal(folder: Path) -> None:
-    """Take everybody's right to write to it and to all below it. Raises OSError."""
+    """It and all below it become ours, and nobody may write to it: whoever made it may be another one's user next. Raises OSError."""
+    _take_back(folder)
     for entry in entries(folder):
+        _take_back(Path(entry.path))
         # A link may lead out, to an interpreter.
         if not entry.is_symlink():
             mode = entry.stat(follow_symlinks=False).st_mode & ~_WRITE
             # What is closed to ourselves could not be sealed inside.
             Path(entry.path).chmod(mode | _LOOK if entry.is_dir() else mode)
     folder.chmod(folder.stat().st_mode & ~_WRITE)
+
+
+def _take_back(path: Path) -> None:
+    if path.lstat().st_uid != OURS.uid:
+        OURS.own(path)

@@ -1,17 +1,17 @@
 """The projects of local tools, unpacked once from the archives they are kept in."""
 
 import asyncio
-import os
 import re
 import secrets
-import shutil
 import tarfile
 from collections.abc import Collection
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Protocol
 
+from engine.disk.leftovers import discard
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.file_lock import locked
+from engine.runtimes.folders import entries
 from engine.runtimes.runtime import Progress
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.identifiers import FILE_ID_PATTERN
@@ -23,8 +23,8 @@ _REMEDY = "Start the service with the data folder that has the tool, or have the
 _PART = ".part"
 _MAX_BYTES = 256 * 1_048_576
 _MAX_MEMBERS = 20_000
+_DEEPEST = 200
 _READ_ONLY = 0o555
-_OWN_ALL = 0o700
 
 
 class UnsafeArchiveError(ValueError):
@@ -88,7 +88,7 @@ class Projects:
             await asyncio.to_thread(_extract, archive, part / "project")
             await asyncio.to_thread((part / "project").rename, target)
         finally:
-            await asyncio.to_thread(_remove, part)
+            await asyncio.to_thread(discard, part)
 
     def _sweep(self, wanted: frozenset[str]) -> tuple[str, ...]:
         if not self._folder.is_dir():
@@ -96,7 +96,7 @@ class Projects:
         gone = [path for path in self._folder.iterdir() if path.stem not in wanted]  # a part has no id for a stem
         for path in gone:
             if path.is_dir():
-                _remove(_nameless(path))
+                discard(_nameless(path))
             else:
                 path.unlink(missing_ok=True)
         return tuple(sorted(path.name for path in gone))
@@ -134,21 +134,13 @@ def _insist_on_bounds(tar: tarfile.TarFile) -> None:
         size += member.size
         if number > _MAX_MEMBERS or size > _MAX_BYTES:
             raise UnsafeArchiveError(f"it holds more than {_MAX_MEMBERS} files or {_MAX_BYTES} bytes")
+        if len(PurePosixPath(member.name).parts) > _DEEPEST:
+            raise UnsafeArchiveError(f"{member.name[:80]!r}… lies in more than {_DEEPEST} folders")
         if not (member.isreg() or member.isdir()):
             raise UnsafeArchiveError(f"{member.name!r} is neither a file nor a folder")
 
 
 def _make_read_only(folder: Path) -> None:
     """All calls of all versions with this archive share it. The folder itself is still to be moved."""
-    for inside, folders, files in os.walk(folder):
-        for name in files:
-            path = Path(inside, name)
-            path.chmod(path.stat().st_mode & _READ_ONLY)
-        for name in folders:
-            Path(inside, name).chmod(_READ_ONLY)
-
-
-def _remove(folder: Path) -> None:
-    for inside, _, _ in os.walk(folder):
-        Path(inside).chmod(_OWN_ALL)
-    shutil.rmtree(folder, ignore_errors=True)
+    for entry in entries(folder):
+        Path(entry.path).chmod(_READ_ONLY if entry.is_dir() else entry.stat().st_mode & _READ_ONLY)

@@ -13,6 +13,7 @@ from temporalio.testing import ActivityEnvironment
 from activities.admit import Admit
 from activities.call_tool import CallTool
 from engine.calls.admission import Admissions, CallLimits
+from engine.calls.call_folders import CallFolders
 from engine.calls.file_parameters import FileParameters
 from engine.calls.large_results import LargeResults
 from engine.calls.placements import Placements
@@ -81,7 +82,7 @@ async def desk(database: Database, tmp_path: Path) -> AsyncGenerator[Desk]:
             calls,
             parameters,
             LargeResults(files, inline_bytes=50, max_bytes=100),
-            folder=tmp_path / "calls",
+            folders=CallFolders(tmp_path / "calls"),
             host="h1",
         ),
         Settlements(registry, calls, settled),

@@ -15,6 +15,7 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.attempt import MAX_SENDS, MAX_TRIES
 from activities.call_tool import CallTool
+from engine.calls.call_folders import CallFolders
 from engine.calls.file_parameters import FileParameters
 from engine.calls.large_results import LargeResults
 from engine.registry.registry import ToolRegistry
@@ -99,7 +100,9 @@ async def run(database: Database, tmp_path: Path, tool: Tool) -> AsyncGenerator[
     files = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "content", 1000)
     results = LargeResults(files, inline_bytes=50, max_bytes=100)
     parameters = FileParameters(files, tmp_path)
-    activity = CallTool(registry, supervisor, calls, parameters, results, folder=tmp_path / "calls", host="h1", slot_wait_s=0.3)
+    activity = CallTool(
+        registry, supervisor, calls, parameters, results, folders=CallFolders(tmp_path / "calls"), host="h1", slot_wait_s=0.3
+    )
 
     async def attempt(
         *urls: str,

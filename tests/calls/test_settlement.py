@@ -33,6 +33,15 @@ async def test_an_output_that_fits_is_a_success(desk: "Desk") -> None:
     assert result.metadata == {"version": "1.0.0", "host": "h1", "active_source": 0, "fast": False}
 
 
+async def test_what_a_tool_leaves_behind_is_told_and_counts_against_it_and_its_answer_stands(desk: "Desk", database: Database) -> None:
+    outcome = Finished(output={"image": "file_1"}, started_at=AT, left_behind="A folder stays.")
+    result = await desk.settlements.settle(SettleRequest(plan=await stitch(desk), outcome=outcome, workflow_id="w", run_id="r"))
+    assert (result.status, result.metadata["left_behind"]) == ("success", "A folder stays.")
+    alert = await EventTable(database).latest_alert(result.tool_id)
+    assert alert is not None
+    assert (alert.call_id, alert.details) == (result.call_id, {"error": "A folder stays."})
+
+
 @pytest.mark.promise("settled-last")
 async def test_an_output_that_breaks_its_schema_is_an_error_that_says_the_tool_ran(desk: "Desk") -> None:
     result = await desk.settlements.settle(

@@ -17,9 +17,10 @@ from engine.runtimes.guardian import Guardian
 from engine.runtimes.processes import Launcher, Process
 from engine.runtimes.sandbox.box import Box, LevelUnavailable, Mount
 from engine.runtimes.sandbox.container import ContainerLevel
-from engine.runtimes.sandbox.identity import PAYLOAD
+from engine.runtimes.sandbox.identities import DEFAULT_UIDS
 from engine.runtimes.sandbox.sandbox import Sandbox, run_name
 from toolagent.contracts.sandbox import SandboxLevel, SandboxLimits, SandboxPolicy
+from workers.sandbox import identities
 
 MIB = 1024 * 1024
 LIMITS = SandboxPolicy().defaults
@@ -27,8 +28,7 @@ LIMITS = SandboxPolicy().defaults
 
 @pytest.fixture
 def level(settings: DockerSettings, engine: Engine, tmp_path: Path) -> ContainerLevel:
-    identity = PAYLOAD if os.geteuid() == 0 else None
-    return ContainerLevel(tmp_path / "etc", engine, settings.owner, identity)
+    return ContainerLevel(tmp_path / "etc", engine, settings.owner, identities())
 
 
 class Ran:
@@ -85,7 +85,7 @@ async def test_it_is_an_ordinary_user_without_capabilities(launch: Launch) -> No
     told = dict(line.split(":\t", 1) for line in ran.out.splitlines() if ":\t" in line)
     assert {told[name].strip() for name in ("CapEff", "CapPrm", "CapBnd", "CapInh")} == {"0" * 16}
     assert (told["NoNewPrivs"].strip(), told["Seccomp"].strip()) == ("1", "2")
-    assert told["Uid"].split()[0] == str(PAYLOAD.uid if os.geteuid() == 0 else os.geteuid())
+    assert int(told["Uid"].split()[0]) in (DEFAULT_UIDS if os.geteuid() == 0 else (os.geteuid(),))
 
 
 async def test_it_has_no_network(launch: Launch) -> None:

@@ -1,7 +1,6 @@
 """A run in a container that could not be removed when it was over: it goes as soon as the engine answers again."""
 
 import asyncio
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -12,9 +11,9 @@ from engine.runtimes.docker.engine import Api, Engine, EngineUnavailable
 from engine.runtimes.docker.settings import DockerSettings
 from engine.runtimes.sandbox.box import Box
 from engine.runtimes.sandbox.container import ContainerLevel
-from engine.runtimes.sandbox.identity import PAYLOAD
 from tests.docker.conftest import containers_of
 from toolagent.contracts.sandbox import SandboxPolicy
+from workers.sandbox import identities
 
 T = TypeVar("T")
 
@@ -32,7 +31,7 @@ class Leaving(Engine):
 
 async def test_what_could_not_be_removed_is_removed_later(engine: Engine, settings: DockerSettings, tmp_path: Path) -> None:
     leaving = Leaving()
-    level = ContainerLevel(tmp_path / "etc", leaving, settings.owner, PAYLOAD if os.geteuid() == 0 else None)
+    level = ContainerLevel(tmp_path / "etc", leaving, settings.owner, identities())
     run = await level.prepare(["/usr/bin/true"], Box("left", Path("/"), SandboxPolicy().defaults))
     leaving.is_away = True
     with pytest.raises(OSError, match="could not be removed"):

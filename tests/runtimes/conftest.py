@@ -32,7 +32,6 @@ from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.records import Event
 from toolagent.contracts.routes import RunState, ToolRoute
 from toolagent.contracts.sources import LocalSource, ToolSource
-from workers.sandbox import identity
 
 PROJECTS = Path(__file__).parents[1] / "tool_projects"
 BASE_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "TZ": "UTC"}
@@ -149,7 +148,7 @@ def leftovers(state: Path, owner: Owner | None = None) -> list[str]:
     """What there is of runs of a worker, ourselves by default: processes, control groups, folders of sockets."""
     mark = (owner or Owner.of_this_process(state)).mark
     processes = [f"{process.pid}" for process in psutil.process_iter() if _mark_of(process) == mark]
-    sockets = [path for path in SocketFolders(state, identity()).root.iterdir() if path.is_dir()]
+    sockets = [path for path in SocketFolders(state, None).root.iterdir() if path.is_dir()]
     # Unlike a glob, this minds nobody else's groups that go meanwhile.
     groups = [f"{folder}/{name}" for folder, names, _ in os.walk("/sys/fs/cgroup") for name in names if name.startswith(f"{mark}.")]
     return [*processes, *groups, *map(str, sockets)]

@@ -16,14 +16,14 @@ from engine.runtimes.sandbox.sandbox import Sandbox
 from engine.runtimes.scripts.execution import Executor, Order
 from tests.runtimes.conftest import leftovers
 from toolagent.contracts.sandbox import SandboxPolicy
-from workers.sandbox import identity
+from workers.sandbox import identities
 
 
 class Slow(Bubblewrap):
     """Takes its time."""
 
     def __init__(self, state: Path) -> None:
-        super().__init__(state / "etc", Cgroups(Owner.of_this_process(state)), identity())
+        super().__init__(state / "etc", Cgroups(Owner.of_this_process(state)), identities())
         self.begun, self.going = asyncio.Event(), asyncio.Event()
 
     async def prepare(self, argv: Sequence[str], box: Box) -> Prepared:

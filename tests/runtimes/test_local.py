@@ -30,7 +30,7 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import SecurityContext, ToolManifest
 from toolagent.contracts.sandbox import SandboxPolicy
 from toolagent.contracts.sources import LocalSource
-from workers.sandbox import identity
+from workers.sandbox import identities
 
 
 def runtime_of(parts: RuntimeParts, settings: LocalSettings | None = None) -> LocalRuntime:
@@ -315,7 +315,7 @@ class Held(Bubblewrap):
     """Prepares when it is told to, and says when it has begun and ended."""
 
     def __init__(self, state: Path) -> None:
-        super().__init__(state / "sandbox/etc", Cgroups(Owner.of_this_process(state)), identity())
+        super().__init__(state / "sandbox/etc", Cgroups(Owner.of_this_process(state)), identities())
         self.begun, self.go, self.done = threading.Event(), threading.Event(), threading.Event()
 
     def _prepare(self, argv: Sequence[str], box: Box) -> Prepared:  # pyright: ignore[reportIncompatibleMethodOverride] - as wide as needed

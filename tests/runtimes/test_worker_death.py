@@ -18,7 +18,7 @@ from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.sweep import sweep
 from tests.runtimes.conftest import eventually, is_gone, leftovers
 from tests.runtimes.workers import start_worker
-from workers.sandbox import identity
+from workers.sandbox import identities
 
 SLEEPER = [sys.executable, "-c", "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); signal.pause()"]
 
@@ -26,8 +26,8 @@ SLEEPER = [sys.executable, "-c", "import signal; signal.signal(signal.SIGTERM, s
 async def removed_by_a_start(state: Path) -> None:
     """What only a start can remove, as a worker does it."""
     assert await sweep(state) == ()
-    await Bubblewrap(state / "sandbox/etc", Cgroups(Owner.of_this_process(state)), identity()).sweep()
-    Egress(state, identity=identity()).sweep()
+    await Bubblewrap(state / "sandbox/etc", Cgroups(Owner.of_this_process(state)), identities()).sweep()
+    Egress(state).sweep()
 
 
 @pytest.mark.parametrize("setpriv", [shutil.which("setpriv"), None], ids=["with setpriv", "with the guardian alone"])

@@ -1,7 +1,6 @@
 """Real bubblewrap boxes with a way out and in, for the tests of proxy, egress and what runs inside."""
 
 import contextlib
-import os
 import shutil
 import sys
 import tempfile
@@ -18,10 +17,10 @@ from engine.runtimes.sandbox.box import Box, Mount
 from engine.runtimes.sandbox.bubblewrap import Bubblewrap
 from engine.runtimes.sandbox.cgroups import Cgroups
 from engine.runtimes.sandbox.egress import Egress, Opening, Way
-from engine.runtimes.sandbox.identity import PAYLOAD
 from engine.runtimes.sandbox.proxy import ProxyLimits
 from engine.runtimes.sandbox.sandbox import run_name
 from toolagent.contracts.sandbox import SandboxPolicy
+from workers.sandbox import identities
 
 __all__ = ["Boxes", "Ended", "Networked", "Resolver", "boxes"]
 
@@ -104,14 +103,13 @@ class Boxes:
 async def boxes(
     resolve: Resolve = resolve, *, private_hosts: Sequence[str] = (), limits: ProxyLimits | None = None, state: Path | None = None
 ) -> AsyncGenerator[Boxes]:
-    identity = PAYLOAD if os.geteuid() == 0 else None
     # A short path, as that of a real state directory.
     state = state or Path(tempfile.mkdtemp(prefix="ta-"))
     owner = Owner.of_this_process(state)
     try:
         with Guardian(owner) as guardian:
             launcher = Launcher(owner, guardian, {"PATH": "/usr/bin:/bin"}, shutil.which("setpriv"))
-            level = Bubblewrap(state / "etc", Cgroups(owner), identity)
-            yield Boxes(Egress(state, private_hosts, identity, limits=limits, resolve=resolve), level, launcher, state)
+            level = Bubblewrap(state / "etc", Cgroups(owner), identities())
+            yield Boxes(Egress(state, private_hosts, limits=limits, resolve=resolve), level, launcher, state)
     finally:
         shutil.rmtree(state, ignore_errors=True)

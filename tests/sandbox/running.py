@@ -21,6 +21,7 @@ import psutil
 import pyseccomp
 import uvloop
 
+from engine.disk.removal import remove
 from engine.runtimes.docker.engine import Engine
 from engine.runtimes.guardian import Guardian
 from engine.runtimes.ownership import Owner
@@ -30,8 +31,7 @@ from engine.runtimes.sandbox.box import Box, Level, Mount
 from engine.runtimes.sandbox.bubblewrap import Bubblewrap
 from engine.runtimes.sandbox.cgroups import Cgroups
 from engine.runtimes.sandbox.container import ContainerLevel
-from engine.runtimes.sandbox.identity import PAYLOAD
-from engine.runtimes.sandbox.removal import remove
+from engine.runtimes.sandbox.identities import DEFAULT_UIDS
 from engine.runtimes.sandbox.rlimits import RLimits
 from engine.runtimes.sandbox.sandbox import Sandbox
 from engine.runtimes.scripts.execution import Executor, Order
@@ -41,7 +41,7 @@ from tests.sandbox.attempts_resources import LIMITS
 from tests.sandbox.unboxed import Trial, unboxed
 from tests.sandbox.victims import Victims, victims
 from toolagent.contracts.sandbox import SandboxLevel, SandboxPolicy
-from workers.sandbox import identity
+from workers.sandbox import identities
 
 __all__ = ["made"]
 
@@ -56,15 +56,15 @@ _CGROUPS = Path("/sys/fs/cgroup")
 
 
 def _bubblewrap(state: Path, owner: Owner) -> Level:
-    return Bubblewrap(state / "etc", Cgroups(owner), identity())
+    return Bubblewrap(state / "etc", Cgroups(owner), identities())
 
 
 def _docker(state: Path, owner: Owner) -> Level:
-    return ContainerLevel(state / "etc", Engine(), owner, identity())
+    return ContainerLevel(state / "etc", Engine(), owner, identities())
 
 
 def _rlimits(state: Path, owner: Owner) -> Level:
-    return RLimits(state / "rlimits", owner, Cgroups(owner), identity())
+    return RLimits(state / "rlimits", owner, Cgroups(owner), identities())
 
 
 _LEVELS: Mapping[SandboxLevel, Callable[[Path, Owner], Level]] = {
@@ -188,7 +188,7 @@ def _planted(data: Path) -> list[str]:
     for path in data.iterdir():
         with contextlib.suppress(OSError):
             status = path.lstat()
-            if stat.S_ISREG(status.st_mode) and status.st_mode & stat.S_ISUID and status.st_uid != PAYLOAD.uid:
+            if stat.S_ISREG(status.st_mode) and status.st_mode & stat.S_ISUID and status.st_uid not in DEFAULT_UIDS:
                 left.append("a setuid file was left")
             if path.name.startswith("core"):
                 left.append("a core dump was left")

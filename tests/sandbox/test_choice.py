@@ -16,7 +16,7 @@ from engine.runtimes.sandbox.cgroups import Cgroups
 from engine.runtimes.sandbox.sandbox import Sandbox, SandboxRefused, run_name
 from toolagent.contracts.manifest import NetworkAccess, SecurityContext
 from toolagent.contracts.sandbox import Difference, SandboxLevel, SandboxPolicy
-from workers.sandbox import identity
+from workers.sandbox import identities
 
 POLICY = SandboxPolicy()
 
@@ -138,12 +138,12 @@ async def test_an_account_has_what_was_asked_what_is_enforced_and_each_reason(la
 
 
 async def test_bubblewrap_is_seen_to_work_here(launcher: Launcher, tmp_path: Path) -> None:
-    level = Bubblewrap(tmp_path / "etc", Cgroups(Owner.of_this_process(tmp_path)), identity())
+    level = Bubblewrap(tmp_path / "etc", Cgroups(Owner.of_this_process(tmp_path)), identities())
     assert (await Sandbox.choose([level], POLICY, launcher, tmp_path / "logs")).level is level
 
 
 async def test_a_bubblewrap_that_cannot_be_run_is_told(launcher: Launcher, tmp_path: Path) -> None:
-    level = Bubblewrap(tmp_path / "etc", Cgroups(Owner.of_this_process(tmp_path)), identity(), program=tmp_path / "bwrap")
+    level = Bubblewrap(tmp_path / "etc", Cgroups(Owner.of_this_process(tmp_path)), identities(), program=tmp_path / "bwrap")
     with pytest.raises(SandboxRefused, match="bubblewrap: a first try"):
         await Sandbox.choose([level], POLICY, launcher, tmp_path / "logs")
 

@@ -18,7 +18,7 @@ from engine.runtimes.sandbox import confine
 from engine.runtimes.sandbox.bubblewrap import Bubblewrap
 from engine.runtimes.sandbox.cgroups import Cgroups
 from engine.runtimes.sandbox.rlimits import RLimits
-from workers.sandbox import identity
+from workers.sandbox import identities
 
 ROOT = Path(__file__).parents[2]
 READ = pyseccomp.resolve_syscall(pyseccomp.Arch.NATIVE, "read")
@@ -33,12 +33,12 @@ from engine.runtimes.sandbox.bubblewrap import Bubblewrap
 from engine.runtimes.sandbox.cgroups import Cgroups
 from engine.runtimes.sandbox.rlimits import RLimits
 from toolagent.contracts.sandbox import SandboxPolicy
-from workers.sandbox import identity
+from workers.sandbox import identities
 
 async def main(kind, folder, when, guarded):
     owner = Owner.of_this_process(folder)
     cgroups = Cgroups(owner)
-    level = Bubblewrap(folder / "etc", cgroups, identity()) if kind == "bubblewrap" else RLimits(folder / "r", owner, cgroups, None)
+    level = Bubblewrap(folder / "etc", cgroups, identities()) if kind == "bubblewrap" else RLimits(folder / "r", owner, cgroups, None)
     data = folder / "data"
     data.mkdir()
     box = Box("killed", data, SandboxPolicy().defaults, (Mount(data, data, writable=True),), {"PATH": "/usr/bin:/bin"})
@@ -116,7 +116,7 @@ def test_a_killed_worker_leaves_nothing_that_runs(folder: Path, kind: str, when:
 
 
 async def swept(folder: Path, owner: Owner) -> None:
-    for level in (Bubblewrap(folder / "etc", Cgroups(owner), identity()), RLimits(folder / "r", owner, Cgroups(owner), None)):
+    for level in (Bubblewrap(folder / "etc", Cgroups(owner), identities()), RLimits(folder / "r", owner, Cgroups(owner), None)):
         await level.sweep()
 
 

@@ -20,7 +20,7 @@ from engine.runtimes.sandbox import confine
 from engine.runtimes.sandbox.box import Box, LevelUnavailable, Mount
 from engine.runtimes.sandbox.cgroups import Cgroups
 from engine.runtimes.sandbox.egress import Egress, Opening
-from engine.runtimes.sandbox.identity import PAYLOAD
+from engine.runtimes.sandbox.identities import Identities
 from engine.runtimes.sandbox.rlimits import RLimits
 from engine.runtimes.sandbox.sandbox import Sandbox, run_name
 from engine.runtimes.scripts.execution import Execution, Executor, Order
@@ -145,8 +145,8 @@ async def test_as_root_a_closed_folder_on_the_way_is_named_with_its_remedy(owner
     closed = tmp_path / "closed"
     (closed / "tool").mkdir(parents=True)
     closed.chmod(0o700)
-    level = RLimits(tmp_path / "rlimits", owner, Cgroups(owner), PAYLOAD)
-    with pytest.raises(LevelUnavailable, match=r"is closed to the user 64321.*chmod o\+x"):
+    level = RLimits(tmp_path / "rlimits", owner, Cgroups(owner), Identities(folder=tmp_path / "users"))
+    with pytest.raises(LevelUnavailable, match=r"is closed to the user 6.*chmod o\+x"):
         await level.prepare(["/bin/true"], Box("closed", Path("/"), LIMITS, (Mount(closed / "tool", closed / "tool"),)))
 
 
@@ -179,9 +179,9 @@ async def test_an_older_landlock_holds_what_it_can(run: Ran, tmp_path: Path, abi
 
 def test_what_it_does_not_hold_is_said_each_once(owner: Owner, tmp_path: Path) -> None:
     as_ourselves = [one.item for one in RLimits(tmp_path / "a", owner, Cgroups(owner), None).differences()]
-    as_payload = [one.item for one in RLimits(tmp_path / "a", owner, Cgroups(owner), PAYLOAD).differences()]
+    as_payload = [one.item for one in RLimits(tmp_path / "a", owner, Cgroups(owner), Identities(folder=tmp_path / "users")).differences()]
     assert len(as_ourselves) == len(set(as_ourselves))
-    assert set(as_ourselves) - set(as_payload) == {"user", "unix sockets"}
+    assert set(as_ourselves) - set(as_payload) == {"user", "neighbours", "unix sockets"}
 
 
 async def test_limits_are_hard(run: Ran) -> None:

@@ -23,7 +23,7 @@ from engine.runtimes.scripts.execution import Execution, Executor, Order
 from engine.runtimes.scripts.failures import ScriptFailure
 from tests.machine import lacking
 from toolagent.contracts.sandbox import SandboxLevel, SandboxPolicy
-from workers.sandbox import identity, sandbox_of
+from workers.sandbox import identities, sandbox_of
 from workers.settings import Settings
 from workers.state import StateDirectory
 
@@ -36,7 +36,7 @@ def executor(tmp_path: Path) -> Generator[Executor]:
     owner = Owner.of_this_process(tmp_path)
     with Guardian(owner) as guardian:
         launcher = Launcher(owner, guardian, {}, shutil.which("setpriv"))
-        level = Bubblewrap(tmp_path / "state" / "etc", Cgroups(owner), identity())
+        level = Bubblewrap(tmp_path / "state" / "etc", Cgroups(owner), identities())
         yield Executor(launcher, Sandbox(level, SandboxPolicy()))
 
 
@@ -61,7 +61,7 @@ async def test_etc_is_one_folder_for_all_runs_and_cannot_be_written(executor: Ex
 
 def test_what_is_written_again_replaces_what_was_there(tmp_path: Path) -> None:
     for uid in (1, 1, 2):
-        system = SystemFiles.write(tmp_path / "etc", uid, uid)
+        system = SystemFiles.write(tmp_path / "etc", (uid,))
     (whole,) = (mount.source for mount in system.few if mount.target == Path("/etc"))
     assert "tool:x:2:2:" in (whole / "passwd").read_text()
     # Each of them takes time at every launch.
@@ -141,7 +141,7 @@ async def test_a_state_directory_that_every_tool_would_see_lets_none_run(tmp_pat
     state = StateDirectory(Path("/usr/share/tool-agent"))
     with Guardian(owner) as guardian:
         settings = Settings(sandbox_levels=(SandboxLevel.BUBBLEWRAP,))
-        told = await sandbox_of(settings, state, owner, Launcher(owner, guardian, {}), None)  # pyright: ignore[reportArgumentType] - not asked
+        told = await sandbox_of(settings, state, owner, Launcher(owner, guardian, {}), None, None)  # pyright: ignore[reportArgumentType] - not asked
     assert isinstance(told, str)
     assert "/usr, which every tool sees" in told
     assert shown_to_all(Path(sys.base_prefix, "lib")) is not None

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from engine.disk.removal import remove
 from engine.runtimes.ownership import Owner
 from engine.runtimes.sandbox.box import Box
 from engine.runtimes.sandbox.bubblewrap import Bubblewrap
 from engine.runtimes.sandbox.cgroups import Cgroups
-from engine.runtimes.sandbox.removal import remove
 from engine.runtimes.sandbox.watch import Watch
 from toolagent.contracts.sandbox import SandboxLimits, SandboxPolicy
-from workers.sandbox import identity
+from workers.sandbox import identities
 
 MIB = 1024 * 1024
 
@@ -115,7 +115,7 @@ async def test_a_watch_that_fails_ends_the_run(tmp_path: Path) -> None:
 
 async def test_the_group_of_a_run_goes_whatever_fails_before(tmp_path: Path) -> None:
     owner = Owner.of_this_process(tmp_path)
-    level = Bubblewrap(tmp_path / "etc", Cgroups(owner), identity())
+    level = Bubblewrap(tmp_path / "etc", Cgroups(owner), identities())
     prepared = await level.prepare(["/usr/bin/true"], Box("failing", tmp_path, SandboxPolicy().defaults))
     groups = [Path(folder, name) for folder, names, _ in os.walk("/sys/fs/cgroup") for name in names if name == f"{owner.mark}.failing"]
     assert groups

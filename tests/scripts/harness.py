@@ -34,6 +34,7 @@ from engine.runtimes.scripts.verdicts import ScriptReply
 from toolagent.contracts.manifest import SecurityContext
 from toolagent.contracts.sandbox import SandboxAccount, SandboxLimits, SandboxPolicy
 from toolagent.contracts.sources import ScriptLanguage
+from workers.sandbox import identities
 
 MIB = 1024 * 1024
 IDENTITY = PAYLOAD if os.geteuid() == 0 else None
@@ -159,7 +160,7 @@ async def script_service(
     await asyncio.to_thread(state.mkdir, parents=True, exist_ok=True)
     with Guardian(owner) as guardian:
         launcher = Launcher(owner, guardian, {"PATH": "/usr/bin:/bin"}, shutil.which("setpriv"))
-        level = Bubblewrap(state / "etc", Cgroups(owner), IDENTITY)
+        level = Bubblewrap(state / "etc", Cgroups(owner), identities())
         sandbox = await Sandbox.choose([level], policy, launcher, state / "probe")
         executor = Executor(launcher, sandbox)
         runs, installs = list[ScriptRun](), list[Installed]()

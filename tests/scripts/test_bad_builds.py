@@ -72,4 +72,4 @@ async def test_a_build_that_takes_too_much_is_ended_and_the_cause_is_named(scrip
     assert len(caught.value.message) + len(caught.value.told) < 10_000
     assert scripts.leftovers() == []
     kept = {path.suffix for path in (scripts.state / "environments").iterdir()}
-    assert kept <= {".lock", ".build"}
+    assert kept <= {".lock"}

@@ -244,7 +244,7 @@ async def test_a_build_that_does_not_end_is_ended(tmp_path: Path, root: Path, in
         scripts.write("a/main.py", "print(1)")
         await dependency_failure(scripts)
         assert scripts.leftovers() == []
-        assert not [path for path in (state / "environments").iterdir() if path.is_dir() and path.suffix != ".build"]
+        assert not [path for path in (state / "environments").iterdir() if path.is_dir()]
 
 
 async def test_a_cancelled_installation_leaves_nothing_and_the_next_makes_it(scripts: Scripts, index: PackageIndex) -> None:
@@ -259,6 +259,7 @@ async def test_a_cancelled_installation_leaves_nothing_and_the_next_makes_it(scr
     with pytest.raises(asyncio.CancelledError):
         await preparing
     assert scripts.leftovers() == []
+    assert {path.suffix for path in (scripts.state / "environments").iterdir()} <= {".lock"}
     assert (await scripts.run("a/main.py")).output == 1
 
 

@@ -12,7 +12,8 @@ from engine.runtimes.ownership import MARK, Owner
 from engine.runtimes.sandbox.bubblewrap import Bubblewrap
 from engine.runtimes.sandbox.cgroups import Cgroups
 from engine.runtimes.sweep import sweep
-from tests.scripts.harness import IDENTITY, Scripts, groups_of
+from tests.scripts.harness import Scripts, groups_of
+from workers.sandbox import identities
 
 REPOSITORY = Path(__file__).parents[2]
 QUICK = """
@@ -74,7 +75,7 @@ async def test_a_worker_killed_in_the_middle_leaves_nothing(tmp_path: Path, root
             await asyncio.sleep(0.05)
     # What only a start can remove: the control groups of the dead.
     assert await sweep(state) == ()
-    await Bubblewrap(state / "etc", Cgroups(Owner.of_this_process(state)), IDENTITY).sweep()
+    await Bubblewrap(state / "etc", Cgroups(Owner.of_this_process(state)), identities()).sweep()
     assert groups_of(mark) == []
     assert [path for path in state.rglob("*") if path.is_socket()] == []
     assert {path.name for path in (state / "tools").rglob("*") if path.is_file()} <= {"last_run.log"}

@@ -12,8 +12,9 @@ from engine.runtimes.sandbox.cgroups import Cgroups
 from engine.runtimes.sandbox.sandbox import Sandbox, run_name
 from engine.runtimes.scripts.execution import Execution, Executor, Order
 from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
-from tests.scripts.harness import IDENTITY, POLICY, Scripts
+from tests.scripts.harness import POLICY, Scripts
 from toolagent.contracts.calls import ErrorType
+from workers.sandbox import identities
 
 SAID = "bwrap: Can't find source path /x: No such file or directory"
 LINKS = """
@@ -32,7 +33,7 @@ class Spoiled(Bubblewrap):
     """What is prepared is spoilt before it is launched."""
 
     def __init__(self, scripts: Scripts, spoil: Callable[[], object], program: Path | None = None) -> None:
-        super().__init__(scripts.state / "etc", Cgroups(scripts.owner), IDENTITY, program=program)
+        super().__init__(scripts.state / "etc", Cgroups(scripts.owner), identities(), program=program)
         self._spoil = spoil
 
     async def prepare(self, argv: Sequence[str], box: Box) -> Prepared:

@@ -11,6 +11,7 @@ import httpx
 import psutil
 
 from engine.calls.file_parameters import CallFolder, FileParameters, FileRefused
+from engine.disk.leftovers import discard
 from engine.making.gate.replies import answered, failed, misfitting, of_status
 from engine.making.gate.sightings import Sightings
 from engine.making.gate.subject import Account, Came, Params, Reply
@@ -23,7 +24,6 @@ from engine.runtimes.http_reply import read
 from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.peers import peer_client
 from engine.runtimes.runtime import Progress, ToolRequest
-from engine.runtimes.sandbox.removal import remove
 from engine.runtimes.scripts.accounts import ScriptAccounts
 from engine.runtimes.scripts.network import through
 from engine.runtimes.scripts.service import ScriptService
@@ -139,7 +139,7 @@ class Trial:
     async def renew(self) -> None:
         await asyncio.gather(*map(self._supervisor.stop, self._entries))
         for left in (_TOOLS, _VOLUMES):
-            await asyncio.to_thread(remove, self._state / left)
+            await asyncio.to_thread(discard, self._state / left)
 
     def account(self) -> Account:
         return self._sightings.account()
@@ -239,7 +239,7 @@ def _of_task(parts: RuntimeParts, task_id: str) -> RuntimeParts:
 
 async def sweep_trials(state: Path) -> None:
     """To be called at start-up, once the state directory is locked and its processes are swept: what dead workers left of trials."""
-    await asyncio.to_thread(remove, state / _FOLDER)
+    await asyncio.to_thread(discard, state / _FOLDER)
 
 
 def _observed(docker: DockerParts, folder: Path, audit: Audit) -> DockerParts:
@@ -259,7 +259,7 @@ async def _end(supervisor: Supervisor | None, folder: Path) -> None:
         if supervisor is not None:
             await supervisor.close()
     finally:
-        await asyncio.to_thread(remove, folder)
+        await asyncio.to_thread(discard, folder)
 
 
 async def _posted(target: tuple[str, str], route: ToolRoute, body: bytes, timeout_s: float) -> Reply:

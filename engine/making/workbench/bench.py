@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from engine.disk.leftovers import discard
 from engine.making.finishing import finished
 from engine.making.locking import pinned
 from engine.making.packaging import Room, pack_repository
@@ -21,10 +22,8 @@ from engine.making.workbench.places import WORK, Area, Place, place_of
 from engine.making.workbench.refusal import BenchRefused
 from engine.making.workbench.runs import BenchParts, Run
 from engine.runtimes.docker.building import BuildContainers
-from engine.runtimes.folders import entries
 from engine.runtimes.sandbox.box import Mount
-from engine.runtimes.sandbox.identity import Identity
-from engine.runtimes.sandbox.removal import remove
+from engine.runtimes.sandbox.identity import owner_of
 from toolagent.contracts.dependency_policy import DependencyVerdict
 from toolagent.contracts.task_specs import is_making
 
@@ -57,7 +56,7 @@ class Workbench:
 
     def __init__(self, task_id: str, folder: Path, parts: BenchParts, builds: BuildContainers | str) -> None:
         self.task_id, self.folder, self._parts = task_id, folder, parts
-        self.files = BenchFiles(folder, folder / "uses", parts.identity)
+        self.files = BenchFiles(folder, folder / "uses")
         self.environments = ProjectEnvironments(parts, folder / "environments", folder / "accounts" / "install")
         self.commands = BenchCommands(parts, folder, folder / "accounts")
         self.containers = BenchContainers(task_id, folder, builds)
@@ -98,9 +97,9 @@ class Workbench:
             try:
                 await finished(pack_repository, folder, part, room)
             except ValueError as error:
-                await finished(remove, part)
+                await finished(discard, part)
                 raise BenchRefused(str(error)) from error
-            await finished(_hand_over, part, self._parts.identity)
+            await finished(owner_of(self.folder / Area.WORK.value).own_all, part)
             await finished(part.rename, target)
         return str(WORK / name)
 
@@ -164,7 +163,7 @@ class Workbench:
         """All that runs for the task, its containers, and its folder. Raises StartFailed when a container does not go."""
         await self.commands.end()
         await self.containers.remove()
-        await finished(remove, self.folder)
+        await finished(discard, self.folder)
 
     async def _for_command(self, project_dir: str, command: str) -> tuple[str, Path]:
         if not command.strip() or "\0" in command:
@@ -195,8 +194,6 @@ class Workbench:
     def _ensure(self) -> None:
         for name in ("work", "logs", "uses", "environments", "accounts"):
             (self.folder / name).mkdir(parents=True, exist_ok=True, mode=0o755)
-        if self._parts.identity is not None:
-            self._parts.identity.own(self.folder / "work")
 
 
 class Workbenches:
@@ -225,7 +222,7 @@ class Workbenches:
     async def clear(self, task_id: str) -> None:
         """Remove all that the task has here, also what its other steps made. Raises StartFailed when a container does not go."""
         await self.remove(task_id)
-        await finished(remove, self._folder / task_id)
+        await finished(discard, self._folder / task_id)
 
     async def close(self) -> None:
         """What runs in the background ends; everything else stays."""
@@ -241,10 +238,3 @@ class Workbenches:
         if task_id not in self._known:
             self._known[task_id] = Workbench(task_id, self._folder / task_id / _BENCH, self._parts, self._builds)
         return self._known[task_id]
-
-
-def _hand_over(folder: Path, identity: Identity | None) -> None:
-    if identity is not None:
-        for entry in entries(folder):
-            identity.own(Path(entry.path))
-        identity.own(folder)

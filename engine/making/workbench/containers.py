@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from engine.disk.leftovers import discard
 from engine.making.finishing import finished
 from engine.making.workbench.notes import use_digest, write_whole
 from engine.making.workbench.places import WORK, Area
@@ -15,7 +16,6 @@ from engine.runtimes.docker.commands import Executed
 from engine.runtimes.docker.volumes import place_inside
 from engine.runtimes.docker.wishes import Wishes
 from engine.runtimes.runtime import Progress
-from engine.runtimes.sandbox.removal import remove
 from toolagent.contracts.containers import ContainerInfo
 
 __all__ = ["BenchContainers"]
@@ -150,7 +150,7 @@ def _insist_on_volumes(volumes: Mapping[str, str]) -> None:
 
 def _remove_all(folder: Path, pattern: str) -> None:
     for path in folder.glob(pattern):
-        remove(path)
+        discard(path)
 
 
 def _noted(note: Path) -> dict[str, str] | None:

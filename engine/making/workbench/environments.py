@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
+from engine.disk.leftovers import discard
+from engine.disk.removal import remove
 from engine.making.finishing import finished
 from engine.making.workbench.places import environment_of
 from engine.making.workbench.refusal import BenchRefused
@@ -13,7 +15,6 @@ from engine.making.workbench.runs import BenchParts, Run, too_much
 from engine.runtimes.file_lock import locked
 from engine.runtimes.folders import seal
 from engine.runtimes.sandbox.box import Mount
-from engine.runtimes.sandbox.removal import remove
 from engine.runtimes.scripts.execution import Execution
 
 __all__ = ["ProjectEnvironments"]
@@ -71,8 +72,8 @@ class ProjectEnvironments:
                 await self._step(project, Run(made, Path(target), _STEP_S, mounts, {"UV_CACHE_DIR": str(_CACHE)}))
                 return await finished(self._finish, part, project)
             finally:
-                await finished(remove, cache)
-                await finished(remove, part)
+                await finished(discard, cache)
+                await finished(discard, part)
 
     async def install(self, project: str, requirement: str, not_after: datetime | None, wall_s: float) -> Path:
         """One more package. The version there was before stays, also when this fails. Raises BenchRefused, ScriptFailure, OSError."""
@@ -100,7 +101,7 @@ class ProjectEnvironments:
                 await self._step(project, await self._uv(target, how, wall_s, (own, *mounts)))
                 return await finished(self._finish, part, project)
             finally:
-                await finished(remove, part)
+                await finished(discard, part)
 
     async def _uv(self, target: Path, how: Sequence[str], wall_s: float, mounts: tuple[Mount, ...]) -> Run:
         # What is built is other people's code, which would see the password in the address of the index.
@@ -140,7 +141,7 @@ class ProjectEnvironments:
         target = part.with_name(str(int(versions[-1].name) + 1 if versions else 1))
         part.rename(target)
         for old in versions[: -(_KEPT - 1)]:
-            remove(old)
+            discard(old)
         return target
 
     def _versions(self, project: str) -> list[Path]:

@@ -13,7 +13,7 @@ from engine.making.workbench.descent import folder_at, opened_file
 from engine.making.workbench.notes import use_digest, write_whole
 from engine.making.workbench.places import Area, Place
 from engine.making.workbench.refusal import BenchRefused
-from engine.runtimes.sandbox.identity import Identity
+from engine.runtimes.sandbox.identity import owner_of
 from toolagent.core.trimming import window
 
 __all__ = ["MOST_WRITTEN", "BenchFiles", "Written"]
@@ -37,10 +37,10 @@ _WRITTEN = TypeAdapter(Written)
 
 
 class BenchFiles:
-    """Of one task. `uses` is a folder of ours for what is on its way; files become those of `identity`, as whom programs run."""
+    """Of one task. `uses` is a folder of ours for what is on its way; files become those of the user that programs are."""
 
-    def __init__(self, root: Path, uses: Path, identity: Identity | None) -> None:
-        self._root, self._uses, self._identity = root, uses, identity
+    def __init__(self, root: Path, uses: Path) -> None:
+        self._root, self._uses = root, uses
 
     def write(self, place: Place, content: str, mode: Literal["overwrite", "append"], use: str) -> Written:
         """Made at once, and once for each `use` however often it is asked for. Raises BenchRefused, OSError. Blocks.
@@ -116,15 +116,15 @@ class BenchFiles:
         part = stage.with_name(f"{stage.name}.{secrets.token_hex(4)}")
         part.write_bytes(content)
         part.chmod(0o644)
-        if self._identity is not None:
-            self._identity.own(part)
         part.rename(stage)
         return len(content)
 
     def _take_place(self, stage: Path, place: Place) -> None:
         root = self._root / place.area.value
         try:
-            with folder_at(root, place.parts[:-1], made_for=self._identity, make=True) as folder:
+            owner = owner_of(root)
+            owner.own(stage)
+            with folder_at(root, place.parts[:-1], made_for=owner, make=True) as folder:
                 os.rename(stage, place.parts[-1], dst_dir_fd=folder)
         except IsADirectoryError as error:
             raise BenchRefused(f"{str(place)!r} is a folder. Name a file in it.") from error

@@ -10,6 +10,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from pydantic import ValidationError
 
+from engine.disk.leftovers import discard
 from engine.making.candidates import Candidates
 from engine.making.finishing import finished
 from engine.making.locking import LockFailed, ProjectLocks, pinned
@@ -22,7 +23,6 @@ from engine.making.workbench.places import Area, place_of
 from engine.making.workbench.refusal import BenchRefused
 from engine.registry.archives import NotPackedError
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
-from engine.runtimes.sandbox.removal import remove
 from engine.runtimes.scripts.dependencies import Kind, dependencies_of
 from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
 from engine.runtimes.scripts.paths import Script
@@ -104,7 +104,7 @@ class Proposals:
         except NotPackedError as error:
             raise BenchRefused(f"The files cannot be packed: {error}") from error
         finally:
-            await finished(remove, folder)
+            await finished(discard, folder)
         return PutDown(file_id, manifest.backend_runtime)
 
     async def _insist_on_id(self, task_id: str, own: str, tool_id: str, *, is_there: bool) -> None:

@@ -10,7 +10,6 @@ from engine.runtimes.launching import launched
 from engine.runtimes.output import Output
 from engine.runtimes.processes import Launcher, Process
 from engine.runtimes.sandbox.box import Box, Ending, LevelUnavailable, Mount
-from engine.runtimes.sandbox.identity import Identity
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
 from engine.runtimes.sandbox.sandbox import run_name
 from engine.runtimes.scripts.environments import Index, Installer
@@ -57,13 +56,11 @@ class Run:
 
 
 class BenchParts:
-    """What all workbenches of a host share. `identity` is the user that programs are when we are root."""
+    """What all workbenches of a host share."""
 
-    def __init__(
-        self, launcher: Launcher, executor: Executor, programs: Programs, installer: Installer, identity: Identity | None = None
-    ) -> None:
+    def __init__(self, launcher: Launcher, executor: Executor, programs: Programs, installer: Installer) -> None:
         self._launcher, self.executor, self.installer = launcher, executor, installer
-        self.programs, self.identity = programs, identity
+        self.programs = programs
         self.interpreters = Interpreters(executor, programs)
 
     async def run(self, name: str, run: Run, logs: Path) -> Execution:

@@ -10,6 +10,8 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.disk.removal import remove
+
 __all__ = ["INSIDE", "Carried"]
 
 INSIDE = "/.tool-agent"
@@ -64,7 +66,7 @@ def _put_together(parent: Path) -> Carried:
     folder = parent / _mark(files)
     if not folder.is_dir():
         part = parent / f"{folder.name}.part"
-        shutil.rmtree(part, ignore_errors=True)
+        remove(part)
         (part / "bin").mkdir(parents=True)
         (part / "lib" / library.name).mkdir(parents=True)
         for name, path in files.items():

@@ -104,6 +104,8 @@ def _mount(source: str, target: str, tool_id: str, settings: DockerSettings, *, 
     if _OWN_NAME.fullmatch(source):
         folder = settings.kept / "volumes" / place_of_volumes(tool_id) / source
         folder.mkdir(parents=True, exist_ok=True)
+        if settings.identity is not None:
+            settings.identity.own_all(folder)  # also what an earlier user of these containers left
         folder.chmod(_EVERYBODYS)  # whoever the container's user is; the state directory around it is ours alone
         return bind(folder, target, writable=True)
     try:

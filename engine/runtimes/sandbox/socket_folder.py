@@ -5,11 +5,11 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import tempfile
 from collections.abc import Collection
 from pathlib import Path
 
+from engine.disk.leftovers import discard
 from engine.runtimes.ownership import Owner
 from engine.runtimes.sandbox.identity import Identity
 
@@ -17,6 +17,8 @@ __all__ = ["SocketFolder", "SocketFolders"]
 
 _LONGEST = 107
 _BOX = "box"
+_PROMPT_S = 0.2
+"""On the event loop, which must not stand still for what a program may have put there."""
 _OWN = 0o700
 _OF = "of.json"
 """In a folder of the temporary directory: whose it is."""
@@ -36,7 +38,7 @@ class SocketFolder:
         return self.path / "tool.sock"
 
     def remove(self) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
+        discard(self.path, _PROMPT_S)
 
 
 class SocketFolders:
@@ -89,7 +91,7 @@ class SocketFolders:
         with contextlib.suppress(PermissionError):  # it may not be ours to list
             for folder in self._temporary.iterdir():
                 if _FAR.fullmatch(folder.name) and _is_forsaken(folder):
-                    shutil.rmtree(folder, ignore_errors=True)
+                    discard(folder)
         kept = {_short(name) for name in keep}
         gone = tuple(sorted(entry.name for entry in self.root.iterdir() if entry.is_dir() and entry.name not in kept))
         for name in gone:
@@ -100,7 +102,7 @@ class SocketFolders:
         """We work here no more: what is ours of the temporary directory goes, unless a run that outlasts us is reached through it."""
         with contextlib.suppress(OSError):  # there is none, or it is not ours after all
             if self._root.parent == self._temporary and not any(entry.is_dir() for entry in self._root.iterdir()):
-                shutil.rmtree(self._root, ignore_errors=True)
+                discard(self._root)
 
     def _sign(self) -> None:
         """Its name says neither where the state directory is nor who uses it now."""

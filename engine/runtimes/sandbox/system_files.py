@@ -15,12 +15,15 @@ _ETC = ("alternatives", "ld.so.cache", "localtime", "mime.types", "ssl/certs", "
 """Not all of ssl: its private keys are open to groups that the worker may be in."""
 _WHOLE = "whole"
 _WRITTEN = {
-    "passwd": "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\ntool:x:{uid}:{gid}:tool:/home/tool:/usr/sbin/nologin\n",
-    "group": "root:x:0:\ntool:x:{gid}:\n",
     "hosts": "127.0.0.1 localhost\n::1 localhost\n",
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
     "resolv.conf": "",
 }
+_OF_USERS = {
+    "passwd": ("root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n", "tool:x:{uid}:{uid}:tool:/home/tool:/usr/sbin/nologin\n"),
+    "group": ("root:x:0:\n", "tool:x:{uid}:\n"),
+}
+"""Before, and for each user that a program may be: to itself it is `tool`, whichever that is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +38,18 @@ class SystemFiles:
     few: tuple[Mount, ...]
 
     @classmethod
-    def write(cls, folder: Path, uid: int, gid: int, more: Iterable[Path] = ()) -> "SystemFiles":
-        """Writes its own small /etc below `folder`. `more` are folders of the machine to be seen too. Raises OSError."""
+    def write(cls, folder: Path, uids: Iterable[int], more: Iterable[Path] = ()) -> "SystemFiles":
+        """Writes its own small /etc below `folder`. `uids` are users that programs may be, `more` folders of the machine to be seen too.
+
+        Raises OSError.
+        """
         folder.mkdir(parents=True, exist_ok=True)
-        for name, text in _WRITTEN.items():
-            (folder / name).write_text(text.format(uid=uid, gid=gid))
+        texts = _WRITTEN | {name: first + "".join(each.format(uid=uid) for uid in uids) for name, (first, each) in _OF_USERS.items()}
+        for name, text in texts.items():
+            (folder / name).write_text(text)
             (folder / name).chmod(0o644)
         etc = [Mount(Path("/etc", name), Path("/etc", name)) for name in _ETC if Path("/etc", name).exists()]
-        written = [Mount(folder / name, Path("/etc", name)) for name in _WRITTEN]
+        written = [Mount(folder / name, Path("/etc", name)) for name in texts]
         links = tuple((str(root), str(root.readlink())) for root in _ROOTS if root.is_symlink())
         more = [path for path in more if path.exists() and not path.is_relative_to("/usr")]
         seen = [Mount(path, path) for path in (*_folders(), *more)]

@@ -14,10 +14,25 @@ import structlog
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ValidationError
 
+from engine.disk.leftovers import SET_ASIDE, discard
+from engine.disk.removal import remove
 from engine.runtimes.folders import entries
-from engine.runtimes.sandbox.removal import remove
 
-__all__ = ["CacheLimits", "Gone", "drop", "held", "is_marked", "keep", "mark", "reserve", "tidy", "touch", "unmark"]
+__all__ = [
+    "CacheLimits",
+    "Gone",
+    "abandon",
+    "account_of",
+    "drop",
+    "held",
+    "is_marked",
+    "keep",
+    "mark",
+    "reserve",
+    "tidy",
+    "touch",
+    "unmark",
+]
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -25,7 +40,7 @@ _GIB = 1024 * 1024 * 1024
 _FRESH_S = 600.0
 """What was used so lately is about to be used: whoever looked for it may not hold it yet."""
 _BLOCK = 512
-_OURS = re.compile(r"[0-9a-f]{32}(\.build|\.json|\.part|\.task)?")
+_OURS = re.compile(r"[0-9a-f]{32}(\.build|\.json|\.lock|\.part|\.task)?")
 
 
 class Gone(Exception):
@@ -117,6 +132,8 @@ def tidy(folder: Path, limits: CacheLimits) -> tuple[str, ...]:
     """Remove what is over the limits and not held, and what an installation left that died; the names of what was removed."""
     removed: list[str] = []
     try:
+        for left in folder.glob(f"{SET_ASIDE}*"):
+            discard(left)
         kept = [one for root in _roots(folder) if (one := _looked_at(root, removed)) is not None]
         total = sum(one.size for one in kept)
         for one in sorted(kept, key=lambda one: one.used_at):
@@ -183,9 +200,20 @@ def _remove_whole(root: Path) -> bool:
 
 def _remove_all(root: Path) -> None:
     root.with_suffix(".part").unlink(missing_ok=True)
-    for path in (root, root.with_suffix(".build")):
+    for path in (root, account_of(root)):
         remove(path)
     _task_file(root).unlink(missing_ok=True)
+
+
+def abandon(root: Path) -> None:
+    """Remove what came of an installation that failed or was cancelled, and the account of it."""
+    for path in (root, account_of(root)):
+        discard(path)
+
+
+def account_of(root: Path) -> Path:
+    """The folder of what is told of the installation."""
+    return root.with_suffix(".build")
 
 
 def _mark_of(root: Path) -> Path:

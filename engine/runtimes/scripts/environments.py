@@ -3,15 +3,14 @@
 import asyncio
 import contextlib
 import copy
-import json
-import os
 import re
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
+from engine.disk.removal import remove
 from engine.runtimes.advisories import Judge, Judged, unjudged
 from engine.runtimes.failures import RuntimeFailure
 from engine.runtimes.file_lock import locked
@@ -19,13 +18,27 @@ from engine.runtimes.folders import seal
 from engine.runtimes.runtime import Progress
 from engine.runtimes.sandbox.box import Box, Mount
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
-from engine.runtimes.sandbox.removal import remove
 from engine.runtimes.sandbox.sandbox import run_name
-from engine.runtimes.scripts.cache import CacheLimits, Gone, drop, held, is_marked, keep, mark, reserve, tidy, touch, unmark
+from engine.runtimes.scripts.cache import (
+    CacheLimits,
+    Gone,
+    abandon,
+    account_of,
+    drop,
+    held,
+    is_marked,
+    keep,
+    mark,
+    reserve,
+    tidy,
+    touch,
+    unmark,
+)
 from engine.runtimes.scripts.dependencies import Dependencies, Kind
 from engine.runtimes.scripts.execution import Execution, Executor, Order
 from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
 from engine.runtimes.scripts.network import Network, no_network
+from engine.runtimes.scripts.npm_packages import npm_packages
 from engine.runtimes.scripts.programs import Program, Programs
 from engine.runtimes.scripts.steps import EnvironmentFolder, Step, steps_of
 from engine.runtimes.shared_start import SharedStart
@@ -43,7 +56,6 @@ _LIMITS = SandboxLimits(
 _TOLD_BYTES = 4000
 _PASSWORD = re.compile(r"//([^/\s@]+)@")
 _WITHOUT_BUILDS = "Nothing was built, as the address of the package index holds a password, which a build would see."
-_MANIFEST_BYTES = 256 * 1024
 _BUN = b'{"dependencies": {"bun": "1.4.5"}}'
 _BUN_FILE = "bun/bin/bun.exe"
 
@@ -252,8 +264,8 @@ class ScriptEnvironments:
         failure: ScriptFailure | None = None
         watched = _Watched()
         judged = Judged()
-        await asyncio.to_thread(_empty, folder, dependencies.files)
         try:
+            await asyncio.to_thread(_empty, folder, dependencies.files)
             for step in steps:
                 await self._take(step, folder, tool_id, dependencies, watched)
             if environment.modules is None:
@@ -271,7 +283,7 @@ class ScriptEnvironments:
             done = await asyncio.to_thread(is_marked, folder.root)
             packages = await asyncio.to_thread(_packages, environment) if done else ()
             if not done:
-                await asyncio.to_thread(remove, folder.root)
+                await asyncio.to_thread(abandon, folder.root)
             took = (datetime.now(UTC) - began).total_seconds()
             commands = tuple(step.argv for step in steps)
             refusals = tuple(watched.refusals)
@@ -291,7 +303,7 @@ class ScriptEnvironments:
         network = self._installer.network if step.needs_index else no_network
         argv = (*step.argv, *(step.without_builds if index.passwords else ()))
         async with network(box, argv, index.hosts) as opened:
-            order = Order(opened.argv, opened.box, self._installer.timeout_s, folder.root.with_suffix(".build"))
+            order = Order(opened.argv, opened.box, self._installer.timeout_s, account_of(folder.root))
             try:
                 done = await self._executor.run(order)
             finally:
@@ -372,25 +384,4 @@ def _packages(environment: Environment) -> tuple[str, ...]:
         found = [name.removesuffix(".dist-info") for name in _names(environment) if name.endswith(".dist-info")]
         return tuple(name.replace("-", "==", 1) for name in found)
     names = [name for name in _names(environment) if not name.startswith(".")]
-    return tuple(package for name in names for package in _npm_packages(environment.modules, name))
-
-
-def _npm_packages(modules: Path, name: str) -> list[str]:
-    """One; those of a scope (`@name/…`) are a level below."""
-    folder = modules / name
-    if not name.startswith("@") or folder.is_symlink() or not folder.is_dir():
-        return [_npm_package(folder, name)]
-    return [_npm_package(inside, f"{name}/{inside.name}") for inside in sorted(folder.iterdir())]
-
-
-def _npm_package(folder: Path, name: str) -> str:
-    """Its own word is taken for its version; a link is not followed, and a pipe not waited for."""
-    if folder.is_symlink():
-        return name
-    try:
-        with os.fdopen(os.open(folder / "package.json", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)) as file:
-            about: object = json.loads(file.read(_MANIFEST_BYTES))
-    except (OSError, ValueError, RecursionError):
-        return name
-    version = cast("dict[str, object]", about).get("version") if isinstance(about, dict) else None
-    return f"{name}=={version}" if isinstance(version, str) else name
+    return tuple(package for name in names for package in npm_packages(environment.modules, name))

@@ -5,7 +5,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from engine.runtimes.sandbox.removal import remove
+from engine.disk.removal import remove
 
 DEPTH = 1_100
 

@@ -19,7 +19,6 @@ from tests.making.inspection.git import commit, git, repository
 from tests.making.inspection.http_git import http_repositories
 from tests.sandboxing import sandboxing
 from toolagent.contracts.sandbox import SandboxPolicy
-from workers.sandbox import identity
 
 HOST = "repositories.test"
 
@@ -39,7 +38,7 @@ def remote_cloner(
     launcher: Launcher, sandbox: Sandboxing, tmp_path: Path, limits: CloneLimits | None = None, *, trusted: bool = True
 ) -> Cloner:
     """One for which HOST is at this machine. git goes to 127.0.0.1 itself past every proxy."""
-    egress = Egress(tmp_path / "state", (), identity(), resolve=resolve)
+    egress = Egress(tmp_path / "state", (), resolve=resolve)
     return Cloner(Executor(launcher, sandbox.sandbox), through(egress, trusted=trusted), schemes=("https", "http"), limits=limits)
 
 

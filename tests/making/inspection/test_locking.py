@@ -18,7 +18,6 @@ from engine.runtimes.scripts.execution import Executor
 from engine.runtimes.scripts.network import through
 from tests.scripts.index import PackageIndex, package_index, resolve
 from toolagent.contracts.sources import ScriptLanguage
-from workers.sandbox import identity
 
 PROJECT = '[project]\nname = "x"\nversion = "1"\n'
 
@@ -37,7 +36,7 @@ def locks(tmp_path: Path, launcher: Launcher, sandbox: Sandboxing, index: Packag
     async def indexes(_: ScriptLanguage) -> Index:
         return Index(index.hosts, index.variables)
 
-    network = through(Egress(tmp_path / "state", (), identity(), resolve=resolve), trusted=True)
+    network = through(Egress(tmp_path / "state", (), resolve=resolve), trusted=True)
     return ProjectLocks(Executor(launcher, sandbox.sandbox), sandbox.environments.programs, Installer(indexes, network, 60.0))
 
 

@@ -21,7 +21,6 @@ from tests.making.inspection.ssh_server import SshServer, ssh_server
 from tests.runtimes.conftest import leftovers
 from tests.sandboxing import sandboxing
 from toolagent.contracts.sandbox import SandboxPolicy
-from workers.sandbox import identity
 
 HOST = "repositories.test"
 FILES = {"a.txt": "a", "it's! here/b.txt": "b"}
@@ -55,7 +54,7 @@ def there(state: Path, launcher: Launcher, server: SshServer) -> Sandboxing:
 
 
 def cloner(launcher: Launcher, sandbox: Sandboxing, state: Path, access: SshAccess, limits: CloneLimits | None = None) -> Cloner:
-    ssh = SshClient(launcher, SocketFolders(state, identity()), access, resolve=resolve)
+    ssh = SshClient(launcher, SocketFolders(state, None), access, resolve=resolve)
     return Cloner(Executor(launcher, sandbox.sandbox), schemes=("ssh",), limits=limits, ssh=ssh)
 
 

@@ -1,7 +1,6 @@
 """Workbenches in a real sandbox, with the machine's own package index."""
 
 import asyncio
-import os
 import shutil
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -18,18 +17,17 @@ from engine.runtimes.processes import Launcher
 from engine.runtimes.sandbox.bubblewrap import Bubblewrap
 from engine.runtimes.sandbox.cgroups import Cgroups
 from engine.runtimes.sandbox.egress import Egress
-from engine.runtimes.sandbox.identity import PAYLOAD
 from engine.runtimes.sandbox.sandbox import Sandbox
 from engine.runtimes.scripts.environments import Installer
 from engine.runtimes.scripts.execution import Executor
 from engine.runtimes.scripts.network import through
 from engine.runtimes.scripts.programs import Programs
 from toolagent.contracts.sandbox import SandboxPolicy
+from workers.sandbox import identities
 from workers.scripts import indexes_of
 from workers.settings import environment
 
 TASK = "create_0a1b2c3d"
-IDENTITY = PAYLOAD if os.geteuid() == 0 else None
 
 
 @asynccontextmanager
@@ -39,10 +37,10 @@ async def bench_parts(state: Path) -> AsyncGenerator[BenchParts]:
     owner = Owner.of_this_process(state)
     with Guardian(owner) as guardian:
         launcher = Launcher(owner, guardian, {"PATH": "/usr/bin:/bin"}, shutil.which("setpriv"))
-        sandbox = Sandbox(Bubblewrap(state / "etc", Cgroups(owner), IDENTITY), SandboxPolicy())
+        sandbox = Sandbox(Bubblewrap(state / "etc", Cgroups(owner), identities()), SandboxPolicy())
         programs = Programs.found(Path(uv.find_uv_bin()))
-        installer = Installer(indexes_of(programs, environment()), through(Egress(state, (), IDENTITY), trusted=True))
-        yield BenchParts(launcher, Executor(launcher, sandbox), programs, installer, IDENTITY)
+        installer = Installer(indexes_of(programs, environment()), through(Egress(state), trusted=True))
+        yield BenchParts(launcher, Executor(launcher, sandbox), programs, installer)
 
 
 @pytest_asyncio.fixture

@@ -16,7 +16,7 @@ from engine.making.workbench.refusal import BenchRefused
 def files(tmp_path: Path) -> BenchFiles:
     for name in ("work", "logs", "uses"):
         (tmp_path / "bench" / name).mkdir(parents=True)
-    return BenchFiles(tmp_path / "bench", tmp_path / "bench" / "uses", None)
+    return BenchFiles(tmp_path / "bench", tmp_path / "bench" / "uses")
 
 
 def test_a_file_is_written_and_added_to(files: BenchFiles) -> None:

@@ -40,7 +40,7 @@ async def until(condition: Callable[[], bool]) -> None:
 async def test_an_append_is_there_once_whenever_the_worker_was_killed(tmp_path: Path) -> None:
     for name in ("work", "logs", "uses"):
         await asyncio.to_thread((tmp_path / name).mkdir)
-    files = BenchFiles(tmp_path, tmp_path / "uses", None)
+    files = BenchFiles(tmp_path, tmp_path / "uses")
     chance = random.Random(7)  # noqa: S311 - moments to kill at
     following = 0
     for _ in range(5):

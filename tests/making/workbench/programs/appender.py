@@ -9,7 +9,7 @@ from engine.making.workbench.places import place_of
 
 if __name__ == "__main__":
     bench, first = Path(sys.argv[1]), int(sys.argv[2])
-    files = BenchFiles(bench, bench / "uses", None)
+    files = BenchFiles(bench, bench / "uses")
     for number in count(first):
         sys.stdout.write(f"{number}\n")
         sys.stdout.flush()

@@ -97,6 +97,7 @@ class Finished(Contract):
     started_at: datetime | None = None
     active_source: int | None = None
     host: str | None = None
+    left_behind: Annotated[str, Field(description="What the tool left that could not be removed; empty: nothing.")] = ""
 
 
 class NotRunning(Contract):

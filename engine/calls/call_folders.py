@@ -1,0 +1,66 @@
+"""The folders of all calls of a host: those of calls that run, and nothing else."""
+
+import asyncio
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import structlog
+
+from engine.calls.file_parameters import CallFolder
+from engine.disk.leftovers import PROMPT_S, discard
+from toolagent.contracts.manifest import ToolManifest
+
+__all__ = ["CallFolders"]
+
+_SWEEP_S = 5.0
+_MOST = 10_000
+"""One sweep takes no more seconds, and finds no more; the next one goes on."""
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class CallFolders:
+    """In `root`, which no other process has. Tools write beside the folders of their calls, and move them: what no call has goes."""
+
+    def __init__(self, root: Path, patience_s: float = PROMPT_S) -> None:
+        self.root, self._patience_s = root.resolve(), patience_s
+        self._open: set[Path] = set()
+
+    def of(self, call_id: str, manifest: ToolManifest, place: str | None = None) -> CallFolder:
+        """To be entered as a context."""
+        return CallFolder(self.root, call_id, manifest, place, self._open, patience_s=self._patience_s)
+
+    async def sweep(self) -> tuple[str, ...]:
+        """Remove what no call that runs has; the names of what was found."""
+        return await asyncio.to_thread(self._sweep)
+
+    def _sweep(self) -> tuple[str, ...]:
+        until = time.monotonic() + _SWEEP_S
+        gone: list[str] = []
+        for path in self._found():
+            # A call says that it has its folders before it makes them: what is found first and then not said is nobody's.
+            if path not in self._open:
+                discard(path, max(0.0, until - time.monotonic()))
+                gone.append(os.fsencode(path.relative_to(self.root)).decode("utf-8", "replace"))
+            if time.monotonic() > until or len(gone) == _MOST:
+                break
+        if gone:
+            _log.warning("removed_strays_of_tools", count=len(gone), first=gone[0])
+        return tuple(gone)
+
+    def _found(self) -> Iterator[Path]:
+        for place in _in(self.root):
+            if place.name.startswith("."):
+                yield place
+            else:
+                yield from _in(place)
+
+
+def _in(folder: Path) -> Iterator[Path]:
+    """Of a link nothing. It may go meanwhile."""
+    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as found:
+        if not folder.is_symlink():
+            yield from (folder / entry.name for entry in found)

@@ -1,0 +1,1 @@
+"""What lies on this host's disk and has to go from it, whoever wrote it."""

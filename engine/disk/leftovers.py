@@ -1,0 +1,88 @@
+"""What could not be removed when it was to go, and is tried again until it is gone.
+
+There is one list for the process (`LEFTOVERS`): whoever fails to remove something may be anywhere, and must not have to tell.
+"""
+
+import os
+import secrets
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+import structlog
+
+from engine.disk.removal import NotRemoved, remove
+
+__all__ = ["LEFTOVERS", "PROMPT_S", "SET_ASIDE", "Leftovers", "discard"]
+
+SET_ASIDE = ".gone-"
+"""So begin the names of what is no more but could not be removed, beside where it was."""
+PROMPT_S = 5.0
+"""Whoever waits for a removal that may be finished later waits so long."""
+_TURN_S = 2.0
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class Leftovers:
+    """May be used by several threads at once."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, tuple[int, int]] = {}
+        self._turn = threading.Lock()
+
+    @property
+    def known(self) -> tuple[Path, ...]:
+        return tuple(self._known)
+
+    def discard(self, path: Path, patience_s: float = PROMPT_S) -> NotRemoved | None:
+        """Remove it, now or later; what kept it from going now. Its name is free afterwards, where that can be had. Blocks."""
+        try:
+            remove(path, patience_s)
+        except NotRemoved as error:
+            self._note(path)
+            _log.warning("not_removed", path=os.fsencode(path).decode("utf-8", "replace"), reason=error.reason)
+            return error
+        return None
+
+    def sweep(self, turn_s: float = _TURN_S) -> Mapping[Path, str]:
+        """Go on removing each for `turn_s` seconds; what stays, with the reason. Blocks."""
+        return {path: reason for path in self.known if (reason := self._again(path, turn_s))}
+
+    def _again(self, path: Path, turn_s: float) -> str:
+        # Another one may have taken its name where that could not be freed.
+        if _identity(path) == self._known.get(path):
+            try:
+                remove(path, turn_s)
+            except NotRemoved as error:
+                return error.reason
+            _log.info("removed_leftover", path=os.fsencode(path).decode("utf-8", "replace"))
+        with self._turn:
+            self._known.pop(path, None)
+        return ""
+
+    def _note(self, path: Path) -> None:
+        aside = path.with_name(f"{SET_ASIDE}{secrets.token_hex(8)}")
+        try:
+            path.rename(aside)
+        except OSError:  # what kept it from being removed may keep it from being moved
+            aside = path
+        if (identity := _identity(aside)) is not None:
+            with self._turn:
+                self._known[aside] = identity
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.lstat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+LEFTOVERS = Leftovers()
+
+
+def discard(path: Path, patience_s: float = PROMPT_S) -> NotRemoved | None:
+    """Remove it, now or, by the sweep of this process, later; what kept it from going now. Blocks."""
+    return LEFTOVERS.discard(path, patience_s)

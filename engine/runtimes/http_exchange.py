@@ -6,7 +6,6 @@ import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx
 from pydantic import JsonValue

@@ -86,7 +86,8 @@ class Asked:
 class ServiceProcess(Asked):
     """One service on the state directory `folder/state`; its output is in `folder/service-N.log`, N counting its starts.
 
-    `settings` are named without their prefix; `environment` are variables besides. `api_url`, `temporal_address` and `temporal_ui_url` are where the last start answered.
+    `settings` are named without their prefix; `environment` are variables besides. `api_url`, `temporal_address` and `temporal_ui_url` are
+    where the last start answered.
     """
 
     def __init__(self, folder: Path, data: Path, **settings: str) -> None:

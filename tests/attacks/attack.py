@@ -71,14 +71,12 @@ class Attack:
 class Kind:
     """Attacks of one kind, which share a service with these `settings` (named without prefix).
 
-    `environment` gives variables of the service besides, from the folder it will live in. `around` wraps its life: it gets that folder
-    and the bad peer, and gives settings besides.
+    `around` wraps the life of the service: it gets the folder that the service will live in and the bad peer, and gives settings besides.
     """
 
     name: str
     attacks: tuple[Attack, ...]
     settings: Mapping[str, str] = field(default_factory=dict[str, str])
-    environment: Callable[[Path], Mapping[str, str]] | None = None
     around: Callable[[Path, Peer], AbstractContextManager[Mapping[str, str]]] | None = None
 
 

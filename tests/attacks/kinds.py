@@ -2,7 +2,6 @@
 
 from tests.attacks import (
     bombs,
-    clocks,
     content,
     disks,
     floods,
@@ -38,7 +37,6 @@ KINDS: tuple[Kind, ...] = (
     models.STREAMS,
     packages.KIND,
     ports.KIND,
-    clocks.KIND,
     floods.KIND,
     fuzz.KIND,
 )

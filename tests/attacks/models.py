@@ -43,7 +43,7 @@ def silent_followers(target: Target) -> str:
     wait_until(lambda: target.peer.asked.get("/slow/v1/messages"), "the model is asked", 60.0)
     with ExitStack() as stack:
         followers = [stack.enter_context(_follows(target, task_id)) for _ in range(_FOLLOWERS)]
-        statuses = [target.post(f"/tasks/{task_id}/messages", {"text": _LINE}).status_code for _ in range(60)]
+        statuses = [target.post(f"/tasks/{task_id}/messages", {"text": _LINE}).status_code for _ in range(40)]
         expect(len(followers) == _FOLLOWERS and set(statuses) <= {202, 409, 429}, f"messages: {set(statuses)}")
         expect(target.call("echo", {"message": "x"}).is_success, "another caller is not served")
     return _cancelled(target, task_id)

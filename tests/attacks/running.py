@@ -68,7 +68,6 @@ class Stand:
                 settings = {**own, "TEMPORAL_PATIENCE_S": "20", **self._kind.settings, **more}
                 service = ServiceProcess(folder / "service", data, **settings)
                 service.state = Path(settings.get("STATE_DIR", service.state))
-                service.environment.update(self._kind.environment(folder) if self._kind.environment else {})
                 stack.callback(_end, service)
                 service.start()
                 self._target = Target(service, data, self._peer, is_long=not self._extent.is_quick)

@@ -87,7 +87,7 @@ class Asked:
 class ServiceProcess(Asked):
     """One service on the state directory `folder/state`; its output is in `folder/service-N.log`, N counting its starts.
 
-    `settings` are named without their prefix; `environment` are variables besides. `api_url`, `temporal_address` and `temporal_ui_url` are where the last start answered.
+    `settings` are named without their prefix. `api_url`, `temporal_address` and `temporal_ui_url` are where the last start answered.
     """
 
     def __init__(self, folder: Path, data: Path, **settings: str) -> None:
@@ -95,7 +95,6 @@ class ServiceProcess(Asked):
         self._data, self._settings = data, settings
         self._child: subprocess.Popen[bytes] | None = None
         self._starts = 0
-        self.environment: dict[str, str] = {}
         self._addresses: dict[str, str] = {}
 
     @property
@@ -133,7 +132,7 @@ class ServiceProcess(Asked):
             self._child = Program(
                 [sys.executable, "-m", "workers", "up"],
                 cwd=self.folder,
-                env=child_environment(self.state, self._data, self._settings) | self.environment,
+                env=child_environment(self.state, self._data, self._settings),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -5,9 +5,11 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from urllib.parse import quote
 
+import structlog
 from fastapi import UploadFile
 from starlette.datastructures import Headers
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Send
 
 from api.byte_ranges import ByteRange, UnsatisfiableRangeError, is_current, range_of
 from api.errors import Refusal
@@ -15,10 +17,11 @@ from api.ports import Files
 from api.problems import ProblemKind
 from toolagent.contracts.identifiers import FILE_ID_PATTERN
 from toolagent.contracts.records import StoredFile
-from toolagent.core.failures import ContentMissingError
+from toolagent.core.failures import ContentMissingError, StoreUnavailableError
 
 __all__ = ["stored", "stored_file"]
 
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 _CHUNK = 1 << 20
 _MEDIA_TYPE = re.compile(r"(?=.{3,127}$)[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}", re.IGNORECASE)
 # What somebody uploaded is never a page of ours: browsers save it, do not guess its type, and run nothing in it.
@@ -57,7 +60,17 @@ async def stored_file(files: Files, file_id: str, headers: Headers, *, with_body
         pieces = await _begun(files.read(file, start, length))
     except ContentMissingError as error:
         raise _gone(file) from error
-    return StreamingResponse(pieces, status, about, file.media_type)
+    return _Download(pieces, status, about, file.media_type)
+
+
+class _Download(StreamingResponse):
+    """What goes wrong on the way ends it without its end: the server closes the connection, and `Content-Length` tells the client."""
+
+    async def stream_response(self, send: Send) -> None:
+        try:
+            await super().stream_response(send)
+        except (ContentMissingError, StoreUnavailableError) as error:
+            _log.error("download_broken_off", reason=str(error))
 
 
 async def _begun(pieces: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:

@@ -158,7 +158,11 @@ async def test_a_check_that_takes_its_time_is_as_well_as_it_was_a_moment_ago(mon
     monkeypatch.setattr(readiness, "_FRESH_S", 0.0)
     going_on = asyncio.Event()
     going_on.set()
-    check = Remembered(going_on.wait)
+
+    async def wait() -> None:
+        await going_on.wait()
+
+    check = Remembered(wait)
     await check()
     going_on.clear()
     await check()

@@ -24,7 +24,7 @@ from toolagent.core.idempotency import fingerprint
 from toolagent.core.results import IDEMPOTENCY_CONFLICT, TOO_LARGE, failed, reason_of
 from toolagent.core.schemas import with_defaults
 from toolagent.core.suggestions import nearest
-from toolagent.validation.schemas import issues_of
+from toolagent.validation.schemas import find_issues
 from toolagent.validation.versions import NoSuchVersion, NotARangeError
 
 __all__ = ["Admissions", "CallLimits", "Decision"]
@@ -159,7 +159,7 @@ class Admissions:
         schema = entry.manifest.input_schema
         params = with_defaults(schema, call.params)
         _insist_on_size(params, self._limits.max_params_bytes)
-        issues = issues_of(schema, params)
+        issues = await find_issues(schema, params)
         if issues:
             listed = "; ".join(f"{issue.path}: {issue.message}" for issue in issues[:3])
             more = f" (and {len(issues) - 3} more)" if len(issues) > 3 else ""

@@ -14,7 +14,7 @@ from toolagent.contracts.records import CallRecord
 from toolagent.contracts.steps import CallPlan, Finished, SettleRequest
 from toolagent.core.results import failed, succeeded
 from toolagent.core.schemas import mask_secrets
-from toolagent.validation.schemas import issues_of
+from toolagent.validation.schemas import find_issues
 
 __all__ = ["Settlements", "record_of"]
 
@@ -34,7 +34,7 @@ class Settlements:
     async def settle_with(self, entry: ToolEntry | None, request: SettleRequest) -> ToolResult:
         """As `settle`, for whoever has just looked the tool up; None when it is gone."""
         manifest = entry.manifest if entry else None
-        result = _result(request.plan, await self._honest(request.plan, request.outcome), manifest)
+        result = await _result(request.plan, await self._honest(request.plan, request.outcome), manifest)
         record = record_of(request.plan, manifest, request.workflow_id, request.run_id)
         stands = await self._calls.settle(record, result, events_of(result, started=request.outcome.started_at is not None))
         self._settled.tell(stands)
@@ -67,7 +67,7 @@ def record_of(plan: CallPlan, manifest: ToolManifest | None, workflow_id: str, r
     )
 
 
-def _result(plan: CallPlan, outcome: Finished, manifest: ToolManifest | None) -> ToolResult:
+async def _result(plan: CallPlan, outcome: Finished, manifest: ToolManifest | None) -> ToolResult:
     at = outcome.started_at or now()
     metadata: dict[str, JsonValue] = {
         "version": plan.version,
@@ -78,7 +78,7 @@ def _result(plan: CallPlan, outcome: Finished, manifest: ToolManifest | None) ->
     error, issues = outcome.error, outcome.validation_errors
     # What a reference stands for was checked before it was stored.
     if error is None and manifest and manifest.output_schema and not outcome.is_reference:
-        issues = issues_of(manifest.output_schema, outcome.output)
+        issues = await find_issues(manifest.output_schema, outcome.output)
         error = misfit(issues) if issues else None
     if error is not None:
         return failed(

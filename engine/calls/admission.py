@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from engine.calls.dependencies import unmet_dependencies
-from engine.calls.endings import events_of
+from engine.calls.endings import events_of, lost_step
 from engine.calls.file_parameters import FileParameters, FileRefused
 from engine.calls.lookup import ToolLookup
 from engine.calls.placements import Placements
@@ -98,6 +98,15 @@ class Admissions:
                 self._settled.tell(result)
             return Decision(Answered(result=result))
         return Decision(Admitted(plan=await self._plan(request, entry, params, mark, is_running)), entry)
+
+    async def give_up(self, request: AdmitRequest, lost: int) -> Answered:
+        """The answer of a call whose admission was lost with its worker so often. A tool without effects may have been called in it."""
+        error = lost_step("Admitting the call", lost, "unknown")
+        result = failed(request.call_id, request.call.tool_id, error, now())
+        record = _record_of_refused(request, fingerprint(request.call))
+        result = await self._calls.settle(record, result, events_of(result, started=False))
+        self._settled.tell(result)
+        return Answered(result=result)
 
     async def place(self, request: PlaceRequest) -> Placement:
         """Where to wait now."""

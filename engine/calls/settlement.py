@@ -2,7 +2,7 @@
 
 from pydantic import JsonValue
 
-from engine.calls.endings import as_not_sent, as_sent, events_of, misfit
+from engine.calls.endings import as_not_sent, as_sent, events_of, lost_step, misfit
 from engine.calls.lookup import ToolLookup
 from engine.calls.settled import SettledCalls
 from engine.store.calls import CallTable
@@ -37,6 +37,17 @@ class Settlements:
         result = await _result(request.plan, await self._honest(request.plan, request.outcome), manifest)
         record = record_of(request.plan, manifest, request.workflow_id, request.run_id)
         stands = await self._calls.settle(record, result, events_of(result, started=request.outcome.started_at is not None))
+        self._settled.tell(stands)
+        return stands
+
+    async def give_up(self, request: SettleRequest, lost: int) -> ToolResult:
+        """The result of a call whose settlement was lost with its worker so often: without the output, which nobody has looked at."""
+        plan, outcome = request.plan, await self._honest(request.plan, request.outcome)
+        ran = outcome.error is None
+        error = outcome.error or lost_step("Checking and recording the tool's answer", lost, "executed" if ran else "unknown")
+        result = failed(plan.call_id, plan.tool_id, error, outcome.started_at or now(), execution_time=outcome.execution_time)
+        record = record_of(plan, None, request.workflow_id, request.run_id)
+        stands = await self._calls.settle(record, result, events_of(result, started=ran or outcome.started_at is not None))
         self._settled.tell(stands)
         return stands
 

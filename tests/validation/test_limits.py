@@ -42,7 +42,7 @@ async def longest_pause(work: Callable[[], Awaitable[T]]) -> tuple[T, float]:
     [
         (TWICE, nested(18), "limit"),
         ({"items": {"type": "string"}}, [1] * 100_000, "limit"),
-        ({"items": {"anyOf": [{"pattern": BACKTRACKING}, {"type": "string"}]}}, ["a" * 40] * 1000, "limit"),
+        ({"items": {"anyOf": [{"pattern": BACKTRACKING}, {"type": "string"}]}}, ["a" * 40] * 1000, ""),
         ({"items": {"enum": [{"k": number} for number in range(10_000)]}}, [{"k": number} for number in range(1500)], ""),
         ({"items": {"multipleOf": 0.01}}, [int("9" * 4000)] * 200, ""),
         ({"items": {"pattern": "^[ab]*a[ab]{2000}([ab]|c)$"}}, ["ab" * 5000] * 30, ""),

@@ -31,6 +31,7 @@ _PATIENCE_S = 4.0
 
 _AT_ONCE = 2
 _WAITING = 32
+_NOT_STARTED = 1
 _PROGRAM = Path(__file__).with_name("checking_child.py")
 
 
@@ -55,7 +56,7 @@ _LINE = TypeAdapter(Checked)
 
 
 def check(schema: str, value: JsonValue, most: int) -> Checked:
-    """`schema` is its text, `most` how many reasons are wanted. Blocks. Raises CheckersBusyError, OSError."""
+    """`schema` is its text, `most` how many reasons are wanted. Blocks. Raises CheckersBusyError, OSError, RuntimeError."""
     try:
         # Of JSON it would take ten times as long, in which no other thread does anything.
         request = marshal.dumps((schema, value, most))
@@ -96,8 +97,14 @@ class _Checker:
                 if first and first.found is None:
                     known, said = replace(known, first=first.first), _said(process.stdout)
         if said is None:
+            self._insist_on_started(process)
             self.close()
         return said or known
+
+    def _insist_on_started(self, process: subprocess.Popen[bytes]) -> None:
+        if process.wait() == _NOT_STARTED:
+            self.close()
+            raise RuntimeError(f"The program that checks values cannot be run: {sys.executable} {_PROGRAM}.")
 
     def close(self) -> None:
         process, self._process = self._process, None

@@ -26,12 +26,17 @@ MOST_PATTERNS = 100_000
 _REFUSED = 50_000
 """Looks at one place: with two branches that recurse this is reached in sixteen levels."""
 
-_REFUSED_AT_ONCE = 5_000
+_REFUSED_AT_ONCE = 2_000
 """Looks at one place, without going into the value."""
 
 _MANY = 1_000
 _DEPTH = 256
 _STEPS = 2_000
+_WORK = 50_000
+"""Pairs of edges that are looked at, which takes a tenth of a second."""
+
+_FOLLOWED_PARTS = 5_000
+_SEARCHED_PARTS = 200_000
 _MOST_FACTS = 20
 _UNBOUNDED = re.compile(r"\(\?(?:[=!>]|<[=!])|\\[1-9kg]|[*+?}]\+")
 """What regular expressions need backtracking for."""
@@ -54,7 +59,7 @@ class Judgement:
 
 def judged(schema: JsonSchema) -> Judgement:
     """The schema has to be a usable one."""
-    if pattern_size(schema) > MOST_PATTERNS:
+    if pattern_size(schema) > MOST_PATTERNS or _is_large(schema):
         return Judgement(None)
     try:
         each = max(map(_own_cost, parts_of(schema)), default=1)
@@ -77,6 +82,14 @@ def _fault(part: Part) -> ValidationIssue:
         "exclude each other (another `type`, or a property with another `const`, in each)."
     )
     return ValidationIssue(path=part.path, message=message, keyword="$ref")
+
+
+def _is_large(schema: JsonSchema) -> bool:
+    """Whether following its references would take long itself."""
+    references = [part.get(word) for part in parts_of(schema) for word in ("$ref", "$dynamicRef") if word in part]
+    searched = sum(not str(reference).startswith("#/") for reference in references)
+    count = sum(1 for _ in parts_of(schema))
+    return bool(references) and (count > _FOLLOWED_PARTS or searched * count > _SEARCHED_PARTS)
 
 
 class _Cyclic(Exception):
@@ -132,6 +145,10 @@ class _Place:
     edges: tuple[_Edge, ...]
 
 
+class _Exhausted(Exception):
+    """It takes too long to find out."""
+
+
 class _TooMany(Exception):
     def __init__(self, part: Part) -> None:
         self.part = part
@@ -145,6 +162,7 @@ class _Walk:
     is_sure: bool
     most: int
     _places: dict[int, _Place] = field(default_factory=dict[int, _Place])
+    _work: int = 0
 
     def looks(self) -> int | Part | None:
         """The most that a place takes; the part that takes more than `most`; None when that is not found out."""
@@ -169,6 +187,8 @@ class _Walk:
                         heapq.heappush(waiting, (-sum(times for _, times in following.values()), next(order), depth + 1, following))
         except _TooMany as many:
             return many.part
+        except _Exhausted:
+            return None
         return dearest
 
     def _following(self, parts: Mapping[int, tuple[Part, int]]) -> Iterator[dict[int, tuple[Part, int]]]:
@@ -179,12 +199,14 @@ class _Walk:
             for edge in self._place(part).edges:
                 told = _Edge(edge.label, edge.target, edge.forks, edge.times * times)
                 (named[edge.label] if isinstance(edge.label, Name) else others).append(told)
+        self._spend((len(named) + len(others)) * len(others))
         for label, edges in named.items():
             yield from self._together([*edges, *(other for other in others if self._meet(label, other.label))])
         for label in dict.fromkeys(other.label for other in others):
             yield from self._together([other for other in others if self._meet(label, other.label)])
 
     def _together(self, edges: Sequence[_Edge]) -> Iterator[dict[int, tuple[Part, int]]]:
+        self._spend(len(edges) ** 2 if self.is_sure else len(edges))
         if not self.is_sure:
             yield _summed(edges)
             return
@@ -194,6 +216,11 @@ class _Walk:
                 if edge is not first and all(meet(edge.label, other.label) and _coexist(edge, other, self.root) for other in chosen):
                     chosen.append(edge)
             yield _summed(chosen)
+
+    def _spend(self, work: int) -> None:
+        self._work += work
+        if self._work > _WORK:
+            raise _Exhausted
 
     def _meet(self, one: Label, other: Label) -> bool:
         return meet(one, other) if self.is_sure else may_meet(one, other)

@@ -14,6 +14,8 @@ import jsonschema_rs
 
 from toolagent.validation.checking import Found, explained, short, validator
 
+__all__ = ["main"]
+
 _SPARE_S = 2
 _ENDED = 3
 

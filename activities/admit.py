@@ -5,6 +5,7 @@ from temporalio import activity
 from activities.call_tool import CallTool
 from engine.calls.admission import Admissions
 from engine.calls.settlement import Settlements
+from engine.calls.steps import MOST_LOST, Steps
 from engine.runtimes.supervisor import Supervisor
 from toolagent.client import names
 from toolagent.contracts.steps import (
@@ -25,11 +26,12 @@ __all__ = ["Admit"]
 class Admit:
     """Joins what the registry says of a call with what runs on this host."""
 
-    def __init__(self, admissions: Admissions, supervisor: Supervisor, call: CallTool, settlements: Settlements) -> None:
+    def __init__(self, admissions: Admissions, supervisor: Supervisor, call: CallTool, settlements: Settlements, steps: Steps) -> None:
         self._admissions = admissions
         self._supervisor = supervisor
         self._call = call
         self._settlements = settlements
+        self._steps = steps
 
     @activity.defn(name=names.ADMIT)
     async def admit(self, request: AdmitRequest) -> Admission:
@@ -37,6 +39,14 @@ class Admit:
 
         A call on the fast path is made and settled here: it has no effects and is short, so that all of this may happen again.
         """
+        async with self._steps.under_way("admit", request.call_id) as lost:
+            return await (self._admissions.give_up(request, lost) if lost >= MOST_LOST else self._admit(request))
+
+    @activity.defn(name=names.PLACE)
+    async def place(self, request: PlaceRequest) -> Placement:
+        return await self._admissions.place(request)
+
+    async def _admit(self, request: AdmitRequest) -> Admission:
         decision = await self._admissions.admit(request, self._supervisor.is_ready)
         admission, entry = decision.admission, decision.entry
         if not isinstance(admission, Admitted) or not admission.plan.fast or entry is None:
@@ -46,7 +56,3 @@ class Admit:
             return Admitted(plan=admission.plan.model_copy(update={"fast": False}))
         settling = SettleRequest(plan=admission.plan, outcome=outcome, workflow_id=request.workflow_id, run_id=request.run_id)
         return Answered(result=await self._settlements.settle_with(entry, settling))
-
-    @activity.defn(name=names.PLACE)
-    async def place(self, request: PlaceRequest) -> Placement:
-        return await self._admissions.place(request)

@@ -3,6 +3,7 @@
 from temporalio import activity
 
 from engine.calls.settlement import Settlements
+from engine.calls.steps import MOST_LOST, Steps
 from toolagent.client import names
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.steps import SettleRequest
@@ -11,11 +12,13 @@ __all__ = ["Settle"]
 
 
 class Settle:
-    def __init__(self, settlements: Settlements) -> None:
-        self._settlements = settlements
+    def __init__(self, settlements: Settlements, steps: Steps) -> None:
+        self._settlements, self._steps = settlements, steps
 
     @activity.defn(name=names.SETTLE)
     async def settle(self, request: SettleRequest) -> ToolResult:
         """The result that stands, without the output where that is the workflow's own: what one task says must fit into 4 MiB."""
-        result = await self._settlements.settle(request)
+        async with self._steps.under_way("settle", request.plan.call_id) as lost:
+            settling = self._settlements.settle(request) if lost < MOST_LOST else self._settlements.give_up(request, lost)
+            result = await settling
         return result.model_copy(update={"result": None}) if result.result == request.outcome.output else result

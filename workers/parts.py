@@ -17,6 +17,8 @@ from engine.calls.large_results import LargeResults
 from engine.calls.placements import Placements
 from engine.calls.settled import SettledCalls
 from engine.calls.settlement import Settlements
+from engine.calls.step_trace import StepTrace
+from engine.calls.steps import Steps
 from engine.registry.archives import ProjectArchives
 from engine.registry.catalog import CatalogImport
 from engine.registry.export import CatalogExport
@@ -36,6 +38,7 @@ from engine.store.faults import FaultTable
 from engine.store.files import FileStore
 from engine.store.groups import GroupTable
 from engine.store.hosts import HostTable
+from engine.store.lost_steps import LostStepTable
 from engine.store.messages import MessageTable
 from engine.store.model_turns import ModelTurnTable
 from engine.store.routes import RouteTable
@@ -80,6 +83,7 @@ class Store:
         self.placements = Placements(state.host or None, frozenset(settings.bucket_limits), self.hosts, self.routes)
         self.registry = ToolRegistry(self.tools, self.routes)
         self.settled = SettledCalls()
+        self.lost_steps = LostStepTable(database)
         self.audit = AuditLog(state.root / "audit")
 
 
@@ -140,10 +144,13 @@ def activities_of(
         host=state.host,
     )
     settlements = Settlements(store.registry, store.calls, store.settled)
+    steps = Steps(StepTrace(state.steps), store.lost_steps)
     return Activities(
-        admit=Admit(Admissions(store.registry, store.calls, files, placements, store.settled, limits), supervisor, call, settlements),
+        admit=Admit(
+            Admissions(store.registry, store.calls, files, placements, store.settled, limits), supervisor, call, settlements, steps
+        ),
         call=call,
-        settle=Settle(settlements),
+        settle=Settle(settlements, steps),
         control=ControlTool(store.registry, supervisor, store.routes, (state.tools, state.calls), state.host, state.root / "volumes"),
         callbacks=DeliverCallback(poster_of(settings, state), store.events),
     )

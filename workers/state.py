@@ -54,6 +54,11 @@ class StateDirectory:
         return self.root / "tools"
 
     @property
+    def steps(self) -> Path:
+        """Which steps of calls are under way; see `engine.calls.step_trace`."""
+        return self.root / "steps-under-way"
+
+    @property
     def temporal(self) -> Path:
         return self.root / "temporal"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from engine.calls.dependencies import unmet_dependencies
-from engine.calls.endings import events_of
+from engine.calls.endings import events_of, lost_step
 from engine.calls.file_parameters import FileParameters, FileRefused
 from engine.calls.lookup import ToolLookup
 from engine.calls.placements import Placements
@@ -25,7 +25,7 @@ from toolagent.core.json_size import MAX_STARTED_VALUES, excess_of
 from toolagent.core.results import IDEMPOTENCY_CONFLICT, TOO_LARGE, failed, reason_of
 from toolagent.core.schemas import with_defaults
 from toolagent.core.suggestions import nearest
-from toolagent.validation.schemas import issues_of
+from toolagent.validation.schemas import find_issues
 from toolagent.validation.versions import NoSuchVersion, NotARangeError
 
 __all__ = ["Admissions", "CallLimits", "Decision"]
@@ -101,6 +101,15 @@ class Admissions:
             return Decision(Answered(result=result))
         return Decision(Admitted(plan=await self._plan(request, entry, params, mark, is_running)), entry)
 
+    async def give_up(self, request: AdmitRequest, lost: int) -> Answered:
+        """The answer of a call whose admission was lost with its worker so often. A tool without effects may have been called in it."""
+        error = lost_step("Admitting the call", lost, "unknown")
+        result = failed(request.call_id, request.call.tool_id, error, now())
+        record = _record_of_refused(request, fingerprint(request.call))
+        result = await self._calls.settle(record, result, events_of(result, started=False))
+        self._settled.tell(result)
+        return Answered(result=result)
+
     async def place(self, request: PlaceRequest) -> Placement:
         """Where to wait now."""
         entry = await self._lookup.entry(request.plan.tool_id, request.plan.version)
@@ -162,7 +171,7 @@ class Admissions:
         params = with_defaults(schema, call.params)
         if params != call.params:
             _insist_on_size(params, self._limits)
-        issues = issues_of(schema, params)
+        issues = await find_issues(schema, params)
         if issues:
             listed = "; ".join(f"{issue.path}: {issue.message}" for issue in issues[:3])
             more = f" (and {len(issues) - 3} more)" if len(issues) > 3 else ""

@@ -6,10 +6,13 @@ from engine.store.clock import now
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult, ValidationIssue
 from toolagent.contracts.records import Event, EventType
 
-__all__ = ["LEFT_BEHIND", "as_not_sent", "as_sent", "events_of", "misfit"]
+__all__ = ["LEFT_BEHIND", "STEP_LOST", "as_not_sent", "as_sent", "events_of", "lost_step", "misfit"]
 
 LEFT_BEHIND = "left_behind"
 """In `metadata` of a result: what the tool left that could not be removed. Its answer stands, as it may have acted."""
+
+STEP_LOST = "step_lost"
+"""`details.reason` of a call whose step has killed or frozen its process."""
 
 
 def events_of(result: ToolResult, *, started: bool) -> tuple[Event, ...]:
@@ -50,6 +53,16 @@ def misfit(issues: tuple[ValidationIssue, ...]) -> ToolError:
     listed = "; ".join(f"{issue.path}: {issue.message}" for issue in issues[:3])
     message = f"The tool ran, but its output does not fit its output schema: {listed}"
     return ToolError(type=ErrorType.OUTPUT_VALIDATION_ERROR, message=message, details={"outcome": "executed"})
+
+
+def lost_step(doing: str, attempts: int, outcome: str) -> ToolError:
+    """The error of a call one of whose steps is not tried again."""
+    message = (
+        f"{doing} was given up: the worker was killed or stood still in each of {attempts} attempts. The call may have a part in that, by "
+        "its size or its tool's schemas. Look at the service's log before you make it again."
+    )
+    details: JsonValue = {"reason": STEP_LOST, "lost_attempts": attempts, "outcome": outcome}
+    return ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details=details)
 
 
 def as_sent(error: ToolError) -> ToolError:

@@ -1,6 +1,5 @@
 """Outputs that are too large for a result: they are checked, kept as files, and a reference stands for them."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
@@ -14,7 +13,7 @@ from toolagent.contracts.manifest import JsonSchema
 from toolagent.contracts.references import ResultReference
 from toolagent.core.json_size import Excess, excess_of
 from toolagent.core.texts import well_formed_value
-from toolagent.validation.schemas import issues_of
+from toolagent.validation.schemas import find_issues
 
 __all__ = ["FittedOutput", "LargeResults", "OutputRefused"]
 
@@ -68,7 +67,7 @@ class LargeResults:
             return FittedOutput(output)
         if len(encoded) > self._max_bytes:
             raise OutputRefused(_too_large(len(encoded), self._max_bytes))
-        issues = await asyncio.to_thread(issues_of, schema, output) if schema else ()
+        issues = await find_issues(schema, output) if schema else ()
         if issues:
             raise OutputRefused(misfit(issues), issues)
         file = await self._files.put(_pieces(encoded), f"{call_id}.json", "application/json", max_bytes=self._max_bytes)

@@ -2,7 +2,7 @@
 
 from pydantic import JsonValue
 
-from engine.calls.endings import LEFT_BEHIND, as_not_sent, as_sent, events_of, misfit
+from engine.calls.endings import LEFT_BEHIND, as_not_sent, as_sent, events_of, lost_step, misfit
 from engine.calls.lookup import ToolLookup
 from engine.calls.settled import SettledCalls
 from engine.store.calls import CallTable
@@ -14,7 +14,7 @@ from toolagent.contracts.records import CallRecord
 from toolagent.contracts.steps import CallPlan, Finished, SettleRequest
 from toolagent.core.results import failed, succeeded
 from toolagent.core.schemas import mask_secrets
-from toolagent.validation.schemas import issues_of
+from toolagent.validation.schemas import find_issues
 
 __all__ = ["Settlements", "record_of"]
 
@@ -34,9 +34,20 @@ class Settlements:
     async def settle_with(self, entry: ToolEntry | None, request: SettleRequest) -> ToolResult:
         """As `settle`, for whoever has just looked the tool up; None when it is gone."""
         manifest = entry.manifest if entry else None
-        result = _result(request.plan, await self._honest(request.plan, request.outcome), manifest)
+        result = await _result(request.plan, await self._honest(request.plan, request.outcome), manifest)
         record = record_of(request.plan, manifest, request.workflow_id, request.run_id)
         stands = await self._calls.settle(record, result, events_of(result, started=request.outcome.started_at is not None))
+        self._settled.tell(stands)
+        return stands
+
+    async def give_up(self, request: SettleRequest, lost: int) -> ToolResult:
+        """The result of a call whose settlement was lost with its worker so often: without the output, which nobody has looked at."""
+        plan, outcome = request.plan, await self._honest(request.plan, request.outcome)
+        ran = outcome.error is None
+        error = outcome.error or lost_step("Checking and recording the tool's answer", lost, "executed" if ran else "unknown")
+        result = failed(plan.call_id, plan.tool_id, error, outcome.started_at or now(), execution_time=outcome.execution_time)
+        record = record_of(plan, None, request.workflow_id, request.run_id)
+        stands = await self._calls.settle(record, result, events_of(result, started=ran or outcome.started_at is not None))
         self._settled.tell(stands)
         return stands
 
@@ -67,7 +78,7 @@ def record_of(plan: CallPlan, manifest: ToolManifest | None, workflow_id: str, r
     )
 
 
-def _result(plan: CallPlan, outcome: Finished, manifest: ToolManifest | None) -> ToolResult:
+async def _result(plan: CallPlan, outcome: Finished, manifest: ToolManifest | None) -> ToolResult:
     at = outcome.started_at or now()
     metadata: dict[str, JsonValue] = {
         "version": plan.version,
@@ -80,7 +91,7 @@ def _result(plan: CallPlan, outcome: Finished, manifest: ToolManifest | None) ->
     error, issues = outcome.error, outcome.validation_errors
     # What a reference stands for was checked before it was stored.
     if error is None and manifest and manifest.output_schema and not outcome.is_reference:
-        issues = issues_of(manifest.output_schema, outcome.output)
+        issues = await find_issues(manifest.output_schema, outcome.output)
         error = misfit(issues) if issues else None
     if error is not None:
         return failed(

@@ -1,5 +1,6 @@
 """Calls that a tool answered well in the past, made again: a version that takes over answers them as they were answered."""
 
+import asyncio
 import json
 import time
 from collections import Counter
@@ -83,7 +84,7 @@ class Replay:
                 break
             asked += 1
             reply = await subject.trial.call(self.present.tool_id, call.params)
-            fault = _fault(self.present, call, reply)
+            fault = await asyncio.to_thread(_fault, self.present, call, reply)
             faults += [fault] if fault else []
         counted = f"{asked - len(faults)} of {asked} calls were answered as before."
         unasked = f"For lack of time {len(self.calls) - asked} more were not made." if asked < len(self.calls) else ""

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from itertools import islice
 
 from engine.registry.registry import ToolRegistry
 from toolagent.contracts.catalog import ToolEntry
@@ -11,7 +10,7 @@ from toolagent.contracts.manifest import JsonSchema, PermissionClass, SideEffect
 from toolagent.contracts.sources import BuiltinSource, DockerSource, LocalSource, ScriptSource, ToolSource
 from toolagent.contracts.task_specs import BuildTool, Example, GithubDeploy
 from toolagent.core.schemas import FILE_PATH, mentions_format, with_defaults
-from toolagent.validation.schemas import issues_of
+from toolagent.validation.schemas import find_issues
 
 __all__ = ["gives", "is_harmless", "takers_of", "takes", "words_of"]
 
@@ -32,12 +31,11 @@ async def takers_of(spec: BuildTool | GithubDeploy, registry: ToolRegistry) -> t
     if not any(_expects(example) for example in spec.examples):
         return ()
     likely = await registry.resembling(words_of(f"{spec.tool_name.replace('_', ' ')} {spec.description}"))
-    found = (
-        entry.manifest
-        for entry in likely
-        if is_harmless(entry) and takes(entry.manifest, spec.examples) and gives(entry.manifest, spec.examples)
-    )
-    return tuple(Taker(tool_id=manifest.tool_id, version=manifest.version) for manifest in islice(found, _MOST))
+    found: list[Taker] = []
+    for manifest in (entry.manifest for entry in likely if is_harmless(entry)):
+        if len(found) < _MOST and gives(manifest, spec.examples) and await takes(manifest, spec.examples):
+            found.append(Taker(tool_id=manifest.tool_id, version=manifest.version))
+    return tuple(found)
 
 
 def words_of(text: str) -> tuple[str, ...]:
@@ -64,12 +62,14 @@ def is_harmless(entry: ToolEntry) -> bool:
     )
 
 
-def takes(manifest: ToolManifest, examples: Sequence[Example]) -> bool:
+async def takes(manifest: ToolManifest, examples: Sequence[Example]) -> bool:
     """Whether its input schema accepts all of the inputs, and knows every field of them. Files are not tried."""
     schema = manifest.input_schema
     if mentions_format(schema, FILE_PATH):
         return False
-    return all(_known(schema, example) and not issues_of(schema, with_defaults(schema, example.input)) for example in examples)
+    if not all(_known(schema, example) for example in examples):
+        return False
+    return not any([await find_issues(schema, with_defaults(schema, example.input)) for example in examples])
 
 
 def gives(manifest: ToolManifest, examples: Sequence[Example]) -> bool:

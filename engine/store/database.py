@@ -108,8 +108,8 @@ class Database:
     @asynccontextmanager
     async def _connected(self) -> AsyncGenerator[AsyncConnection]:
         """Failures of statements are put by the engine; those of getting a connection may come as bare OSErrors or the driver's own."""
-        # SQLAlchemy's own blocks leave a commit, and giving back, to tasks that nobody waits for once the block is cancelled: the connection
-        # would be in use twice, or never be given back when the loop ends. anyio cancels at every step until its scope is left.
+        # SQLAlchemy's own blocks leave a commit, and giving back, to tasks that nothing waits for once the block is cancelled: the
+        # connection would be in use twice, or never be given back when the loop ends. anyio cancels at every step until its scope is left.
         with anyio.CancelScope(shield=True):
             try:
                 connection = await self._engine.connect()

@@ -16,6 +16,7 @@ __all__ = [
     "files",
     "groups",
     "hosts",
+    "lost_steps",
     "messages",
     "model_turns",
     "routes",
@@ -308,6 +309,15 @@ model_turns = Table(
     Column("cost_usd", Float),
     Column("started_at", _TIME, nullable=False),
     Column("ended_at", _TIME, nullable=False),
+)
+
+lost_steps = Table(
+    "lost_steps",
+    METADATA,
+    # `<step> <call id>`.
+    Column("step", String(200), primary_key=True),
+    Column("times", Integer, nullable=False),
+    Column("lost_at", _TIME, nullable=False),
 )
 
 evidence = Table(

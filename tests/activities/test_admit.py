@@ -19,6 +19,8 @@ from engine.calls.large_results import LargeResults
 from engine.calls.placements import Placements
 from engine.calls.settled import SettledCalls
 from engine.calls.settlement import Settlements
+from engine.calls.step_trace import StepTrace
+from engine.calls.steps import Steps
 from engine.registry.registry import ToolRegistry
 from engine.runtimes.http_exchange import HttpExchange
 from engine.runtimes.remote import RemoteRuntime
@@ -28,6 +30,7 @@ from engine.store.content.folder import FolderContent
 from engine.store.database import Database
 from engine.store.files import FileStore
 from engine.store.hosts import HostTable
+from engine.store.lost_steps import LostStepTable
 from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
 from toolagent.contracts.calls import ToolCall
@@ -86,6 +89,7 @@ async def desk(database: Database, tmp_path: Path) -> AsyncGenerator[Desk]:
             host="h1",
         ),
         Settlements(registry, calls, settled),
+        Steps(StepTrace(tmp_path / "steps"), LostStepTable(database)),
     )
 
     async def admit() -> Admission:

@@ -20,6 +20,7 @@ from engine.store.files import FileStore
 from engine.store.hosts import HostTable
 from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
+from tests.validation.recursive import TWICE
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.manifest import SideEffectScope, ToolManifest, ToolStatus
 from toolagent.contracts.sources import BuiltinSource, DockerSource, LocalSource
@@ -67,6 +68,7 @@ async def desk(database: Database, tmp_path: Path) -> Desk:
         (ToolManifest(tool_id="taken_away", name="Taken away", status=ToolStatus.INACTIVE), (local,)),
         (ToolManifest(tool_id="asks", name="Asks", requires_confirmation=True), (local,)),
         (ToolManifest(tool_id="homeless", name="Homeless"), ()),
+        (ToolManifest(tool_id="dear", name="Dear", input_schema=TWICE, output_schema=TWICE), (local,)),
         (ToolManifest(tool_id="boxed", name="Boxed"), (DockerSource(image="x"),)),
     ):
         await registry.register(manifest, sources)

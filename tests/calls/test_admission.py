@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pydantic import JsonValue
 
+from tests.validation.recursive import nested
 from toolagent.contracts.calls import ErrorType, ToolResult
 from toolagent.contracts.steps import Admission, Admitted, Answered, Finished, Placement, PlaceRequest, SettleRequest
 from toolagent.core.results import IDEMPOTENCY_CONFLICT, TOO_LARGE, reason_of
@@ -74,6 +75,12 @@ async def test_every_wrong_parameter_is_listed_with_its_path(desk: "Desk") -> No
 async def test_a_missing_parameter_is_named(desk: "Desk") -> None:
     issues = refused(await desk.admit("stitch")).validation_errors
     assert [(issue.path, issue.keyword) for issue in issues] == [("$", "required")]
+
+
+async def test_a_tool_with_a_schema_that_is_refused_today_is_called_within_limits(desk: "Desk") -> None:
+    admitted(await desk.admit("dear", {"a": [[True]]}))
+    result = refused(await desk.admit("dear", nested(18)))
+    assert (result.error_type, [issue.keyword for issue in result.validation_errors]) == (ErrorType.VALIDATION_ERROR, ["limit"])
 
 
 @pytest.mark.parametrize(

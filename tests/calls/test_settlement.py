@@ -8,6 +8,8 @@ import pytest
 from engine.calls.settlement import record_of
 from engine.store.database import Database
 from engine.store.events import EventTable
+from tests.calls.test_admission import admitted
+from tests.validation.recursive import nested
 from toolagent.contracts.calls import ErrorType, ToolError
 from toolagent.contracts.records import EventType
 from toolagent.contracts.steps import Admitted, CallPlan, Finished, SettleRequest
@@ -50,6 +52,14 @@ async def test_an_output_that_breaks_its_schema_is_an_error_that_says_the_tool_r
     assert result.error is not None
     assert (result.error_type, result.error.details) == (ErrorType.OUTPUT_VALIDATION_ERROR, {"outcome": "executed"})
     assert [issue.path for issue in result.validation_errors] == ["$"]
+
+
+async def test_an_output_that_takes_too_long_to_check_is_said_to_and_that_the_tool_ran(desk: "Desk") -> None:
+    plan = admitted(await desk.admit("dear")).plan
+    result = await desk.settlements.settle(SettleRequest(plan=plan, outcome=Finished(output=nested(18)), workflow_id="w", run_id="r"))
+    assert result.error is not None
+    assert (result.error_type, result.error.details) == (ErrorType.OUTPUT_VALIDATION_ERROR, {"outcome": "executed"})
+    assert [issue.keyword for issue in result.validation_errors] == ["limit"]
 
 
 @pytest.mark.promise("failures-are-data")

@@ -90,9 +90,9 @@ def test_folders_of_earlier_releases_become_those_of_the_one_tool_that_can_have_
 
 def test_volumes_of_an_image_are_in_memory_and_few() -> None:
     made = image_mounts(
-        Image("sha256:x", "x", (), "", "/", {}, (), volumes=("/a", "/a/", "/b", "/var/tmp")),
+        Image("sha256:x", "x", (), "", "/", {}, (), volumes=("/a", "/a/", "/b", "/var/tmp")),  # noqa: S108 - the container's own
         [bind(Path("/x"), "/b")],
-        LIMITS,  # noqa: S108 - the container's own
+        LIMITS,
     )
     assert made == [{"Type": "tmpfs", "Target": "/a", "TmpfsOptions": {"SizeBytes": 4096, "Mode": 0o1777}}]
     with pytest.raises(StartFailed):

@@ -16,6 +16,7 @@ from engine.store.groups import GroupTable
 from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
 from tests.registry.importing import importer_of
+from tests.validation.recursive import TWICE
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.records import EventType
@@ -128,6 +129,15 @@ async def test_a_misspelled_key_is_named_and_a_foreign_one_is_not(catalog: Catal
         ("groups.json", "$.groups[0].toolids"),
     }
     assert await catalog.registry.list_ids() == ("a", "b", "echo")
+
+
+async def test_a_schema_that_may_take_for_ever_is_a_fault_and_the_tool_that_was_there_stays(catalog: Catalog) -> None:
+    await catalog.run()
+    catalog.write("registry.json", {"tools": [{**A, "version": "1.0.1", "input_schema": TWICE}, B]})
+    assert await catalog.run() == {("registry.json", "$.tools[0].input_schema.$defs.n.anyOf[0].items")}
+    manifest = await catalog.registry.get("a")
+    assert manifest is not None
+    assert manifest.version == "1.0.0"
 
 
 async def test_a_schema_is_kept_with_its_references_written_out(catalog: Catalog) -> None:

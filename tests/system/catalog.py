@@ -16,6 +16,9 @@ _REPEATABLE: dict[str, JsonValue] = {"side_effect_scope": "none"}
 _ACTING: dict[str, JsonValue] = {"side_effect_scope": "local_state", "idempotent": False}
 _ACTING_AGAIN: dict[str, JsonValue] = {"side_effect_scope": "local_state", "idempotent": True}
 
+# Allows every text, some of them after a millisecond.
+_BACKTRACKING: dict[str, JsonValue] = {"anyOf": [{"pattern": r"^(?!b)(a*)*c\1$"}, {"type": "string"}]}
+
 # By tool id: the project it runs, and what its manifest says besides. `side_effect_scope: none` with a short time-out is the fast path.
 _TOOLS: dict[str, tuple[str, dict[str, JsonValue]]] = {
     "once": ("diligent", _ACTING),
@@ -25,6 +28,7 @@ _TOOLS: dict[str, tuple[str, dict[str, JsonValue]]] = {
     "quick": ("versatile", {**_REPEATABLE, "timeout_s": 2}),
     "typed": ("versatile", {**_REPEATABLE, "output_schema": {"type": "object", "required": ["answer"]}}),
     "hasty": ("versatile", {**_ACTING, "timeout_s": 1}),
+    "thorough": ("versatile", {**_REPEATABLE, "input_schema": {"type": "object", "properties": {"texts": {"items": _BACKTRACKING}}}}),
     "mute": ("mute", _ACTING),
     "broken": ("broken", _ACTING),
 }

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from toolagent.contracts.agent import AgentRequest, Guidance
+from toolagent.contracts.agent import AgentRequest
 from toolagent.contracts.making import MakeRequest
 from toolagent.contracts.making_steps import BriefStep
 from toolagent.contracts.task_specs import BuildTool
@@ -58,7 +58,7 @@ async def test_a_cancellation_that_breaks_a_remark_off_ends_the_agent_before_the
     for module in ("making", "lost_hosts"):
         monkeypatch.setattr(f"workflows.{module}.workflow", played)
     work = Work()
-    await work.hear(Guidance(id="said", text="Faster."))
+    await work.hear([{"id": "said", "text": "Faster."}])
     with pytest.raises(asyncio.CancelledError):
         await work.coded(REQUEST, BriefStep(task_id=REQUEST.task_id, spec=REQUEST.spec))
     assert played.agent.told == ["signal", "cancel", "end"]

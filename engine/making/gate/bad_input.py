@@ -71,7 +71,9 @@ async def _replies(
     takes_more = has_body and source.body_parameter is None
     # Others' apps may take more than their document says; what is strange does not come as far as them.
     is_strict = takes_more and subject.written_by_us
-    for what, params in bad_params(manifest.input_schema, base, as_text=as_text, takes_more=is_strict, most=_MOST):
+    schema = manifest.input_schema
+    found = await asyncio.to_thread(lambda: [*bad_params(schema, base, as_text=as_text, takes_more=is_strict, most=_MOST)])
+    for what, params in found:
         reply = await subject.trial.send(manifest.tool_id, params)
         if reply.came.was_sent:  # a part of the path cannot be left out
             yield f"{what} ({quoted(params)})", reply
@@ -96,7 +98,7 @@ def _as_text(schema: JsonSchema, source: LocalSource | DockerSource | RemoteSour
 async def _base(subject: Subject, entry: ToolEntry) -> Params:
     """Good input, to be spoilt; the best there is."""
     for example in subject.given:
-        if entry in subject.takers(example):
+        if entry in await subject.takers(example):
             return example.input
     cases = await subject.cases.of(entry.manifest)
     return cases[0] if cases else {}

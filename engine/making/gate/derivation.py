@@ -83,7 +83,7 @@ class Derivation:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             await asyncio.shield(process.wait())
-        return {manifest.tool_id: _cases(number, lines, manifest.input_schema) for number, manifest in enumerate(manifests)}
+        return await asyncio.to_thread(_all_cases, lines, manifests)
 
     async def _talk(self, process: asyncio.subprocess.Process, asked: bytes, lines: list[bytes], timeout_s: float) -> None:
         if process.stdin is None or process.stdout is None or process.stderr is None:
@@ -104,6 +104,10 @@ class Derivation:
 
 def _seed(manifest: ToolManifest) -> int:
     return int.from_bytes(hashlib.sha256(f"{manifest.tool_id}@{manifest.version}".encode()).digest()[:6], "big")
+
+
+def _all_cases(lines: Sequence[bytes], manifests: Sequence[ToolManifest]) -> Mapping[str, Cases]:
+    return {manifest.tool_id: _cases(number, lines, manifest.input_schema) for number, manifest in enumerate(manifests)}
 
 
 def _cases(number: int, lines: Iterable[bytes], schema: JsonSchema) -> Cases:

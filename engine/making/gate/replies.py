@@ -9,7 +9,7 @@ from engine.making.gate.subject import Came, Reply
 from engine.runtimes.failures import CallFailed, RuntimeFailure, StartFailed
 from toolagent.contracts.calls import ErrorType, ValidationIssue
 from toolagent.contracts.manifest import JsonSchema
-from toolagent.validation.schemas import issues_of
+from toolagent.validation.schemas import find_issues
 
 __all__ = ["answered", "failed", "misfitting", "of_status"]
 
@@ -19,9 +19,9 @@ _TOLD = 600
 _ISSUES = 3
 
 
-def answered(schema: JsonSchema, output: JsonValue) -> Reply:
+async def answered(schema: JsonSchema, output: JsonValue) -> Reply:
     """Checked as the output of every call is."""
-    issues = issues_of(schema, output) if schema else ()
+    issues = await find_issues(schema, output) if schema else ()
     if issues:
         return Reply(Came.MISFIT, output, misfitting(issues))
     return Reply(Came.ANSWER, output)

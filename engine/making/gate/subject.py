@@ -14,7 +14,7 @@ from toolagent.contracts.manifest import SideEffectScope
 from toolagent.contracts.sandbox import SandboxAccount
 from toolagent.contracts.sources import BuiltinSource, DockerSource, LocalSource, McpSource, RemoteSource, ScriptSource
 from toolagent.contracts.task_specs import Example
-from toolagent.validation.schemas import issues_of
+from toolagent.validation.schemas import find_issues
 
 __all__ = ["Account", "Came", "Check", "GateLimits", "OnTrial", "Params", "Reply", "Subject"]
 
@@ -124,11 +124,11 @@ class Subject:
     written_by_us: bool = False
     limits: GateLimits = field(default_factory=GateLimits)
 
-    def takers(self, example: Example) -> tuple[ToolEntry, ...]:
+    async def takers(self, example: Example) -> tuple[ToolEntry, ...]:
         """Whom it can be meant for: where there is more than one tool, those whose input schema it fits."""
         if len(self.entries) == 1:
             return self.entries
-        return tuple(entry for entry in self.entries if not issues_of(entry.manifest.input_schema, example.input))
+        return tuple([entry for entry in self.entries if not await find_issues(entry.manifest.input_schema, example.input)])
 
     def may_be_probed(self, entry: ToolEntry) -> bool:
         """Whether made-up input can do no harm: it changes nothing, or nothing that is not its own can be reached from where it runs."""

@@ -35,7 +35,7 @@ from toolagent.contracts.routes import ToolRoute
 from toolagent.contracts.sources import DockerSource, LocalSource, RemoteSource
 from toolagent.core.schemas import with_defaults
 from toolagent.core.shared_processes import place_of_calls
-from toolagent.validation.schemas import issues_of
+from toolagent.validation.schemas import find_issues
 
 __all__ = ["Trial", "TrialLimits", "apart", "on_trial", "sweep_trials"]
 
@@ -105,7 +105,7 @@ class Trial:
     async def call(self, tool_id: str, params: Params, *, withheld: bool = False) -> Reply:
         entry = self._entries[tool_id]
         filled = with_defaults(entry.manifest.input_schema, params)
-        if issues := issues_of(entry.manifest.input_schema, filled):
+        if issues := await find_issues(entry.manifest.input_schema, filled):
             return Reply(Came.NOT_SENT, message=f"The input does not fit its input schema: {misfitting(issues)}")
         if not withheld:
             return await self._exchange(entry, filled, self._progress)
@@ -161,7 +161,7 @@ class Trial:
         except RuntimeFailure as failure:
             self._insist_on_ours(failure)
             return failed(failure)
-        return answered(entry.manifest.output_schema, reply.output)
+        return await answered(entry.manifest.output_schema, reply.output)
 
     async def _post(self, entry: ToolEntry, body: bytes) -> Reply:
         """What no call can be, so it takes no way of calls."""

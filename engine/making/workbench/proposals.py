@@ -91,7 +91,7 @@ class Proposals:
         """
         await self._insist_on_id(bench.task_id, own, told.tool_id, is_there=is_there)
         _insist_on_runtime(told, runtime)
-        manifest = _manifest_of(told)
+        manifest = await asyncio.to_thread(_manifest_of, told)
         source = _source_of(told)
         project = await asyncio.to_thread(_folder_of, bench, told)
         # Nothing is to change while it is read; what runs in the background was there to try the tool.

@@ -1,71 +1,115 @@
-"""Checking values against JSON Schema, and schemas against theirs. Schemas may not load anything from elsewhere."""
+"""Checking values against JSON Schema, and schemas against theirs. Schemas may not load anything from elsewhere.
+
+What may take long is checked in a process with limits (`checkers`); an ordinary value of an ordinary schema is checked at once.
+"""
 
 import json
 from collections.abc import Iterable
 from functools import lru_cache
 
-import jsonschema_rs
 from pydantic import JsonValue
 
 from toolagent.contracts.calls import ValidationIssue
 from toolagent.contracts.manifest import JsonSchema
+from toolagent.validation.checkers import CHECK_MEMORY_BYTES, CHECK_S, REASONS_S, Checked, check, check_soon
+from toolagent.validation.checking import METASCHEMA, Found, explained, short, validator
+from toolagent.validation.judgement import MOST_PATTERNS, Judgement, judged, pattern_size
+from toolagent.validation.weight import weight_of
 
-__all__ = ["MAX_ISSUES", "issues_of", "schema_faults"]
+__all__ = ["MAX_ISSUES", "find_issues", "issues_of", "schema_faults"]
 
 MAX_ISSUES = 100
 """Nobody reads more, and a result has to fit into a workflow's history."""
 
+_CHEAP = 200_000
+"""Looks that are taken at once: some milliseconds."""
+
+_CHEAP_REASONS = 2_000
+"""The same for finding out why a value is not valid: each reason quotes the value, and they are all made before the first one is told."""
+
+_SOMEWHERE = "The value does not fit, and finding out where"
+_METASCHEMA_COST = 32
+_LARGE_SCHEMA = 20_000
+
 
 def issues_of(schema: JsonSchema, value: JsonValue) -> tuple[ValidationIssue, ...]:
-    """Everything about the value that breaks the schema, each with its path. Raises ValueError for a schema that is none."""
-    return _issues(_validator(json.dumps(schema, sort_keys=True)).iter_errors(value))
+    """Everything about the value that breaks the schema, each with its path, up to MAX_ISSUES. Blocks for seconds at most.
+
+    Raises ValueError for a schema that is none, CheckersBusyError.
+    """
+    text = json.dumps(schema, sort_keys=True)
+    at_once = _at_once(text, value)
+    return _issues(check(text, value, MAX_ISSUES)) if at_once is None else at_once
+
+
+async def find_issues(schema: JsonSchema, value: JsonValue) -> tuple[ValidationIssue, ...]:
+    """As `issues_of`, and an event loop goes on meanwhile."""
+    text = json.dumps(schema, sort_keys=True)
+    at_once = _at_once(text, value)
+    return _issues(await check_soon(text, value, MAX_ISSUES)) if at_once is None else at_once
 
 
 def schema_faults(schema: JsonSchema) -> tuple[ValidationIssue, ...]:
-    """Everything that keeps the document from being a JSON Schema that we can use; empty when there is nothing."""
-    wrong = _issues(_metaschema().iter_errors(schema))
-    if wrong:
+    """Everything that keeps the document from being a JSON Schema that we can use; empty when there is nothing. Blocks.
+
+    Raises CheckersBusyError.
+    """
+    text = json.dumps(schema, sort_keys=True)
+    is_large = len(text) > _LARGE_SCHEMA or pattern_size(schema) > MOST_PATTERNS
+    found = None if is_large else _at_once(METASCHEMA, schema)
+    if wrong := _issues(check(METASCHEMA, schema, MAX_ISSUES)) if found is None else found:
         return wrong
     try:
-        _validator(json.dumps(schema, sort_keys=True))
+        if is_large:
+            _issues(check(text, None, 1))
+        return _judged(text).faults
     except ValueError as error:
-        return (ValidationIssue(path="$", message=_short(str(error).split("\n", 1)[0]), keyword="$schema"),)
-    return ()
+        return (ValidationIssue(path="$", message=short(str(error).split("\n", 1)[0]), keyword="$schema"),)
 
 
-# Making it takes longer than reading a tool, of which there may be thousands.
-@lru_cache(maxsize=1)
-def _metaschema() -> jsonschema_rs.Draft202012Validator:
-    return jsonschema_rs.Draft202012Validator({"$ref": "https://json-schema.org/draft/2020-12/schema"})
+def _at_once(schema: str, value: JsonValue) -> tuple[ValidationIssue, ...] | None:
+    """None where it may take too long."""
+    cost = _METASCHEMA_COST if schema is METASCHEMA else _judged(schema).cost
+    if cost is None:
+        return None
+    looks = cost * weight_of(value, _CHEAP // cost)
+    if looks > _CHEAP:
+        return None
+    checker = validator(schema)
+    try:
+        if checker.is_valid(value):
+            return ()
+        return _told(explained(checker.iter_errors(value), MAX_ISSUES)) if looks <= _CHEAP_REASONS else None
+    except UnicodeEncodeError as error:
+        return _told([("$", str(error), "")])
 
 
 @lru_cache(maxsize=2048)
-def _validator(schema: str) -> jsonschema_rs.Draft202012Validator:
-    return jsonschema_rs.Draft202012Validator(json.loads(schema), retriever=_refuse, validate_formats=True, ignore_unknown_formats=True)
+def _judged(schema: str) -> Judgement:
+    """Raises ValueError for a schema that is none."""
+    judgement = judged(json.loads(schema))
+    if judgement.cost is not None:
+        validator(schema)
+    return judgement
 
 
-def _refuse(uri: str) -> JsonValue:
-    raise ValueError(f"A schema may not refer to other documents: {uri}")
+def _issues(checked: Checked) -> tuple[ValidationIssue, ...]:
+    """Raises ValueError for a schema that is none."""
+    if checked.error:
+        raise ValueError(checked.error)
+    if checked.valid:
+        return ()
+    if checked.found is not None:
+        return _told(checked.found)
+    what, seconds = "Checking the value", CHECK_S
+    if checked.valid is False:
+        what, seconds = "The value does not fit, and finding out where else" if checked.first else _SOMEWHERE, REASONS_S
+    message = (
+        f"{what} took more than {seconds:g} s or {CHECK_MEMORY_BYTES >> 20} MiB of memory, and was ended. Send less, or nest it less "
+        "deeply; whoever keeps the tool can let the branches of its schema (anyOf, oneOf, patterns) exclude each other."
+    )
+    return (*_told(checked.first), ValidationIssue(path="$", message=message, keyword="limit"))
 
 
-def _issues(errors: Iterable[jsonschema_rs.ValidationError]) -> tuple[ValidationIssue, ...]:
-    found: list[ValidationIssue] = []
-    for error in errors:
-        if len(found) == MAX_ISSUES:
-            break
-        found.append(ValidationIssue(path=_path(error.instance_path), message=_short(error.message), keyword=_keyword(error)))
-    return tuple(found)
-
-
-def _path(parts: Iterable[str | int]) -> str:
-    return "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
-
-
-def _keyword(error: jsonschema_rs.ValidationError) -> str:
-    words = [part for part in error.schema_path if isinstance(part, str)]
-    return words[-1] if words else ""
-
-
-def _short(message: str, limit: int = 500) -> str:
-    """The library quotes the whole value, which may be a megabyte."""
-    return message if len(message) <= limit else f"{message[: limit // 2]} … {message[-limit // 2 :]}"
+def _told(found: Iterable[Found]) -> tuple[ValidationIssue, ...]:
+    return tuple(ValidationIssue(path=path, message=message, keyword=keyword) for path, message, keyword in found)

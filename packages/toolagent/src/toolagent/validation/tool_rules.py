@@ -35,7 +35,9 @@ def faults_of_test_mode(manifest: ToolManifest) -> tuple[ValidationIssue, ...]:
         ValidationIssue(path=f"$.{name}", message=f"The input schema has no property {name!r}.", keyword="properties")
         for name in sorted(asked.keys() - known.keys())
     )
-    return (*unknown, *issues_of({"properties": {name: known[name] for name in asked.keys() & known.keys()}}, {**asked}))
+    referred = {word: manifest.input_schema[word] for word in ("$defs", "definitions") if word in manifest.input_schema}
+    asked_for: JsonSchema = {**referred, "properties": {name: known[name] for name in asked.keys() & known.keys()}}
+    return (*unknown, *issues_of(asked_for, {**asked}))
 
 
 def matches(wanted: str, version: str) -> bool:

@@ -1,0 +1,82 @@
+"""Steps of calls that have killed or frozen their process, and are not taken up again as if nothing had been.
+
+An ordinary step leaves a trace in memory only. What a dead process was in is counted in the database by the next one on its state
+directory, where every host sees it; a step that its time-out ended while nothing else could happen either is counted at once.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+
+from engine.calls.step_trace import StepTrace
+from engine.store.lost_steps import LostStepTable
+
+__all__ = ["FROZEN_S", "MOST_LOST", "Steps"]
+
+MOST_LOST = 2
+"""Attempts of a step that may be lost with their process before it is given up."""
+
+_FRESH_S = 5.0
+FROZEN_S = 5.0
+"""For how long an event loop stands still that is called frozen; a step may take ten seconds at least."""
+
+_BEAT_S = 1.0
+
+
+class Steps:
+    """One per process and state directory."""
+
+    def __init__(self, trace: StepTrace, table: LostStepTable) -> None:
+        self._trace, self._table = trace, table
+        self._counts: Mapping[str, int] = {}
+        self._read_at = -_FRESH_S
+        self._opening = asyncio.Lock()
+
+    @asynccontextmanager
+    async def under_way(self, step: str, call_id: str) -> AsyncGenerator[int]:
+        """Gives how many attempts at this step of this call were lost before."""
+        key = f"{step} {call_id}"
+        lost = (await self._counted()).get(key, 0)
+        pulse = _Pulse(asyncio.get_running_loop())
+        with self._trace.under_way(key):
+            try:
+                yield lost
+            finally:
+                pulse.end()
+                # Its time may be over, and then it is tried again, however it ended.
+                if pulse.stood_still_s > FROZEN_S:
+                    await asyncio.shield(self._table.add([key]))
+                    self._read_at = -_FRESH_S
+
+    async def _counted(self) -> Mapping[str, int]:
+        if time.monotonic() - self._read_at < _FRESH_S:
+            return self._counts
+        async with self._opening:
+            if time.monotonic() - self._read_at >= _FRESH_S:
+                if self._trace.left:
+                    await self._table.add(self._trace.left)
+                    self._trace.forget_left()
+                self._counts = await self._table.counts()
+                self._read_at = time.monotonic()
+        return self._counts
+
+
+class _Pulse:
+    """Notes for how long at most the event loop did nothing else, as soon as there is time for it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop, self._beat_at, self._longest = loop, time.monotonic(), 0.0
+        self._next = loop.call_later(_BEAT_S, self._beat)
+
+    @property
+    def stood_still_s(self) -> float:
+        return max(self._longest, time.monotonic() - self._beat_at)
+
+    def end(self) -> None:
+        self._next.cancel()
+
+    def _beat(self) -> None:
+        self._longest = self.stood_still_s
+        self._beat_at = time.monotonic()
+        self._next = self._loop.call_later(_BEAT_S, self._beat)

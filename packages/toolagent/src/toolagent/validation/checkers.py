@@ -1,0 +1,175 @@
+"""Checks that may take too long or too much memory, in processes with limits: at most two at once, the next ones wait their turn."""
+
+import asyncio
+import atexit
+import marshal
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import IO
+
+from pydantic import JsonValue, TypeAdapter
+
+from toolagent.validation.checking import Found
+
+__all__ = ["CHECK_MEMORY_BYTES", "CHECK_S", "REASONS_S", "Checked", "CheckersBusyError", "check", "check_soon"]
+
+CHECK_S = 4.0
+REASONS_S = 1.0
+"""How long finding out why a value is not valid may take, when it is known that it is not."""
+
+CHECK_MEMORY_BYTES = 1 << 30
+_PATIENCE_S = 4.0
+"""How long a check waits for its turn. With the check itself it is less than a step of a call may take."""
+
+_AT_ONCE = 2
+_WAITING = 32
+_NOT_STARTED = 1
+_PROGRAM = Path(__file__).with_name("checking_child.py")
+
+
+class CheckersBusyError(Exception):
+    """Others are being served; the same may be asked again."""
+
+    def __init__(self) -> None:
+        super().__init__(f"Checking other values against their schemas takes longer than {_PATIENCE_S:g} s. Try again later.")
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """`valid` is None where that was not found out, `found` where not all reasons were. `error` is the library's."""
+
+    valid: bool | None = None
+    first: tuple[Found, ...] = ()
+    found: tuple[Found, ...] | None = None
+    error: str = ""
+
+
+_LINE = TypeAdapter(Checked)
+
+
+def check(schema: str, value: JsonValue, most: int) -> Checked:
+    """`schema` is its text, `most` how many reasons are wanted. Blocks. Raises CheckersBusyError, OSError, RuntimeError."""
+    try:
+        # Of JSON it would take ten times as long, in which no other thread does anything.
+        request = marshal.dumps((schema, value, most))
+    except ValueError:
+        return Checked(found=(("$", "The value is nested too deeply to be checked.", "limit"),))
+    with _turn() as checker:
+        return checker.check(request)
+
+
+async def check_soon(schema: str, value: JsonValue, most: int) -> Checked:
+    """As `check`, for an event loop."""
+    try:
+        async with asyncio.timeout(_PATIENCE_S + CHECK_S):
+            return await asyncio.get_running_loop().run_in_executor(_threads(), check, schema, value, most)
+    except TimeoutError:
+        raise CheckersBusyError from None
+
+
+class _Checker:
+    """One process, started when it is needed and again after it was ended."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def check(self, request: bytes) -> Checked:
+        process = self._running()
+        if process.stdin is None or process.stdout is None:
+            raise RuntimeError("The program was started without pipes.")
+        said: Checked | None = None
+        with suppress(BrokenPipeError), _killed_after(process, CHECK_S):
+            process.stdin.write(len(request).to_bytes(8, "big") + request)
+            process.stdin.flush()
+            said = _said(process.stdout)
+        known = said or Checked()
+        if known.valid is False:
+            with _killed_after(process, REASONS_S):
+                said = first = _said(process.stdout)
+                if first and first.found is None:
+                    known, said = replace(known, first=first.first), _said(process.stdout)
+        if said is None:
+            self._insist_on_started(process)
+            self.close()
+        return said or known
+
+    def _insist_on_started(self, process: subprocess.Popen[bytes]) -> None:
+        if process.wait() == _NOT_STARTED:
+            self.close()
+            raise RuntimeError(f"The program that checks values cannot be run: {sys.executable} {_PROGRAM}.")
+
+    def close(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            with suppress(BrokenPipeError), process:
+                pass
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None or self._process.poll() is not None:
+            self.close()
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", str(_PROGRAM), str(int(CHECK_S)), str(CHECK_MEMORY_BYTES)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+                env={},
+                start_new_session=True,
+            )
+        return self._process
+
+
+def _said(answers: IO[bytes]) -> Checked | None:
+    """One line of the program's; None when it has ended instead."""
+    line = answers.readline()
+    return _LINE.validate_json(line) if line.endswith(b"\n") else None
+
+
+@contextmanager
+def _killed_after(process: subprocess.Popen[bytes], seconds: float) -> Generator[None]:
+    expiry = threading.Timer(seconds, process.kill)
+    expiry.start()
+    try:
+        yield
+    finally:
+        expiry.cancel()
+        # It may be at it: the process has ended then before it is asked again.
+        expiry.join()
+
+
+@lru_cache(maxsize=1)
+def _checkers() -> queue.LifoQueue[_Checker]:
+    checkers = queue.LifoQueue[_Checker](_AT_ONCE)
+    for _ in range(_AT_ONCE):
+        checker = _Checker()
+        atexit.register(checker.close)
+        checkers.put(checker)
+    return checkers
+
+
+@lru_cache(maxsize=1)
+def _threads() -> ThreadPoolExecutor:
+    """Of our own: whatever else is done in threads does not wait behind these."""
+    return ThreadPoolExecutor(_WAITING, thread_name_prefix="check")
+
+
+@contextmanager
+def _turn() -> Generator[_Checker]:
+    checkers = _checkers()
+    try:
+        checker = checkers.get(timeout=_PATIENCE_S)
+    except queue.Empty:
+        raise CheckersBusyError from None
+    try:
+        yield checker
+    finally:
+        checkers.put(checker)

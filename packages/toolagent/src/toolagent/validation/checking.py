@@ -1,0 +1,51 @@
+"""Checking a value against a schema by the library, and its errors in our words. Nothing else is imported: a program starts with it."""
+
+import json
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+import jsonschema_rs
+
+__all__ = ["METASCHEMA", "Found", "explained", "short", "validator"]
+
+Found = tuple[str, str, str]
+"""JSON path, message, keyword."""
+
+METASCHEMA = json.dumps({"$ref": "https://json-schema.org/draft/2020-12/schema"})
+"""The schema of schemas, as text."""
+
+
+@lru_cache(maxsize=2048)
+def validator(schema: str) -> jsonschema_rs.Draft202012Validator:
+    """`schema` is its text. Raises ValueError for one that is none."""
+    formats = schema != METASCHEMA  # of regular expressions the library tells more when it takes the schema
+    return jsonschema_rs.Draft202012Validator(json.loads(schema), retriever=_refuse, validate_formats=formats, ignore_unknown_formats=True)
+
+
+def explained(errors: Iterable[jsonschema_rs.ValidationError], most: int) -> tuple[Found, ...]:
+    """The first of them, with messages that are not too long."""
+    found: list[Found] = []
+    for error in errors:
+        if len(found) == most:
+            break
+        found.append((_path(error.instance_path), short(error.message), _keyword(error)))
+    return tuple(found)
+
+
+def short(message: str, limit: int = 500) -> str:
+    """The library quotes the whole value, which may be a megabyte."""
+    return message if len(message) <= limit else f"{message[: limit // 2]} … {message[-limit // 2 :]}"
+
+
+def _refuse(uri: str) -> Any:
+    raise ValueError(f"A schema may not refer to other documents: {uri}")
+
+
+def _path(parts: Iterable[str | int]) -> str:
+    return "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
+
+
+def _keyword(error: jsonschema_rs.ValidationError) -> str:
+    words = [part for part in error.schema_path if isinstance(part, str)]
+    return words[-1] if words else ""

@@ -1,0 +1,104 @@
+"""Steps of calls whose process died or stood still in them."""
+
+import asyncio
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from engine.calls import steps as module
+from engine.calls.endings import STEP_LOST
+from engine.calls.step_trace import StepTrace
+from engine.calls.steps import MOST_LOST, Steps
+from engine.store.database import Database
+from engine.store.lost_steps import LostStepTable
+from tests.calls.conftest import Desk
+from toolagent.contracts.calls import ErrorType, ToolCall, ToolError
+from toolagent.contracts.steps import AdmitRequest, Admitted, Finished, SettleRequest
+from toolagent.core.results import reason_of
+
+CALL = "call-12345678"
+_DIES = """
+import os, signal, sys
+from pathlib import Path
+from engine.calls.step_trace import StepTrace
+
+trace = StepTrace(Path(sys.argv[1]))
+with trace.under_way("admit ended"):
+    pass
+with trace.under_way(sys.argv[2]):
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    return tmp_path / "steps"
+
+
+async def lost(steps: Steps) -> int:
+    async with steps.under_way("admit", CALL) as times:
+        return times
+
+
+async def test_what_a_killed_process_was_in_is_counted_by_the_next_one(database: Database, trace: Path) -> None:
+    table = LostStepTable(database)
+    for times in (1, 2):
+        killed = await asyncio.to_thread(subprocess.run, [sys.executable, "-c", _DIES, str(trace), f"admit {CALL}"], check=False)
+        assert killed.returncode == -9
+        assert await lost(Steps(StepTrace(trace), table)) == times
+    assert await table.counts() == {f"admit {CALL}": 2}
+    # A process that ended in peace leaves nothing, and other hosts see what is counted.
+    assert StepTrace(trace).left == ()
+    assert await lost(Steps(StepTrace(trace.with_name("of another host")), table)) == 2
+
+
+async def test_a_step_in_which_nothing_else_went_on_is_counted(database: Database, trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FROZEN_S", 0.2)
+    steps = Steps(StepTrace(trace), LostStepTable(database))
+    async with steps.under_way("admit", CALL):
+        time.sleep(0.3)  # noqa: ASYNC251 - it stands still
+    assert await lost(steps) == 1
+
+
+async def test_a_step_that_only_waits_for_long_is_not(database: Database, trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FROZEN_S", 0.5)
+    monkeypatch.setattr(module, "_BEAT_S", 0.05)
+    steps = Steps(StepTrace(trace), LostStepTable(database))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.8), steps.under_way("admit", CALL):
+            await asyncio.Event().wait()
+    assert await lost(steps) == 0
+
+
+@pytest.mark.promise("accepted-means-ended")
+async def test_an_admission_that_was_lost_twice_ends_the_call_with_a_record(desk: Desk) -> None:
+    request = AdmitRequest(call=ToolCall(tool_id="pure"), call_id=CALL, workflow_id="w", run_id="r")
+    result = (await desk.admissions.give_up(request, MOST_LOST)).result
+    assert (result.error_type, reason_of(result)) == (ErrorType.EXECUTION_ERROR, STEP_LOST)
+    record = await desk.calls.get(CALL)
+    assert record is not None
+    assert record.result == result
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [
+        (Finished(output={"image": "file_1"}), {"reason": STEP_LOST, "lost_attempts": 2, "outcome": "executed"}),
+        (Finished(error=ToolError(type=ErrorType.UNAVAILABLE, message="Nobody took it.")), {"sent": False}),
+    ],
+)
+@pytest.mark.promise("accepted-means-ended")
+async def test_a_settlement_that_was_lost_twice_says_truly_whether_the_tool_ran(desk: Desk, outcome: Finished, said: object) -> None:
+    (desk.root / "a.png").write_bytes(b"x")
+    admission = await desk.admit("stitch", {"images": ["a.png"]})
+    assert isinstance(admission, Admitted)
+    request = SettleRequest(plan=admission.plan, outcome=outcome, workflow_id="w", run_id="r")
+    result = await desk.settlements.give_up(request, MOST_LOST)
+    assert result.error is not None
+    assert result.error.details == said
+    record = await desk.calls.get(CALL)
+    assert record is not None
+    assert record.result == result

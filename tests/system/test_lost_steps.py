@@ -1,0 +1,37 @@
+"""A call in whose admission the service was killed twice is not admitted a third time."""
+
+import pytest
+from pydantic import JsonValue
+
+from engine.calls.endings import STEP_LOST
+from tests.system.conftest import MakeService
+from tests.system.service_process import ServiceProcess
+from tests.system.waiting import wait_until
+from toolagent.contracts.calls import ErrorType
+from toolagent.core.results import reason_of
+
+pytestmark = pytest.mark.timeout(240)
+
+SLOW: dict[str, JsonValue] = {"mode": "ok", "texts": ["a" * 40 for _ in range(6000)]}
+"""Takes seconds to be admitted, as the schema of `thorough` backtracks over each."""
+
+
+def _kill_in_admission(service: ServiceProcess, call_id: str) -> None:
+    """After `kill -9` the workflow's task is taken up again ten seconds later."""
+    trace = service.state / "steps-under-way"
+    wait_until(lambda: f"admit {call_id}".encode() in trace.read_bytes(), "it is being admitted", 60)
+    service.kill()
+
+
+@pytest.mark.promise("accepted-means-ended")
+def test_a_call_whose_admission_was_killed_twice_ends_and_says_so(make_service: MakeService) -> None:
+    service = make_service()
+    service.start()
+    call_id = service.begin("thorough", SLOW)
+    _kill_in_admission(service, call_id)
+    service.start()
+    _kill_in_admission(service, call_id)
+    service.start()
+    result = service.ended_task(call_id, 60).result
+    assert result is not None
+    assert (result.error_type, reason_of(result)) == (ErrorType.EXECUTION_ERROR, STEP_LOST)

@@ -1,6 +1,8 @@
 """What checking a value may take, however dear its schema is."""
 
 import asyncio
+import subprocess
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -104,3 +106,26 @@ def test_what_is_no_schema_is_told_also_when_it_is_large() -> None:
     assert schema_faults({"properties": patterns}) == ()
     assert [fault.keyword for fault in schema_faults({"properties": patterns, "pattern": "("})] == ["$schema"]
     assert [fault.path for fault in schema_faults({"properties": patterns, "required": 1})] == ["$.required"]
+
+
+STOPPING = """
+import asyncio, time
+from tests.validation.recursive import TWICE, nested
+from toolagent.validation import checkers
+
+async def main():
+    checks = [asyncio.ensure_future(checkers.check_soon(__import__("json").dumps(TWICE), nested(18), 1)) for _ in range(4)]
+    await asyncio.sleep(1)
+    print(time.monotonic(), flush=True)
+    checkers.end_checks()
+    ended = await asyncio.gather(*checks, return_exceptions=True)
+    assert all(isinstance(one, checkers.CheckersBusyError) and "stops" in str(one) for one in ended), ended
+
+asyncio.run(main())
+"""
+
+
+def test_a_program_that_stops_does_not_wait_for_its_checks() -> None:
+    done = subprocess.run([sys.executable, "-c", STOPPING], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert time.monotonic() - float(done.stdout) < 1.5

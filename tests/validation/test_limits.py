@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -14,6 +15,7 @@ from tests.validation.recursive import TWICE, nested
 from toolagent.contracts.manifest import JsonSchema
 from toolagent.validation import checkers, schemas
 from toolagent.validation.checkers import CheckersBusyError
+from toolagent.validation.judgement import Judgement, judged
 from toolagent.validation.schemas import MAX_ISSUES, find_issues, issues_of, schema_faults
 
 T = TypeVar("T")
@@ -92,6 +94,20 @@ def test_an_ordinary_value_is_checked_without_another_process(monkeypatch: pytes
     assert issues_of(schema, {"q": "words", "n": None}) == ()
     assert [issue.path for issue in issues_of(schema, {"q": "no words", "n": "x"})] == ["$.q", "$.n"]
     assert issues_of({"items": {"type": "number"}}, ones(50_000)) == ()
+
+
+async def test_a_schema_is_judged_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[threading.Thread] = []
+
+    def seen(schema: JsonSchema) -> Judgement:
+        threads.append(threading.current_thread())
+        return judged(schema)
+
+    monkeypatch.setattr(schemas, "judged", seen)
+    schema: JsonSchema = {"title": "seen by nobody yet", "type": "integer"}
+    assert await find_issues(schema, 1) == await find_issues(schema, 2) == ()
+    assert len(threads) == 1
+    assert threads[0] is not threading.current_thread()
 
 
 async def test_who_waits_too_long_for_others_is_told_to_come_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,7 +84,7 @@ async def test_of_calls_that_were_lost_together_only_one_can_be_lost_again(datab
 
     async with asyncio.timeout(30):
         waiting = [asyncio.create_task(admitted(call_id)) for call_id in ("guilty", "innocent", "new")]
-        while b"new" not in await asyncio.to_thread(trace.read_bytes):
+        while b"new" not in await asyncio.to_thread(trace.read_bytes):  # noqa: ASYNC110 - a file tells nobody
             await asyncio.sleep(0.01)
         assert {*StepTrace(trace).left} == {"admit guilty", "admit new"}
         others.set()

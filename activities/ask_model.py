@@ -1,14 +1,16 @@
 """One turn of a model: paid once, written down, and told to the workflow in a few words."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
+from activities.faults import Faults
 from activities.heartbeats import beating
 from activities.task_progress import telling
 from engine.making.briefing import briefing
@@ -45,6 +47,11 @@ _LINE_S = 30.0
 
 _LONGEST_BUSY = 300
 
+_MOST_FAULTS = 3
+"""Each may have been paid for."""
+
+_STORE_PAUSE_S = 5.0
+
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
@@ -73,6 +80,7 @@ class AskModel:
     ) -> None:
         self._provider, self._prompts, self._prices, self._kept = provider, prompts, prices, transcript
         self._offers, self._fault_of, self._allowed = tuple(offers), fault_of, allowed
+        self._faults = Faults(_MOST_FAULTS)
 
     @activity.defn(name=names.BRIEF_AGENT)
     async def brief_agent(self, step: BriefStep) -> AgentRequest:
@@ -95,8 +103,9 @@ class AskModel:
     async def ask_model(self, ask: ModelAsk) -> ModelTurnNote:
         """The turn, asked for now or found: one that was written down is not paid again."""
         key = f"turn-{ask.turn}"
-        state = await self._kept.turns.state(ask.task_id, key)
-        lost, recorded = state.lost, state.recorded or await self._turn(ask, key, state.lost)
+        with self._faults.bounded():
+            state = await self._kept.turns.state(ask.task_id, key)
+            lost, recorded = state.lost, state.recorded or await self._turn(ask, key, state.lost)
         return note_of(recorded.turn, self._fault_of).model_copy(update={"lost": lost.usage, "lost_usd": lost.cost_usd})
 
     async def _turn(self, ask: ModelAsk, key: str, lost: Lost) -> RecordedTurn:
@@ -130,9 +139,8 @@ class AskModel:
             raise _refused(refused.message, refused.kind) from refused
         ended, question = datetime.now(UTC), messages[-1]
         notes = _said(ask, turn, ended)
-        return await turns.record(
-            ask.task_id, key, turn, began, ended, position=answer, asked=asked, question=question, notes=notes, attempt=_attempt()
-        )
+        record = partial(turns.record, ask.task_id, key, turn, began, ended, position=answer, asked=asked)
+        return await _surely(partial(record, question=question, notes=notes, attempt=_attempt()))
 
     async def _tell_busy(self, ask: ModelAsk, busy: ModelBusy) -> None:
         """The progress says so each time; the log ever more seldom: a model may be away for as long as the agent has time."""
@@ -186,6 +194,17 @@ class AskModel:
             unset = "No model is set that could write it. Set TOOL_AGENT_MODEL and TOOL_AGENT_MODEL_API_KEY (or TOOL_AGENT_MODEL_BASE_URL)."
             raise _refused(f"{why}\n\n{unset}".strip())
         return self._provider
+
+
+async def _surely(record: Callable[[], Awaitable[RecordedTurn]]) -> RecordedTurn:
+    """However long the database is away: it has been paid for, and another attempt would pay again."""
+    async with beating():
+        while True:
+            try:
+                return await record()
+            except StoreUnavailableError as error:
+                activity.logger.warning("A turn of a model waits to be written down: %s", error)
+                await asyncio.sleep(_STORE_PAUSE_S)
 
 
 def _refused(message: str, *details: str) -> ApplicationError:

@@ -4,6 +4,7 @@ from datetime import datetime
 
 from pydantic import JsonValue
 
+from activities.faults import told_of
 from activities.heartbeats import Pulse
 from engine.calls.file_parameters import FileRefused
 from engine.calls.large_results import FittedOutput
@@ -14,7 +15,6 @@ from engine.store.clock import now
 from toolagent.contracts.calls import ErrorType, ToolError, ValidationIssue
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.steps import CallPlan, Finished
-from toolagent.core.masking import masked_text
 from toolagent.core.texts import well_formed_contract
 
 __all__ = ["MAX_SENDS", "MAX_TRIES", "AlreadySent", "Attempt"]
@@ -24,9 +24,6 @@ MAX_SENDS = 3
 
 MAX_TRIES = 3
 """How many attempts at a call may be lost, or fail for a reason that nobody foresaw, whether the tool was asked or not."""
-
-_TOLD = 500
-"""Characters of what an unforeseen error says."""
 
 
 class AlreadySent(Exception):
@@ -143,8 +140,7 @@ class Attempt:
 
     def faulted(self, error: Exception) -> Finished:
         """By what nobody foresaw, for the last time."""
-        said = masked_text(str(error)[:_TOLD])
-        message = f"The call failed {self._pulse.tries + 1} times for a reason of ours: {type(error).__name__}{said and f': {said}'}"
+        message = f"The call failed {self._pulse.tries + 1} times for a reason of ours: {told_of(error)}"
         details: JsonValue = {"attempts": self._pulse.tries + 1, "cause": type(error).__name__}
         return self.refused(ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details=details))
 

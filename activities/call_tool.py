@@ -30,6 +30,7 @@ from toolagent.contracts.manifest import JsonSchema
 from toolagent.contracts.steps import CallOutcome, CallPlan, CallRequest, Finished, NotRunning
 from toolagent.core.failures import StoreFullError, StoreUnavailableError
 from toolagent.core.shared_processes import place_of_calls
+from toolagent.validation.checkers import CheckersBusyError
 
 __all__ = ["CallTool"]
 
@@ -163,12 +164,12 @@ class CallTool:
         return attempt.answered(fitted, reply.duration_s, reply.active_source)
 
     async def _kept(self, plan: CallPlan, schema: JsonSchema, output: JsonValue, folder: CallFolder) -> FittedOutput:
-        """The output with its files, or itself, in the content store. It is worth some patience: the tool has run."""
+        """The output with its files, or itself, in the content store, and checked. It is worth some patience: the tool has run."""
         for pause_s in (*STORE_PAUSES_S, None):
             try:
                 taken = await self._files.take_in(schema, output, folder)
                 return await self._results.fit(plan.call_id, schema, taken)
-            except StoreUnavailableError as error:
+            except (StoreUnavailableError, CheckersBusyError) as error:
                 if pause_s is None:
                     raise OutputRefused(_not_kept(error, plan)) from error
                 await asyncio.sleep(pause_s)
@@ -216,9 +217,10 @@ def _is_asked_for() -> bool:
     return details is not None and details.cancel_requested
 
 
-def _not_kept(error: StoreUnavailableError, plan: CallPlan) -> ToolError:
+def _not_kept(error: StoreUnavailableError | CheckersBusyError, plan: CallPlan) -> ToolError:
     """`unavailable` invites to call again, which only a repeatable tool may be."""
-    cause = "store_full" if isinstance(error, StoreFullError) else "store_unavailable"
+    store = "store_full" if isinstance(error, StoreFullError) else "store_unavailable"
+    cause = "checkers_busy" if isinstance(error, CheckersBusyError) else store
     kind = ErrorType.UNAVAILABLE if plan.repeatable else ErrorType.EXECUTION_ERROR
     return ToolError(
         type=kind, message=f"The tool ran, but what it made could not be kept: {error}", details={"cause": cause, "outcome": "executed"}

@@ -6,6 +6,7 @@ from temporalio import activity
 from temporalio.common import RetryPolicy
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
+from activities.faults import Faults
 from engine.callbacks.posting import CallbackNotTaken, CallbackPoster
 from engine.store.clock import now
 from engine.store.events import EventTable
@@ -24,6 +25,7 @@ class DeliverCallback:
     def __init__(self, poster: CallbackPoster, events: EventTable) -> None:
         self._poster = poster
         self._events = events
+        self._faults = Faults()
 
     @activity.defn(name=names.DELIVER_CALLBACK)
     async def deliver_callback(self, callback: Callback) -> CallbackEnd:
@@ -43,7 +45,8 @@ class DeliverCallback:
 
     @activity.defn(name=names.NOTE_CALLBACK)
     async def note_callback(self, note: CallbackNote) -> None:
-        await self._events.add((callback_event(note, now()),))
+        with self._faults.bounded():
+            await self._events.add((callback_event(note, now()),))
 
 
 def _backoff(info: activity.Info) -> timedelta:

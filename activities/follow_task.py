@@ -1,11 +1,13 @@
 """What is written down of a task: its turn to run, its stages and its end."""
 
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
+from activities.faults import Faults
 from engine.store.hosts import HostTable
 from engine.store.tasks import Ending, TaskTable
 from toolagent.client import names
@@ -29,14 +31,13 @@ class FollowTask:
 
     def __init__(self, tasks: TaskTable, hosts: HostTable, host: str, *, most: int = 2) -> None:
         self._tasks, self._hosts, self._host, self._most = tasks, hosts, host, most
+        self._faults = Faults()
 
     @activity.defn(name=names.AWAIT_SLOT)
     async def await_slot(self, request: MakeRequest) -> Slot:
         """Leave for the task to begin, on this host. Fails with `no_slot` while others have the better claim; Temporal asks again."""
-        try:
+        with self._faults.bounded(), _final():
             granted = await self._claimed(request, is_first=activity.info().attempt == 1)
-        except (TaskConflictError, TaskEndedError) as error:
-            raise ApplicationError(str(error), type=type(error).__name__, non_retryable=True) from error
         if not granted:
             message, pause = f"{self._most} tasks run already.", await self._tasks.pause(request.task_id)
             raise ApplicationError(message, type=names.NO_SLOT, next_retry_delay=pause, category=ApplicationErrorCategory.BENIGN)
@@ -45,30 +46,27 @@ class FollowTask:
     @activity.defn(name=names.FIND_HOST)
     async def find_host(self, step: HostStep) -> Slot:
         """The same host while it is alive, or no other is; else one that is, and the task is there from now on, if it moves."""
-        alive = await self._hosts.list_alive()
-        if step.host in alive or not alive:
-            return Slot(host=step.host)
-        host = self._host if self._host in alive else min(alive)
-        if step.moves:
-            await self._tasks.move(step.task_id, step.host, host)
-        return Slot(host=host)
+        with self._faults.bounded():
+            alive = await self._hosts.list_alive()
+            if step.host in alive or not alive:
+                return Slot(host=step.host)
+            host = self._host if self._host in alive else min(alive)
+            if step.moves:
+                await self._tasks.move(step.task_id, step.host, host)
+            return Slot(host=host)
 
     @activity.defn(name=names.ENTER_STAGE)
     async def enter_stage(self, step: StageStep) -> None:
-        try:
+        with self._faults.bounded(), _final():
             await self._tasks.enter_stage(step.request.task_id, step.stage, "done" if step.went_well else "failed")
-        except TaskEndedError as error:
-            raise ApplicationError(str(error), type=type(error).__name__, non_retryable=True) from error
 
     @activity.defn(name=names.END_TASK)
     async def end_task(self, step: EndStep) -> None:
         request = step.request
-        try:
+        # What stands under the id may be another request, and ends by itself.
+        with self._faults.bounded(), suppress(TaskConflictError):
             await self._tasks.create(begun(request, datetime.now(UTC)))
-        except TaskConflictError:
-            # What stands under the id is another request, and ends by itself.
-            return
-        await self._tasks.settle(request.task_id, _ENDINGS[step.status], step.reason, tool_ids=step.tool_ids, evidence=step.evidence)
+            await self._tasks.settle(request.task_id, _ENDINGS[step.status], step.reason, tool_ids=step.tool_ids, evidence=step.evidence)
 
     async def _claimed(self, request: MakeRequest, *, is_first: bool) -> bool:
         """Whoever waits long asks often: what is written down already is not written again."""
@@ -78,3 +76,12 @@ class FollowTask:
         # When nobody did before: another agent's workflow may start a task as well as we.
         await self._tasks.create(begun(request, datetime.now(UTC)))
         return await self._tasks.claim_slot(request.task_id, self._most, self._host)
+
+
+@contextmanager
+def _final() -> Generator[None]:
+    """What another attempt does not change."""
+    try:
+        yield
+    except (TaskConflictError, TaskEndedError) as error:
+        raise ApplicationError(str(error), type=type(error).__name__, non_retryable=True) from error

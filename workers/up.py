@@ -9,6 +9,7 @@ import structlog
 from rich.console import Console
 from rich.table import Table
 
+from toolagent.validation.checkers import end_checks
 from workers.collector import spare_what_stays
 from workers.service import Running, running_api, running_service, running_worker
 from workers.settings import Settings
@@ -37,6 +38,14 @@ async def api(settings: Settings) -> int:
 
 async def _run(title: str, start: Callable[[Settings], AbstractAsyncContextManager[Running]], settings: Settings) -> int:
     """Run until a signal comes or a part of it ends by itself."""
+    try:
+        return await _running(title, start, settings)
+    finally:
+        # The program waits for its threads.
+        end_checks()
+
+
+async def _running(title: str, start: Callable[[Settings], AbstractAsyncContextManager[Running]], settings: Settings) -> int:
     console = Console(stderr=True)
     console.print(f"[bold]{title}[/bold] is starting …")
     asked_to_stop = asyncio.Event()
@@ -47,6 +56,8 @@ async def _run(title: str, start: Callable[[Settings], AbstractAsyncContextManag
         for fault in running.faults:
             console.print(f"catalog: {fault.file} {fault.field}: {fault.reason}", style="yellow", markup=False)
         broken = await _wait(asked_to_stop, running)
+        # Calls that are not done by then end, whatever is being checked for them.
+        asyncio.get_running_loop().call_later(settings.shutdown_grace_s, end_checks)
         if broken is None:
             console.print("Stopping: running calls are given a moment …")
         else:

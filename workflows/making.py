@@ -7,7 +7,14 @@ from typing import TypeVar
 
 from pydantic import JsonValue
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, ApplicationError, ChildWorkflowError, is_cancelled_exception
+from temporalio.exceptions import (
+    ActivityError,
+    ApplicationError,
+    ChildWorkflowError,
+    FailureError,
+    WorkflowAlreadyStartedError,
+    is_cancelled_exception,
+)
 
 from toolagent.client import names, stubs
 from toolagent.contracts.agent import AgentEnd, AgentRequest, AgentResult, Guidance
@@ -96,7 +103,7 @@ class Work:
         try:
             self._slot = await workflow.execute_activity(stubs.await_slot, request, **options.await_slot())
             end = await self._made(request, made)
-        except (NotMade, asyncio.CancelledError, ActivityError, ChildWorkflowError) as error:
+        except (NotMade, asyncio.CancelledError, FailureError) as error:
             end = _ended_by(request, error)
         if end.status is not TaskState.COMPLETED and self.otherwise:
             end = end.model_copy(update={"reason": f"{end.reason}\n\n{self.otherwise}"})
@@ -223,12 +230,16 @@ class Work:
 
     async def _agent_result(self, asked: AgentRequest, slot: Slot) -> AgentResult:
         _heed_cancellation()
-        agent = await workflow.start_child_workflow(
-            names.CODING_AGENT,
-            AgentStart(request=asked, slot=slot),
-            result_type=AgentResult,
-            **options.coding_agent(asked.task_id),
-        )
+        try:
+            agent = await workflow.start_child_workflow(
+                names.CODING_AGENT,
+                AgentStart(request=asked, slot=slot),
+                result_type=AgentResult,
+                **options.coding_agent(asked.task_id),
+            )
+        except WorkflowAlreadyStartedError as error:
+            taken = f"Somebody else runs the workflow {error.workflow_id!r} on Temporal, which is to be the task's agent."
+            raise NotMade(f"{taken} Terminate it, and ask for the task again.") from error
 
         async def tell(guidance: Guidance) -> None:
             # The agent hears the same twice as once. One that has ended hears it in the next round, or never.

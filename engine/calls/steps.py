@@ -7,7 +7,7 @@ directory, where every host sees it; a step that its time-out ended while nothin
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 
 from engine.calls.step_trace import StepTrace
 from engine.store.lost_steps import LostStepTable
@@ -32,16 +32,26 @@ class Steps:
         self._counts: Mapping[str, int] = {}
         self._read_at = -_FRESH_S
         self._opening = asyncio.Lock()
+        self._suspects = asyncio.Lock()
 
     @asynccontextmanager
     async def under_way(self, step: str, call_id: str) -> AsyncGenerator[int]:
-        """Gives how many attempts at this step of this call were lost before."""
+        """Gives how many attempts at this step of this call were lost before.
+
+        One that was lost may have killed its process, or was beside the one that did: only one of them goes on at a time, so that
+        of those that were together once only that one is lost again.
+        """
         key = f"{step} {call_id}"
         lost = (await self._counted()).get(key, 0)
+        async with self._suspects if 0 < lost < MOST_LOST else nullcontext(), self._traced(key):
+            yield lost
+
+    @asynccontextmanager
+    async def _traced(self, key: str) -> AsyncGenerator[None]:
         pulse = _Pulse(asyncio.get_running_loop())
         with self._trace.under_way(key):
             try:
-                yield lost
+                yield
             finally:
                 pulse.end()
                 # Its time may be over, and then it is tried again, however it ended.

@@ -37,7 +37,6 @@ def read_json(text: bytes, max_values: int = MAX_RESULT_VALUES) -> JsonValue:
     """
     if (excess := excess_of(text, max_values)) is not None:
         raise TooMuchError(excess)
-    # What the parser gives is plain JSON; a check of it would copy a large answer once more.
     value = _parsed(text)
     if any(_MAY_OVERFLOW.search(text, at, at + _PIECE + _OVERLAP) for at in range(0, len(text), _PIECE)) and not _is_finite(value):
         raise ValueError("it holds a number that is too large for a JSON number of double precision (about 1.8e308)")

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 import pytest_asyncio
@@ -12,13 +13,17 @@ from pydantic_core import to_json
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
+from activities import ask_model
 from engine.store.database import Database
+from engine.store.model_turns import ModelTurnTable, RecordedTurn
+from tests.activities import asking
 from tests.activities.asking import KEY, MODEL, PRICE, TASK, Agent, agent_of, scenario
 from toolagent.client import names
 from toolagent.contracts.agent import AgentRequest, ModelAsk, ModelTurnNote
 from toolagent.contracts.making import TaskNoteKind
 from toolagent.contracts.model import ModelRequest, ModelTurn, Text, ToolUse, Usage
 from toolagent.core import loop
+from toolagent.core.failures import StoreUnavailableError
 from toolagent.core.model_cost import cost_of
 from toolagent.testing.servers.model_server import ModelServer
 
@@ -224,6 +229,47 @@ class Careless:
         return ModelTurn(content=(Text(text="So \ud83d"), use), stop_reason="tool_use", model=MODEL, usage=Usage())
 
     async def aclose(self) -> None: ...
+
+
+class Failing(ModelTurnTable):
+    """Writes no turn down while there are failures."""
+
+    failures: ClassVar[list[Exception]] = []
+
+    async def record(self, *arguments: Any, **named: Any) -> RecordedTurn:
+        if self.failures:
+            raise self.failures.pop()
+        return await super().record(*arguments, **named)
+
+
+async def asked_while(failures: list[Exception], database: Database, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[int, bool]:
+    """How often a turn is asked for, and whether it is had in the end."""
+    model = Careless()
+    monkeypatch.setattr(Failing, "failures", failures)
+    monkeypatch.setattr(asking, "ModelTurnTable", Failing)
+    monkeypatch.setattr(ask_model, "_STORE_PAUSE_S", 0.01)
+    async with agent_of(None, database, folder, other=model) as agent:
+        ask = _first(await agent.request("x"))
+        for number in range(1, 20):
+            try:
+                await agent.attempt(ask, number)
+            except ApplicationError:
+                return len(model.asked), False
+            except (StoreUnavailableError, ZeroDivisionError):
+                continue
+            return len(model.asked), True
+    raise AssertionError("It does not end.")
+
+
+async def test_an_answer_that_cannot_be_written_down_is_not_paid_again_and_again(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bugs: list[Exception] = [ZeroDivisionError() for _ in range(50)]
+    assert await asked_while(bugs, database, tmp_path, monkeypatch) == (3, False)
+
+
+async def test_an_answer_waits_for_a_database_that_is_away(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert await asked_while([StoreUnavailableError(), StoreUnavailableError()], database, tmp_path, monkeypatch) == (1, True)
 
 
 async def test_half_a_character_in_an_answer_goes_nowhere(database: Database, tmp_path: Path) -> None:

@@ -13,8 +13,10 @@ from temporalio.activity import ActivityCancellationDetails
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
+from activities import call_tool
 from activities.attempt import MAX_SENDS, MAX_TRIES
 from activities.call_tool import CallTool
+from engine.calls import large_results
 from engine.calls.call_folders import CallFolders
 from engine.calls.file_parameters import FileParameters
 from engine.calls.large_results import LargeResults
@@ -32,10 +34,11 @@ from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.manifest import JsonSchema, ToolManifest
 from toolagent.contracts.references import ResultReference
 from toolagent.contracts.sources import RemoteSource
 from toolagent.contracts.steps import CallOutcome, CallPlan, CallRequest, Finished, NotRunning, Placement
+from toolagent.validation.checkers import CheckersBusyError
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
 
@@ -112,9 +115,11 @@ async def run(database: Database, tmp_path: Path, tool: Tool) -> AsyncGenerator[
         env: ActivityEnvironment | None = None,
         spent_s: float = 0.0,
         waits: int = 0,
+        output: JsonSchema | None = None,
     ) -> CallOutcome:
         await registry.register(
-            ToolManifest(tool_id="t", name="T", idempotent=repeatable, concurrency=1), tuple(RemoteSource(remote_url=url) for url in urls)
+            ToolManifest(tool_id="t", name="T", idempotent=repeatable, concurrency=1, output_schema=output or {}),
+            tuple(RemoteSource(remote_url=url) for url in urls),
         )
         plan = CallPlan(
             call_id=call_id,
@@ -338,4 +343,18 @@ async def test_a_store_that_is_away_for_a_moment_costs_no_answer(run: Run, tool:
     # Longer than reading the answer and trying to keep it takes, shorter than the patience with the store.
     asyncio.get_running_loop().call_later(1.0, (tmp_path / "content").unlink)
     assert finished(await run(tool.url)).is_reference
+    assert len(tool.requests) == 1
+
+
+async def test_an_answer_that_nobody_has_time_to_check_is_waited_for_and_then_said_to_be_executed(
+    run: Run, tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def busy(*_: object) -> None:
+        raise CheckersBusyError
+
+    monkeypatch.setattr(large_results, "find_issues", busy)
+    monkeypatch.setattr(call_tool, "STORE_PAUSES_S", (0.0, 0.0))
+    tool.answer = LARGE
+    found = failure(await run(tool.url, output={"type": "string"}))
+    assert found == (ErrorType.EXECUTION_ERROR, {"cause": "checkers_busy", "outcome": "executed"})
     assert len(tool.requests) == 1

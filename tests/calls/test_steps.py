@@ -73,6 +73,24 @@ async def test_a_step_that_only_waits_for_long_is_not(database: Database, trace:
     assert await lost(steps) == 0
 
 
+async def test_of_calls_that_were_lost_together_only_one_can_be_lost_again(database: Database, trace: Path) -> None:
+    table = LostStepTable(database)
+    await table.add(["admit innocent", "admit guilty"])
+    steps, others = Steps(StepTrace(trace), table), asyncio.Event()
+
+    async def admitted(call_id: str) -> None:
+        async with steps.under_way("admit", call_id):
+            await others.wait()
+
+    async with asyncio.timeout(30):
+        waiting = [asyncio.create_task(admitted(call_id)) for call_id in ("guilty", "innocent", "new")]
+        while b"new" not in await asyncio.to_thread(trace.read_bytes):  # noqa: ASYNC110 - a file tells nobody
+            await asyncio.sleep(0.01)
+        assert {*StepTrace(trace).left} == {"admit guilty", "admit new"}
+        others.set()
+        await asyncio.gather(*waiting)
+
+
 @pytest.mark.promise("accepted-means-ended")
 async def test_an_admission_that_was_lost_twice_ends_the_call_with_a_record(desk: Desk) -> None:
     request = AdmitRequest(call=ToolCall(tool_id="pure"), call_id=CALL, workflow_id="w", run_id="r")

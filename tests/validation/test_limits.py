@@ -1,6 +1,9 @@
 """What checking a value may take, however dear its schema is."""
 
 import asyncio
+import subprocess
+import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -12,6 +15,7 @@ from tests.validation.recursive import TWICE, nested
 from toolagent.contracts.manifest import JsonSchema
 from toolagent.validation import checkers, schemas
 from toolagent.validation.checkers import CheckersBusyError
+from toolagent.validation.judgement import Judgement, judged
 from toolagent.validation.schemas import MAX_ISSUES, find_issues, issues_of, schema_faults
 
 T = TypeVar("T")
@@ -92,6 +96,20 @@ def test_an_ordinary_value_is_checked_without_another_process(monkeypatch: pytes
     assert issues_of({"items": {"type": "number"}}, ones(50_000)) == ()
 
 
+async def test_a_schema_is_judged_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[threading.Thread] = []
+
+    def seen(schema: JsonSchema) -> Judgement:
+        threads.append(threading.current_thread())
+        return judged(schema)
+
+    monkeypatch.setattr(schemas, "judged", seen)
+    schema: JsonSchema = {"title": "seen by nobody yet", "type": "integer"}
+    assert await find_issues(schema, 1) == await find_issues(schema, 2) == ()
+    assert len(threads) == 1
+    assert threads[0] is not threading.current_thread()
+
+
 async def test_who_waits_too_long_for_others_is_told_to_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkers, "_PATIENCE_S", 0.05)
     ended = await asyncio.gather(*(find_issues(TWICE, nested(18)) for _ in range(4)), return_exceptions=True)
@@ -104,3 +122,26 @@ def test_what_is_no_schema_is_told_also_when_it_is_large() -> None:
     assert schema_faults({"properties": patterns}) == ()
     assert [fault.keyword for fault in schema_faults({"properties": patterns, "pattern": "("})] == ["$schema"]
     assert [fault.path for fault in schema_faults({"properties": patterns, "required": 1})] == ["$.required"]
+
+
+STOPPING = """
+import asyncio, time
+from tests.validation.recursive import TWICE, nested
+from toolagent.validation import checkers
+
+async def main():
+    checks = [asyncio.ensure_future(checkers.check_soon(__import__("json").dumps(TWICE), nested(18), 1)) for _ in range(4)]
+    await asyncio.sleep(1)
+    print(time.monotonic(), flush=True)
+    checkers.end_checks()
+    ended = await asyncio.gather(*checks, return_exceptions=True)
+    assert all(isinstance(one, checkers.CheckersBusyError) and "stops" in str(one) for one in ended), ended
+
+asyncio.run(main())
+"""
+
+
+def test_a_program_that_stops_does_not_wait_for_its_checks() -> None:
+    done = subprocess.run([sys.executable, "-c", STOPPING], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert time.monotonic() - float(done.stdout) < 1.5

@@ -176,3 +176,15 @@ async def test_a_task_that_has_another_id_than_its_workflow_or_one_of_another_fo
     cause = failure.value.cause
     assert isinstance(cause, ApplicationError)
     assert (cause.non_retryable, cause.message.partition(":")[0], steps.asked) == (True, "task_id", [])
+
+
+async def test_a_task_whose_agent_is_taken_by_somebody_else_fails_and_is_cleared_up(temporal: Client) -> None:
+    steps = Deaf(deaf="brief")
+    async with asyncio.timeout(BOUND_S), working(temporal, steps) as queue, host(temporal, steps, steps.host):
+        handle = await begun(temporal, queue, WORDS)
+        await steps.reached.wait()
+        taken = await temporal.start_workflow(names.CODING_AGENT, id=names.coding_id(handle.id), task_queue="nobody")
+        steps.released.set()
+        end = await handle.result()
+        await taken.terminate()
+    assert (end.status, taken.id in end.reason, steps.asked) == (TaskState.FAILED, True, ["clear up", "end"])

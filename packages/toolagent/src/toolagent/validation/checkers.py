@@ -19,7 +19,7 @@ from pydantic import JsonValue, TypeAdapter
 
 from toolagent.validation.checking import Found
 
-__all__ = ["CHECK_MEMORY_BYTES", "CHECK_S", "REASONS_S", "Checked", "CheckersBusyError", "check", "check_soon"]
+__all__ = ["CHECK_MEMORY_BYTES", "CHECK_S", "REASONS_S", "Checked", "CheckersBusyError", "check", "check_soon", "end_checks"]
 
 CHECK_S = 4.0
 REASONS_S = 1.0
@@ -36,10 +36,10 @@ _PROGRAM = Path(__file__).with_name("checking_child.py")
 
 
 class CheckersBusyError(Exception):
-    """Others are being served; the same may be asked again."""
+    """Others are being served, or nobody any more; the same may be asked again."""
 
-    def __init__(self) -> None:
-        super().__init__(f"Checking other values against their schemas takes longer than {_PATIENCE_S:g} s. Try again later.")
+    def __init__(self, message: str = f"Checking other values against their schemas takes longer than {_PATIENCE_S:g} s. Try again later."):
+        super().__init__(message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def check(schema: str, value: JsonValue, most: int) -> Checked:
         request = marshal.dumps((schema, value, most))
     except ValueError:
         return Checked(found=(("$", "The value is nested too deeply to be checked.", "limit"),))
-    with _turn() as checker:
+    with _all_checkers().turn() as checker:
         return checker.check(request)
 
 
@@ -70,9 +70,14 @@ async def check_soon(schema: str, value: JsonValue, most: int) -> Checked:
     """As `check`, for an event loop."""
     try:
         async with asyncio.timeout(_PATIENCE_S + CHECK_S):
-            return await asyncio.get_running_loop().run_in_executor(_threads(), check, schema, value, most)
+            return await asyncio.get_running_loop().run_in_executor(_all_checkers().threads, check, schema, value, most)
     except TimeoutError:
         raise CheckersBusyError from None
+
+
+def end_checks() -> None:
+    """For good, as the program ends: those under way and those that wait raise CheckersBusyError at once."""
+    _all_checkers().end()
 
 
 class _Checker:
@@ -80,6 +85,15 @@ class _Checker:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
+        self._starting = threading.Lock()
+        self._is_ended = False
+
+    def end(self) -> None:
+        """From any thread. Whoever has its turn closes it."""
+        with self._starting:
+            self._is_ended = True
+            if self._process is not None:
+                self._process.kill()
 
     def check(self, request: bytes) -> Checked:
         process = self._running()
@@ -97,8 +111,11 @@ class _Checker:
                 if first and first.found is None:
                     known, said = replace(known, first=first.first), _said(process.stdout)
         if said is None:
-            self._insist_on_started(process)
+            if not self._is_ended:
+                self._insist_on_started(process)
             self.close()
+        if self._is_ended:
+            raise _stopping()
         return said or known
 
     def _insist_on_started(self, process: subprocess.Popen[bytes]) -> None:
@@ -116,15 +133,18 @@ class _Checker:
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
             self.close()
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", str(_PROGRAM), str(int(CHECK_S)), str(CHECK_MEMORY_BYTES)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                cwd="/",
-                env={},
-                start_new_session=True,
-            )
+            with self._starting:
+                if self._is_ended:
+                    raise _stopping()
+                self._process = subprocess.Popen(
+                    [sys.executable, "-I", str(_PROGRAM), str(int(CHECK_S)), str(CHECK_MEMORY_BYTES)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    cwd="/",
+                    env={},
+                    start_new_session=True,
+                )
         return self._process
 
 
@@ -146,30 +166,48 @@ def _killed_after(process: subprocess.Popen[bytes], seconds: float) -> Generator
         expiry.join()
 
 
+class _Checkers:
+    def __init__(self) -> None:
+        self.threads = ThreadPoolExecutor(_WAITING, thread_name_prefix="check")
+        """Of our own: whatever else is done in threads does not wait behind these."""
+        self._all = tuple(_Checker() for _ in range(_AT_ONCE))
+        self._free = queue.LifoQueue[_Checker | None]()
+        """With None from its end on, for whoever comes."""
+        for checker in self._all:
+            self._free.put(checker)
+
+    @contextmanager
+    def turn(self) -> Generator[_Checker]:
+        try:
+            checker = self._free.get(timeout=_PATIENCE_S)
+        except queue.Empty:
+            raise CheckersBusyError from None
+        if checker is None:
+            self._free.put(None)
+            raise _stopping()
+        try:
+            yield checker
+        finally:
+            self._free.put(checker)
+
+    def end(self) -> None:
+        for checker in self._all:
+            checker.end()
+        self._free.put(None)
+
+    def close(self) -> None:
+        """When nobody uses them any more."""
+        self.end()
+        for checker in self._all:
+            checker.close()
+
+
 @lru_cache(maxsize=1)
-def _checkers() -> queue.LifoQueue[_Checker]:
-    checkers = queue.LifoQueue[_Checker](_AT_ONCE)
-    for _ in range(_AT_ONCE):
-        checker = _Checker()
-        atexit.register(checker.close)
-        checkers.put(checker)
+def _all_checkers() -> _Checkers:
+    checkers = _Checkers()
+    atexit.register(checkers.close)
     return checkers
 
 
-@lru_cache(maxsize=1)
-def _threads() -> ThreadPoolExecutor:
-    """Of our own: whatever else is done in threads does not wait behind these."""
-    return ThreadPoolExecutor(_WAITING, thread_name_prefix="check")
-
-
-@contextmanager
-def _turn() -> Generator[_Checker]:
-    checkers = _checkers()
-    try:
-        checker = checkers.get(timeout=_PATIENCE_S)
-    except queue.Empty:
-        raise CheckersBusyError from None
-    try:
-        yield checker
-    finally:
-        checkers.put(checker)
+def _stopping() -> CheckersBusyError:
+    return CheckersBusyError("The service stops, and checks nothing any more. Try again later.")

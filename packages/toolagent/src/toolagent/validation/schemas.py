@@ -3,6 +3,7 @@
 What may take long is checked in a process with limits (`checkers`); an ordinary value of an ordinary schema is checked at once.
 """
 
+import asyncio
 import json
 from collections.abc import Iterable
 from functools import lru_cache
@@ -30,6 +31,8 @@ _CHEAP_REASONS = 2_000
 _SOMEWHERE = "The value does not fit, and finding out where"
 _METASCHEMA_COST = 32
 _LARGE_SCHEMA = 20_000
+_READ_HERE = 200_000
+"""Characters of a schema whose reading by the library, in which nothing else happens, takes some hundredths of a second."""
 
 
 def issues_of(schema: JsonSchema, value: JsonValue) -> tuple[ValidationIssue, ...]:
@@ -45,6 +48,8 @@ def issues_of(schema: JsonSchema, value: JsonValue) -> tuple[ValidationIssue, ..
 async def find_issues(schema: JsonSchema, value: JsonValue) -> tuple[ValidationIssue, ...]:
     """As `issues_of`, and an event loop goes on meanwhile."""
     text = json.dumps(schema, sort_keys=True)
+    if not _judgement(text):
+        await asyncio.to_thread(_judged, text)
     at_once = _at_once(text, value)
     return _issues(await check_soon(text, value, MAX_ISSUES)) if at_once is None else at_once
 
@@ -85,11 +90,20 @@ def _at_once(schema: str, value: JsonValue) -> tuple[ValidationIssue, ...] | Non
 
 
 @lru_cache(maxsize=2048)
+def _judgement(_schema: str) -> list[Judgement]:
+    """Of a schema, as soon as there is one."""
+    return []
+
+
 def _judged(schema: str) -> Judgement:
-    """Raises ValueError for a schema that is none."""
-    judgement = judged(json.loads(schema))
+    """It may take half a second, the first time. Raises ValueError for a schema that is none."""
+    known = _judgement(schema)
+    if known:
+        return known[0]
+    judgement = judged(json.loads(schema)) if len(schema) <= _READ_HERE else Judgement(None)
     if judgement.cost is not None:
         validator(schema)
+    known.append(judgement)
     return judgement
 
 

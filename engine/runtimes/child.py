@@ -11,6 +11,8 @@ from pathlib import Path
 
 __all__ = ["Child"]
 
+_FOR_THE_GROUP = 0o002
+
 
 class Child:
     """One that leads a session of its own. `returncode` is None until it has ended, negative for a signal."""
@@ -21,7 +23,16 @@ class Child:
         """Start it. Raises OSError."""
         stdin, stdout, stderr = streams
         self._process = subprocess.Popen(
-            argv, cwd=folder, env=environment, stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=pass_fds, start_new_session=True
+            argv,
+            cwd=folder,
+            env=environment,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            pass_fds=pass_fds,
+            start_new_session=True,
+            # Tools that are users of their own share a group, and by it the folders of the machine that several may write.
+            umask=_FOR_THE_GROUP if os.geteuid() == 0 else -1,
         )
         self.pid = self._process.pid
         self._loop = asyncio.get_running_loop()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.runtimes.sandbox.box import Box, LevelUnavailable
-from engine.runtimes.sandbox.identity import OURS, Identity
+from engine.runtimes.sandbox.identity import GROUP, OURS, Identity
 from toolagent.contracts.sandbox import Difference
 
 __all__ = ["COUNTED_TOGETHER", "DEFAULT_UIDS", "MACHINE", "Identities", "Taken", "mapped"]
@@ -116,7 +116,7 @@ class Identities:
         except OSError:
             os.close(lock)
             raise
-        return _Held(Identity(uid, uid), lock)
+        return _Held(Identity(uid, GROUP), lock)
 
     def _order(self, whose: Path) -> Iterator[int]:
         """First the one whose the folder is, then from a place that its name says."""

@@ -5,7 +5,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["OURS", "PAYLOAD", "Identity", "owner_of"]
+__all__ = ["GROUP", "OURS", "PAYLOAD", "Identity", "owner_of"]
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _DEEPEST = 64
@@ -59,7 +59,10 @@ class Identity:
 
 OURS = Identity(os.geteuid(), os.getegid())
 
-PAYLOAD = Identity(64_321, 64_321)
+GROUP = 64_321
+"""Of all tools, whichever user each is: they can write each other's files in folders of the machine that several of them may write."""
+
+PAYLOAD = Identity(64_321, GROUP)
 """Of containers that are made outside of a service. A service takes users of a range (`identities`); once all tools were this one."""
 
 

@@ -28,12 +28,18 @@ _KEPT_FDS = 16
 _DRAIN_S = 1.0
 _AGAIN_S = 0.05
 _LOOPBACK = "127.0.0.1"
+_GROUP = 64_321
+"""Of all tools (`identity.GROUP`), which share by it the folders of the machine that several may write."""
+
+_FOR_THE_GROUP = 0o002
 _PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 _READ, _WRITE = select.EPOLLIN, select.EPOLLOUT
 
 
 def main(arguments: list[str]) -> int:
+    if os.getegid() == _GROUP:
+        os.umask(_FOR_THE_GROUP)
     forwarder = Forwarder()
     program = _options(arguments, forwarder)
     return Payload(program, forwarder).run()

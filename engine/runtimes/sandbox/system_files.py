@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.runtimes.sandbox.box import Mount
+from engine.runtimes.sandbox.identity import GROUP, OURS
 
 __all__ = ["SystemFiles", "shown_to_all"]
 
@@ -18,12 +19,11 @@ _WRITTEN = {
     "hosts": "127.0.0.1 localhost\n::1 localhost\n",
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
     "resolv.conf": "",
+    "group": "root:x:0:\ntool:x:{gid}:\n",
 }
-_OF_USERS = {
-    "passwd": ("root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n", "tool:x:{uid}:{uid}:tool:/home/tool:/usr/sbin/nologin\n"),
-    "group": ("root:x:0:\n", "tool:x:{uid}:\n"),
-}
-"""Before, and for each user that a program may be: to itself it is `tool`, whichever that is."""
+_ROOT = "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n"
+_USER = "tool:x:{uid}:{gid}:tool:/home/tool:/usr/sbin/nologin\n"
+"""For each user that a program may be: to itself it is `tool`, whichever that is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,9 @@ class SystemFiles:
         Raises OSError.
         """
         folder.mkdir(parents=True, exist_ok=True)
-        texts = _WRITTEN | {name: first + "".join(each.format(uid=uid) for uid in uids) for name, (first, each) in _OF_USERS.items()}
+        gid = GROUP if OURS.uid == 0 else OURS.gid
+        passwd = _ROOT + "".join(_USER.format(uid=uid, gid=gid) for uid in uids)
+        texts = _WRITTEN | {"group": _WRITTEN["group"].format(gid=gid), "passwd": passwd}
         for name, text in texts.items():
             (folder / name).write_text(text)
             (folder / name).chmod(0o644)

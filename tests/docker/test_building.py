@@ -26,6 +26,7 @@ from tests.docker.conftest import TOOL, Book, Notes, containers_of, eventually, 
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.containers import ContainerStatus
 from toolagent.contracts.sources import DockerSource, ScriptLanguage
+from toolagent.core.shared_processes import place_of_volumes
 
 PLAIN = Wishes("flask_api")
 
@@ -146,7 +147,7 @@ async def test_what_was_refused_after_the_last_command_has_a_line_too(
     asking = "import time, urllib.request as r, pathlib\ntime.sleep(1)\ntry: r.urlopen('https://late.invalid', timeout=5)\n"
     text = asking + "except OSError: pathlib.Path('/out/end').touch()"
     await containers.run_in_background(made.container_id, ["python3", "-c", text])
-    await eventually((settings.state / "volumes" / "flask_api" / "out" / "end").exists)
+    await eventually((settings.state / "volumes" / place_of_volumes("flask_api") / "out" / "end").exists)
     await containers.destroy(made.container_id)
     assert [refused.partition(": ")[0] for refused in notes.entries[-1].refusals] == ["late.invalid:443"]
 
@@ -264,7 +265,7 @@ async def test_a_command_in_the_background_keeps_it(make: Callable[..., BuildCon
     containers = make(ttl_s=1.0)
     made = await containers.create(replace(PLAIN, volumes={"out": "/out"}), silent)
     await containers.run_in_background(made.container_id, ["sh", "-c", "sleep 5; echo done > /out/end"])
-    await eventually((settings.state / "volumes" / "flask_api" / "out" / "end").exists)
+    await eventually((settings.state / "volumes" / place_of_volumes("flask_api") / "out" / "end").exists)
     async with asyncio.timeout(30):
         while await containers_of(engine, settings):  # noqa: ASYNC110 - it happens elsewhere
             await asyncio.sleep(0.1)
@@ -285,5 +286,5 @@ async def test_it_goes_later_when_it_could_not_be_written_down(
 async def test_its_volume_is_a_folder_of_the_tool(containers: BuildContainers, settings: DockerSettings) -> None:
     made = await containers.create(replace(PLAIN, volumes={"models": "/models"}), silent)
     await containers.run(made.container_id, ["sh", "-c", "echo big > /models/one"], 20)
-    folder: Path = settings.state / "volumes" / "flask_api" / "models"
+    folder: Path = settings.state / "volumes" / place_of_volumes("flask_api") / "models"
     assert (folder / "one").read_text() == "big\n"

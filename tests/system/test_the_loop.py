@@ -1,42 +1,14 @@
-"""Requests at their limits, and beyond them: everybody else is answered meanwhile."""
+"""Requests at their limits, and beyond them. How long the loop stands still meanwhile, `tests.attacks` judges."""
 
 import json
-import threading
-import time
-from collections.abc import Generator
-from contextlib import contextmanager
 
-import httpx
 import pytest
 from pydantic import JsonValue
 
 from tests.system.service_process import ServiceProcess
 
-MOST_S = 1.0
 JSON = {"Content-Type": "application/json"}
 EMPTY: list[JsonValue] = [[] for _ in range(109_900)]
-
-
-@contextmanager
-def answered_meanwhile(url: str) -> Generator[None]:
-    """Fails when `/health` took longer than a second once."""
-    ended, took = threading.Event(), [0.0]
-
-    def ask() -> None:
-        with httpx.Client(base_url=url, timeout=60, trust_env=False) as http:
-            while not ended.wait(0.02):
-                began = time.monotonic()
-                http.get("/health")
-                took.append(time.monotonic() - began)
-
-    thread = threading.Thread(target=ask)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
-    assert max(took) < MOST_S
 
 
 def call(value: JsonValue) -> JsonValue:
@@ -70,10 +42,9 @@ REQUESTS: dict[str, tuple[str, JsonValue, int]] = {
 
 
 @pytest.mark.parametrize("what", REQUESTS)
-def test_a_request_at_its_limits_does_not_stall_the_service(service: ServiceProcess, what: str) -> None:
+def test_a_request_at_its_limits_is_answered_and_one_beyond_them_refused(service: ServiceProcess, what: str) -> None:
     path, body, status = REQUESTS[what]
-    with answered_meanwhile(service.api_url):
-        answer = service.http.post(path, content=json.dumps(body, separators=(",", ":")), headers=JSON)
+    answer = service.http.post(path, content=json.dumps(body, separators=(",", ":")), headers=JSON)
     assert answer.status_code == status, answer.text[:500]
 
 

@@ -65,11 +65,12 @@ def schema_faults(schema: JsonSchema) -> tuple[ValidationIssue, ...]:
     if wrong := _issues(check(METASCHEMA, schema, MAX_ISSUES)) if found is None else found:
         return wrong
     try:
-        if is_large:
+        judgement = _judged(text)
+        if is_large or judgement.cost is None:  # it has not been compiled here
             _issues(check(text, None, 1))
-        return _judged(text).faults
     except ValueError as error:
         return (ValidationIssue(path="$", message=short(str(error).split("\n", 1)[0]), keyword="$schema"),)
+    return judgement.faults
 
 
 def _at_once(schema: str, value: JsonValue) -> tuple[ValidationIssue, ...] | None:

@@ -257,6 +257,7 @@ class _Run:
             counted,
             out_of_memory=counted.out_of_memory or self._watch.out_of_memory,
             disk_full=self._watch.disk_full,
+            disk_hidden=self._watch.disk_hidden,
             # What a limit or we ended while it was set up did not fail by itself.
             was_set_up=was_executed or self._ended_by_us or counted.out_of_memory,
         )

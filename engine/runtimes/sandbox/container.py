@@ -237,7 +237,7 @@ class _Run:
             raise OSError(f"the container {self._container[:12]} could not be removed: {error}") from error
         if self._taken:
             self._taken.release()  # not of one that may still run
-        return replace(ending, disk_full=self._watch.disk_full)
+        return replace(ending, disk_full=self._watch.disk_full, disk_hidden=self._watch.disk_hidden)
 
     def _first(self) -> int | None:
         try:

@@ -220,7 +220,12 @@ class _Run:
             await asyncio.to_thread(discard, self._scratch)
             if self._taken:
                 self._taken.release()
-        return replace(counted, out_of_memory=counted.out_of_memory or self._watch.out_of_memory, disk_full=self._watch.disk_full)
+        return replace(
+            counted,
+            out_of_memory=counted.out_of_memory or self._watch.out_of_memory,
+            disk_full=self._watch.disk_full,
+            disk_hidden=self._watch.disk_hidden,
+        )
 
     def _kill(self) -> None:
         with contextlib.suppress(psutil.NoSuchProcess):

@@ -103,6 +103,15 @@ def test_what_a_build_left_is_sealed_measured_and_removed_however_deep_it_is(tmp
     assert names_in(tmp_path) == set()
 
 
+def test_what_only_its_maker_could_read_is_everybodys_once_it_is_sealed(tmp_path: Path) -> None:
+    (tmp_path / "whole" / "inner").mkdir(mode=0o700, parents=True)
+    for name, mode in (("data", 0o600), ("program", 0o700)):
+        (tmp_path / "whole" / "inner" / name).touch(mode)
+    seal(tmp_path / "whole")
+    modes = {path.name: path.stat().st_mode & 0o7777 for path in (tmp_path / "whole").rglob("*")}
+    assert modes == {"inner": 0o555, "data": 0o444, "program": 0o555}
+
+
 def deep(root: Path, levels: int) -> None:
     root.mkdir()
     here = os.open(root, os.O_RDONLY)

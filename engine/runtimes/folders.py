@@ -31,7 +31,6 @@ def seal(folder: Path) -> None:
 
     Who uses it is not who made it: what its maker could read, everybody can who is shown it. Raises OSError.
     """
-    _take_back(folder)
     for entry in entries(folder):
         _take_back(Path(entry.path))
         # A link may lead out, to an interpreter.
@@ -39,6 +38,7 @@ def seal(folder: Path) -> None:
             mode = entry.stat(follow_symlinks=False).st_mode
             # What is closed to ourselves could not be sealed inside.
             Path(entry.path).chmod(_sealed(mode | _LOOK if entry.is_dir() else mode))
+    _take_back(folder)  # last: who dies before that is found by whose it is
     folder.chmod(_sealed(folder.stat().st_mode))
 
 

@@ -50,6 +50,15 @@ def test_two_tools_never_share_a_user_and_runs_of_one_do(users: Identities, tmp_
     assert users.take(one).identity == third.identity
 
 
+def test_runs_at_the_same_time_that_share_a_folder_are_one_user_wherever_they_name_it(users: Identities, tmp_path: Path) -> None:
+    one, other, shared = (folder(tmp_path, name) for name in ("one", "other", "shared"))
+    first, second = users.take(one, shared), users.take(other, shared)
+    assert first.identity == second.identity
+    first.release()
+    assert users.take(shared).identity == second.identity
+    assert users.take(one).identity != second.identity
+
+
 def test_two_services_of_a_machine_never_share_a_user_and_one_that_is_used_up_says_so(users: Identities, tmp_path: Path) -> None:
     service = Identities(UIDS, tmp_path / "users")
     taken = [who.take(folder(tmp_path, f"{number}-{at}")) for number, who in enumerate((users, service)) for at in range(2)]

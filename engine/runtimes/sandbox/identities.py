@@ -10,7 +10,7 @@ import hashlib
 import os
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.runtimes.sandbox.box import Box, LevelUnavailable
@@ -46,7 +46,8 @@ class Taken:
 class _Held:
     identity: Identity
     lock: int
-    runs: int = 0
+    runs: list[tuple[Path, ...]] = field(default_factory=list[tuple[Path, ...]])
+    """The folders of each."""
 
 
 class Identities:
@@ -59,9 +60,9 @@ class Identities:
         self._turn = threading.Lock()
 
     def of(self, box: Box) -> Taken:
-        """A user for a run, who gets what it may write. Runs that write to one folder are one user. Raises LevelUnavailable, OSError."""
+        """A user for a run, who gets what it may write. Raises LevelUnavailable, OSError."""
         own = [mount.source for mount in box.mounts if mount.writable and not mount.is_machines]
-        taken = self.take(own[0] if own else Path("/nonexistent", box.name))
+        taken = self.take(*own or (Path("/nonexistent", box.name),))
         try:
             for path in own:
                 taken.identity.own_all(path)
@@ -73,20 +74,25 @@ class Identities:
             raise
         return taken
 
-    def take(self, whose: Path) -> Taken:
-        """The user of whoever has this folder; the same each time as long as the folder is there, if that can be. Raises as above."""
-        with self._turn:
-            held = self._held.get(whose) or self._free(whose)
-            self._held[whose] = held
-            held.runs += 1
-        return Taken(held.identity, _once(lambda: self._release(whose)))
+    def take(self, *own: Path) -> Taken:
+        """The user of whoever has these folders; the same each time as long as the first is there, if that can be. Raises as above.
 
-    def _release(self, whose: Path) -> None:
+        Of runs at the same time those that have a folder in common are one user, as far as that can be.
+        """
         with self._turn:
-            held = self._held[whose]
-            held.runs -= 1
+            held = next((self._held[path] for path in own if path in self._held), None) or self._free(own[0])
+            held.runs.append(own)
+            for path in own:
+                self._held.setdefault(path, held)
+        return Taken(held.identity, _once(lambda: self._release(held, own)))
+
+    def _release(self, held: _Held, own: tuple[Path, ...]) -> None:
+        with self._turn:
+            held.runs.remove(own)
+            for path in own:
+                if self._held.get(path) is held and not any(path in run for run in held.runs):
+                    del self._held[path]
             if not held.runs:
-                del self._held[whose]
                 os.close(held.lock)
 
     def _free(self, whose: Path) -> _Held:

@@ -153,6 +153,15 @@ def test_what_could_not_be_removed_gives_its_name_free_and_goes_later(tmp_path: 
     assert [path.name for path in tmp_path.iterdir()] == ["tree"]
 
 
+def test_a_sweep_takes_its_time_and_no_more_however_much_is_left_and_each_has_its_turn(tmp_path: Path) -> None:
+    left = Leftovers()
+    for name in ("one", "other"):
+        (tmp_path / name / "inner").mkdir(parents=True)
+        left.discard(tmp_path / name, patience_s=0)
+    one, other = left.known
+    assert [[*left.sweep(turn_s=0)] for _ in range(3)] == [[one], [other], [one]]
+
+
 def test_what_is_mounted_is_not_emptied(tmp_path: Path) -> None:
     tree, mounted = tmp_path / "tree", tmp_path / "mounted"
     (tree / "inner" / "mount").mkdir(parents=True)

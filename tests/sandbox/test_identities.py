@@ -79,6 +79,13 @@ def test_a_tool_gets_the_user_it_had_and_nobody_else_does_while_another_is_free(
     assert [again.take(name).identity for name in names] == [taken.identity for taken in had]
 
 
+def test_without_a_folder_of_the_machine_a_service_has_its_own_and_says_so(users: Identities, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    alone = Identities(UIDS, tmp_path / "file" / "users", tmp_path / "own")
+    assert (users.differences, [one.item for one in alone.differences]) == ((), ["neighbours"])
+    assert alone.take(folder(tmp_path, "one")).identity != alone.take(folder(tmp_path, "other")).identity
+
+
 @AS_ROOT
 def test_what_was_another_users_is_given_back_and_handed_over_but_nothing_that_is_not_its_own(tmp_path: Path) -> None:
     users = Identities(range(60_706, 60_707), tmp_path / "users")

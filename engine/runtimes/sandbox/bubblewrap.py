@@ -87,9 +87,7 @@ class Bubblewrap:
             os.close(filter_fd())
         except OSError as error:
             lacking.append(Difference(item="seccomp", reason=f"libseccomp cannot be used: {error}"))
-        if self._identities is None:
-            lacking.append(COUNTED_TOGETHER)
-        return tuple(lacking)
+        return (*lacking, *(self._identities.differences if self._identities else (COUNTED_TOGETHER,)))
 
     async def prepare(self, argv: Sequence[str], box: Box) -> Prepared:
         try:

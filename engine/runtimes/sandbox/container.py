@@ -90,7 +90,7 @@ class ContainerLevel:
         self._removing: set[asyncio.Task[None]] = set()
 
     def differences(self) -> tuple[Difference, ...]:
-        return self._lacking if self._identities else (*self._lacking, COUNTED_TOGETHER)
+        return (*self._lacking, *(self._identities.differences if self._identities else (COUNTED_TOGETHER,)))
 
     async def prepare(self, argv: Sequence[str], box: Box) -> Prepared:
         if self._program is None:

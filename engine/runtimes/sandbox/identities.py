@@ -5,6 +5,7 @@ user has all of them.
 """
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import os
@@ -17,7 +18,7 @@ from engine.runtimes.sandbox.box import Box, LevelUnavailable
 from engine.runtimes.sandbox.identity import OURS, Identity
 from toolagent.contracts.sandbox import Difference
 
-__all__ = ["COUNTED_TOGETHER", "DEFAULT_UIDS", "MACHINE", "Identities", "Taken", "mapped"]
+__all__ = ["COUNTED_TOGETHER", "DEFAULT_UIDS", "MACHINE", "OF_THE_SERVICE", "Identities", "Taken", "mapped"]
 
 DEFAULT_UIDS = range(60_706, 61_184)
 """Given to nobody by Debian (policy manual, 9.2.2) nor by systemd, and within the 65,536 that a container may have."""
@@ -29,6 +30,11 @@ COUNTED_TOGETHER = Difference(
     item="user",
     reason="The worker is an ordinary user, so all programs are that user to the kernel: one that takes all its inotify instances or "
     "POSIX queues leaves none for the others. A worker that is root gives each tool a user of its own.",
+)
+OF_THE_SERVICE = Difference(
+    item="neighbours",
+    reason=f"{MACHINE} cannot be written, so tools of another service of this machine may be the same users, and take what the kernel "
+    "counts by user: make it writable, or give each service a range of its own in TOOL_AGENT_SANDBOX_UIDS.",
 )
 _MAP = Path("/proc/self/uid_map")
 _MOST_SAID = 4096
@@ -51,10 +57,17 @@ class _Held:
 
 
 class Identities:
-    """Of a service that is root. `folder` is shared by all services of the machine. Raises OSError where there is no such folder."""
+    """Of a service that is root. `folder` is shared by all services of the machine; `own` is for where it cannot be had. Raises OSError."""
 
-    def __init__(self, uids: range = DEFAULT_UIDS, folder: Path = MACHINE) -> None:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    def __init__(self, uids: range = DEFAULT_UIDS, folder: Path = MACHINE, own: Path | None = None) -> None:
+        self.differences: tuple[Difference, ...] = ()
+        try:
+            _insist_on(folder)
+        except OSError:
+            if own is None:
+                raise
+            _insist_on(own)
+            folder, self.differences = own, (OF_THE_SERVICE,)
         self.uids, self._folder = uids, folder
         self._held: dict[Path, _Held] = {}
         self._turn = threading.Lock()
@@ -151,6 +164,12 @@ def mapped(uids: range) -> range:
         if inside:
             return inside
     return range(0)
+
+
+def _insist_on(folder: Path) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not os.access(folder, os.W_OK):
+        raise OSError(errno.EROFS, "It cannot be written", str(folder))
 
 
 def _said(lock: int) -> Path | None:

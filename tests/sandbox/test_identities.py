@@ -96,12 +96,17 @@ def test_what_was_another_users_is_given_back_and_handed_over_but_nothing_that_i
     os.chown(home / "inner" / "file", 64_321, 64_321)  # as releases before did
     (home / "link").symlink_to(secret)
     (home / "planted").hardlink_to(secret)
-    run = users.of(Box("a", Path("/"), SandboxPolicy().defaults, (Mount(home, home, writable=True),)))
+    (home / "inner" / "second name").hardlink_to(home / "inner" / "file")
+    box, own = Box("a", Path("/"), SandboxPolicy().defaults, (Mount(home, home, writable=True),)), {"inner", "file", "link", "second name"}
+    run = users.of(box)
     owned = {path.name for path in home.rglob("*") if path.lstat().st_uid == 60_706}
-    assert (owned, home.stat().st_uid, secret.stat().st_uid) == ({"inner", "file", "link"}, 60_706, 0)
+    assert (owned, home.stat().st_uid, secret.stat().st_uid) == (own, 60_706, 0)
     run.release()
-    users.take(new)
-    assert {path.lstat().st_uid for path in (home, *home.rglob("*"))} == {OURS.uid}
+    users.take(new).release()
+    assert {path.name for path in home.rglob("*") if path.lstat().st_uid == 60_706} == set()
+    assert (secret.stat().st_uid, new.stat().st_uid) == (0, 0)
+    users.of(box)
+    assert {path.name for path in home.rglob("*") if path.lstat().st_uid == 60_706} == own
 
 
 def test_only_users_that_there_are_here_are_taken() -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.runtimes.sandbox.box import Box, LevelUnavailable
-from engine.runtimes.sandbox.identity import OURS, Identity
+from engine.runtimes.sandbox.identity import OURS, PAYLOAD, Identity
 from toolagent.contracts.sandbox import Difference
 
 __all__ = ["COUNTED_TOGETHER", "DEFAULT_UIDS", "MACHINE", "OF_THE_SERVICE", "Identities", "Taken", "mapped"]
@@ -128,8 +128,7 @@ class Identities:
         try:
             if before != whose:
                 if before is not None:
-                    with contextlib.suppress(FileNotFoundError):
-                        OURS.own_all(before)
+                    _take_back(before, uid)
                 # Not emptied first: file systems wait for the disk when such a file is closed.
                 os.ftruncate(lock, os.pwrite(lock, os.fsencode(whose), 0))
         except OSError:
@@ -164,6 +163,14 @@ def mapped(uids: range) -> range:
         if inside:
             return inside
     return range(0)
+
+
+def _take_back(folder: Path, uid: int) -> None:
+    """To nobody, not to us: files of ours with a second name are handed over to no tool."""
+    with contextlib.suppress(FileNotFoundError):
+        if folder.lstat().st_uid == uid:
+            nobody = PAYLOAD if mapped(range(PAYLOAD.uid, PAYLOAD.uid + 1)) else OURS
+            nobody.own_all(folder)
 
 
 def _insist_on(folder: Path) -> None:

@@ -60,7 +60,8 @@ class Identity:
 OURS = Identity(os.geteuid(), os.getegid())
 
 PAYLOAD = Identity(64_321, 64_321)
-"""Of containers that are made outside of a service. A service takes users of a range (`identities`); once all tools were this one."""
+"""Of containers that are made outside of a service. A service takes users of a range (`identities`); once all tools were this one.
+What it has becomes the next user's, whatever it is: so this one gets what is taken back."""
 
 
 def owner_of(folder: Path) -> Identity:

@@ -65,7 +65,7 @@ async def running_runtimes(
     secrets.check()
     launcher = Launcher(owner, guardian, _chosen("PATH"), shutil.which("setpriv"))
     policy = policy_of(settings)
-    users = identities(settings.sandbox_users)
+    users = identities(settings.sandbox_users, state.root / "sandbox" / "users")
     # Of all its containers, also of those that outlive it: the same one at its next start.
     of_containers = users.take(state.root).identity if users else None
     egress = _egress(state, policy, of_containers)

@@ -45,14 +45,14 @@ class _Limits(SandboxLimits):
     model_config = ConfigDict(extra="forbid")
 
 
-def identities(uids: range = DEFAULT_UIDS) -> Identities | None:
-    """Who programs are; None when they are who we are. Raises CannotRun when the users cannot be had."""
+def identities(uids: range = DEFAULT_UIDS, own: Path | None = None) -> Identities | None:
+    """Who programs are; None when they are who we are. `own` as for `Identities`. Raises CannotRun when the users cannot be had."""
     if os.geteuid() != 0:
         return None
     if not (there := mapped(uids)):
         raise CannotRun(f"TOOL_AGENT_SANDBOX_UIDS is {uids[0]}-{uids[-1]}, and this container has none of these users. Name others.")
     try:
-        return Identities(there)
+        return Identities(there, own=own)
     except OSError as error:
         raise CannotRun(f"The folder where services of this machine share out users cannot be had: {error}") from error
 

@@ -3,13 +3,13 @@
 import asyncio
 import hashlib
 import tarfile
-import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from engine.disk.temporary import temporary_folder
 from engine.store.catalog_entries import CatalogEntryTable
 from engine.store.content.store import ContentStore
 from engine.store.database import Database, UnusableDatabaseError
@@ -64,12 +64,12 @@ async def _verify_archives(database: Database, content: ContentStore, state: Sta
     """Whether each can be unpacked, and what was unpacked of it is what it holds. Damaged bytes are said with the content."""
     archives = sorted(set((await CatalogEntryTable(database).content_of()).values()))
     damages: list[Damage] = []
-    with tempfile.TemporaryDirectory() as spool:
-        files = FileStore(database, content, Path(spool), 1)
+    with temporary_folder("tool-agent-verify-") as spool:
+        files = FileStore(database, content, spool, 1)
         for archive in archives:
             file = await files.get(archive)
             if file is not None:
-                damages += await _damages_of(file, content, state.projects / archive, Path(spool) / "archive.tar")
+                damages += await _damages_of(file, content, state.projects / archive, spool / "archive.tar")
     return Verified("archives", len(archives), tuple(damages))
 
 

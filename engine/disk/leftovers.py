@@ -6,6 +6,7 @@ There is one list for the process (`LEFTOVERS`): whoever fails to remove somethi
 import os
 import secrets
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -46,8 +47,14 @@ class Leftovers:
         return None
 
     def sweep(self, turn_s: float = _TURN_S) -> Mapping[Path, str]:
-        """Go on removing each for `turn_s` seconds; what stays, with the reason. Blocks."""
-        return {path: reason for path in self.known if (reason := self._again(path, turn_s))}
+        """Go on removing for `turn_s` seconds in all; what was tried and stays, with the reason. Others are tried next. Blocks."""
+        until, stays = time.monotonic() + turn_s, dict[Path, str]()
+        for path in self.known:
+            if reason := self._again(path, max(0.0, until - time.monotonic())):
+                stays[path] = reason
+            if time.monotonic() > until:
+                break
+        return stays
 
     def _again(self, path: Path, turn_s: float) -> str:
         # Another one may have taken its name where that could not be freed.
@@ -55,6 +62,8 @@ class Leftovers:
             try:
                 remove(path, turn_s)
             except NotRemoved as error:
+                with self._turn:
+                    self._known[path] = self._known.pop(path)  # behind the others
                 return error.reason
             _log.info("removed_leftover", path=os.fsencode(path).decode("utf-8", "replace"))
         with self._turn:

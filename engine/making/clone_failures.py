@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from engine.making.repository_addresses import CloneFailed, CloneFailure, RepositoryAddress
 from engine.making.trees import Extent
+from engine.runtimes.sandbox.box import MOST_LEVELS
 from engine.runtimes.scripts.execution import Execution
 
 __all__ = ["failure_of", "ssh_failure_of", "too_large", "too_slow"]
@@ -111,6 +112,8 @@ def _bound(done: Execution, told: str) -> CloneFailed | None:
         return too_slow(done.duration_s)
     if done.ending.out_of_memory:
         return _beyond("memory (1 GiB)", "Give a smaller repository.", told)
+    if done.ending.disk_hidden:
+        return _beyond(f"levels of folders ({MOST_LEVELS})", "Give a repository without such folders.", told)
     if done.ending.disk_full or re.search(_FULL, told) or done.code - _SIGNALLED == signal.SIGXFSZ:
         return _beyond("disk", "Give a smaller repository, or raise TOOL_AGENT_REPO_MAX_BYTES.", told)
     if done.cut is not None:

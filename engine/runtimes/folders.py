@@ -27,16 +27,24 @@ def entries(folder: Path) -> Generator[os.DirEntry[str]]:
 
 
 def seal(folder: Path) -> None:
-    """It and all below it become ours, and nobody may write to it: whoever made it may be another one's user next. Raises OSError."""
-    _take_back(folder)
+    """It and all below it become ours, and nobody may write to it: whoever made it may be another one's user next.
+
+    Who uses it is not who made it: what its maker could read, everybody can who is shown it. Raises OSError.
+    """
     for entry in entries(folder):
         _take_back(Path(entry.path))
         # A link may lead out, to an interpreter.
         if not entry.is_symlink():
-            mode = entry.stat(follow_symlinks=False).st_mode & ~_WRITE
+            mode = entry.stat(follow_symlinks=False).st_mode
             # What is closed to ourselves could not be sealed inside.
-            Path(entry.path).chmod(mode | _LOOK if entry.is_dir() else mode)
-    folder.chmod(folder.stat().st_mode & ~_WRITE)
+            Path(entry.path).chmod(_sealed(mode | _LOOK if entry.is_dir() else mode))
+    _take_back(folder)  # last: who dies before that is found by whose it is
+    folder.chmod(_sealed(folder.stat().st_mode))
+
+
+def _sealed(mode: int) -> int:
+    owners = mode & _LOOK
+    return mode & ~_WRITE | owners >> 3 | owners >> 6
 
 
 def _take_back(path: Path) -> None:

@@ -3,6 +3,7 @@
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.processes import Process, exit_text
 from engine.runtimes.readiness import Unhealthy
+from engine.runtimes.sandbox.box import UNCOUNTED
 from toolagent.contracts.calls import ErrorType
 
 __all__ = ["came_to", "exited", "unhealthy", "unlocked"]
@@ -25,7 +26,8 @@ def came_to(process: Process) -> str:
     said = {
         "its sandbox could not be set up": not ending.was_set_up,
         "out of memory": ending.out_of_memory,
-        "its disk was full": ending.disk_full,
+        f"it made {UNCOUNTED}": ending.disk_hidden,
+        "its disk was full": ending.disk_full and not ending.disk_hidden,
         "it could start no more processes": ending.processes_refused,
     }
     told = [text for text, is_so in said.items() if is_so]

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from engine.disk.leftovers import SET_ASIDE, Leftovers
 from engine.disk.removal import NotRemoved, remove
+from tests.programs import Program
 
 ROOT = Path(__file__).parents[2]
 DEEP = 3_000
@@ -51,7 +52,7 @@ except NotRemoved as error: print(error.reason)
 @contextmanager
 def at_work(program: str, *arguments: Path) -> Generator[None]:
     command = [sys.executable, "-S", "-c", program, *map(str, arguments)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env={"PARENT": str(os.getpid())}) as process:
+    with Program(command, stdout=subprocess.PIPE, env={"PARENT": str(os.getpid())}) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"at work\n"
         try:
@@ -151,6 +152,15 @@ def test_what_could_not_be_removed_gives_its_name_free_and_goes_later(tmp_path: 
     (tmp_path / "tree").mkdir()
     assert (dict(left.sweep()), left.known) == ({}, ())
     assert [path.name for path in tmp_path.iterdir()] == ["tree"]
+
+
+def test_a_sweep_takes_its_time_and_no_more_however_much_is_left_and_each_has_its_turn(tmp_path: Path) -> None:
+    left = Leftovers()
+    for name in ("one", "other"):
+        (tmp_path / name / "inner").mkdir(parents=True)
+        left.discard(tmp_path / name, patience_s=0)
+    one, other = left.known
+    assert [[*left.sweep(turn_s=0)] for _ in range(3)] == [[one], [other], [one]]
 
 
 def test_what_is_mounted_is_not_emptied(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """A run in a container that could not be removed when it was over: it goes as soon as the engine answers again."""
 
 import asyncio
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -9,11 +10,11 @@ import pytest
 
 from engine.runtimes.docker.engine import Api, Engine, EngineUnavailable
 from engine.runtimes.docker.settings import DockerSettings
-from engine.runtimes.sandbox.box import Box
+from engine.runtimes.sandbox.box import Box, LevelUnavailable
 from engine.runtimes.sandbox.container import ContainerLevel
+from engine.runtimes.sandbox.identities import Identities
 from tests.docker.conftest import containers_of
 from toolagent.contracts.sandbox import SandboxPolicy
-from workers.sandbox import identities
 
 T = TypeVar("T")
 
@@ -29,9 +30,18 @@ class Leaving(Engine):
         return await super().ask(what, timeout_s)
 
 
+def is_free(users: Identities) -> bool:
+    try:
+        users.take(Path("/nonexistent/another")).release()
+    except LevelUnavailable:
+        return False
+    return True
+
+
 async def test_what_could_not_be_removed_is_removed_later(engine: Engine, settings: DockerSettings, tmp_path: Path) -> None:
     leaving = Leaving()
-    level = ContainerLevel(tmp_path / "etc", leaving, settings.owner, identities())
+    users = Identities(range(60_706, 60_707), tmp_path / "users") if os.geteuid() == 0 else None
+    level = ContainerLevel(tmp_path / "etc", leaving, settings.owner, users)
     run = await level.prepare(["/usr/bin/true"], Box("left", Path("/"), SandboxPolicy().defaults))
     leaving.is_away = True
     with pytest.raises(OSError, match="could not be removed"):
@@ -40,5 +50,7 @@ async def test_what_could_not_be_removed_is_removed_later(engine: Engine, settin
     leaving.is_away = False
     async with asyncio.timeout(30):
         while await containers_of(engine, settings):  # noqa: ASYNC110 - it happens elsewhere
+            await asyncio.sleep(0.05)
+        while users is not None and not is_free(users):  # noqa: ASYNC110 - as above
             await asyncio.sleep(0.05)
     leaving.close()

@@ -50,6 +50,15 @@ def test_two_tools_never_share_a_user_and_runs_of_one_do(users: Identities, tmp_
     assert users.take(one).identity == third.identity
 
 
+def test_runs_at_the_same_time_that_share_a_folder_are_one_user_wherever_they_name_it(users: Identities, tmp_path: Path) -> None:
+    one, other, shared = (folder(tmp_path, name) for name in ("one", "other", "shared"))
+    first, second = users.take(one, shared), users.take(other, shared)
+    assert first.identity == second.identity
+    first.release()
+    assert users.take(shared).identity == second.identity
+    assert users.take(one).identity != second.identity
+
+
 def test_two_services_of_a_machine_never_share_a_user_and_one_that_is_used_up_says_so(users: Identities, tmp_path: Path) -> None:
     service = Identities(UIDS, tmp_path / "users")
     taken = [who.take(folder(tmp_path, f"{number}-{at}")) for number, who in enumerate((users, service)) for at in range(2)]
@@ -70,6 +79,13 @@ def test_a_tool_gets_the_user_it_had_and_nobody_else_does_while_another_is_free(
     assert [again.take(name).identity for name in names] == [taken.identity for taken in had]
 
 
+def test_without_a_folder_of_the_machine_a_service_has_its_own_and_says_so(users: Identities, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    alone = Identities(UIDS, tmp_path / "file" / "users", tmp_path / "own")
+    assert (users.differences, [one.item for one in alone.differences]) == ((), ["neighbours"])
+    assert alone.take(folder(tmp_path, "one")).identity != alone.take(folder(tmp_path, "other")).identity
+
+
 @AS_ROOT
 def test_what_was_another_users_is_given_back_and_handed_over_but_nothing_that_is_not_its_own(tmp_path: Path) -> None:
     users = Identities(range(60_706, 60_707), tmp_path / "users")
@@ -80,12 +96,17 @@ def test_what_was_another_users_is_given_back_and_handed_over_but_nothing_that_i
     os.chown(home / "inner" / "file", 64_321, 64_321)  # as releases before did
     (home / "link").symlink_to(secret)
     (home / "planted").hardlink_to(secret)
-    run = users.of(Box("a", Path("/"), SandboxPolicy().defaults, (Mount(home, home, writable=True),)))
+    (home / "inner" / "second name").hardlink_to(home / "inner" / "file")
+    box, own = Box("a", Path("/"), SandboxPolicy().defaults, (Mount(home, home, writable=True),)), {"inner", "file", "link", "second name"}
+    run = users.of(box)
     owned = {path.name for path in home.rglob("*") if path.lstat().st_uid == 60_706}
-    assert (owned, home.stat().st_uid, secret.stat().st_uid) == ({"inner", "file", "link"}, 60_706, 0)
+    assert (owned, home.stat().st_uid, secret.stat().st_uid) == (own, 60_706, 0)
     run.release()
-    users.take(new)
-    assert {path.lstat().st_uid for path in (home, *home.rglob("*"))} == {OURS.uid}
+    users.take(new).release()
+    assert {path.name for path in home.rglob("*") if path.lstat().st_uid == 60_706} == set()
+    assert (secret.stat().st_uid, new.stat().st_uid) == (0, 0)
+    users.of(box)
+    assert {path.name for path in home.rglob("*") if path.lstat().st_uid == 60_706} == own
 
 
 def test_only_users_that_there_are_here_are_taken() -> None:

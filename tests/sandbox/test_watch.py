@@ -61,7 +61,8 @@ async def test_folders_too_deep_to_be_counted_are_too_much(tmp_path: Path) -> No
         os.close(here)
         here = deeper
     os.close(here)
-    assert (await over(tmp_path, disk_bytes=1024 * MIB)).disk_full
+    watch = await over(tmp_path, disk_bytes=1024 * MIB)
+    assert (watch.disk_full, watch.disk_hidden) == (True, True)
 
 
 async def test_files_in_memory_without_a_name_count_as_memory(tmp_path: Path) -> None:

@@ -38,7 +38,13 @@ BUILDS = {
     for _ in range(1200): os.mkdir("d"); os.chdir("d")
     os.chdir(here)""",
 }
-CAUSES = {"memory": "more memory", "disk": "more disk", "processes": "more processes", "output": "", "folders": "more disk"}
+CAUSES = {
+    "memory": "more memory",
+    "disk": "more disk",
+    "processes": "more processes",
+    "output": "",
+    "folders": "more than 128 in each other",
+}
 
 
 @pytest.fixture

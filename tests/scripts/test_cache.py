@@ -13,6 +13,7 @@ import pytest_asyncio
 
 from engine.runtimes.folders import entries, seal
 from engine.runtimes.sandbox.egress import Egress
+from engine.runtimes.sandbox.identity import PAYLOAD
 from engine.runtimes.scripts.cache import CacheLimits, drop, held, is_marked, keep, mark, reserve, tidy, touch
 from engine.runtimes.scripts.commands import ScriptCall
 from engine.runtimes.scripts.dependencies import dependencies_of
@@ -101,6 +102,25 @@ def test_what_a_build_left_is_sealed_measured_and_removed_however_deep_it_is(tmp
     os.utime(whole.with_suffix(".json"), (used_at, used_at))
     assert set(tidy(tmp_path, CacheLimits(idle_s=600))) == {whole.name, half.name}
     assert names_in(tmp_path) == set()
+
+
+def test_what_only_its_maker_could_read_is_everybodys_once_it_is_sealed(tmp_path: Path) -> None:
+    (tmp_path / "whole" / "inner").mkdir(mode=0o700, parents=True)
+    for name, mode in (("data", 0o600), ("program", 0o700)):
+        (tmp_path / "whole" / "inner" / name).touch(mode)
+    seal(tmp_path / "whole")
+    modes = {path.name: path.stat().st_mode & 0o7777 for path in (tmp_path / "whole").rglob("*")}
+    assert modes == {"inner": 0o555, "data": 0o444, "program": 0o555}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="Only root can make folders of other users, and only its service has any.")
+def test_what_was_made_when_all_tools_were_one_user_is_sealed_again(tmp_path: Path) -> None:
+    root = made(tmp_path, "a")
+    (root / "data").touch(0o400)
+    for path in (root, root / "data"):
+        PAYLOAD.own(path)
+    assert tidy(tmp_path, CacheLimits()) == ()
+    assert {(path.stat().st_uid, path.stat().st_mode & 0o444) for path in (root, root / "data")} == {(0, 0o444)}
 
 
 def deep(root: Path, levels: int) -> None:

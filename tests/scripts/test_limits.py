@@ -63,6 +63,12 @@ async def test_filling_its_cache_ends_the_script(scripts: Scripts) -> None:
     assert cause_of(failure) == "disk"
 
 
+async def test_folders_too_deep_to_be_counted_are_named_and_not_the_disk(scripts: Scripts) -> None:
+    nest = "import os, time\nos.chdir('.cache')\nfor _ in range(1500): os.mkdir('d'); os.chdir('d')\ntime.sleep(60)"
+    failure = await scripts.failing(nest, fileAccess={"allowWrite": [".cache/**"]}, limits={"diskBytes": 512 * MIB})
+    assert (cause_of(failure), failure.facts["limit"]) == ("levels", 128)
+
+
 async def test_one_file_may_not_grow_without_end(scripts: Scripts) -> None:
     fill = "with open('/tmp/x', 'wb') as file:\n    while True: file.write(b'x' * 65536)"
     failure = await scripts.failing(fill, limits={"fileBytes": 1 * MIB})

@@ -99,7 +99,4 @@ class BenchParts:
 
 def too_much(ending: Ending) -> str:
     """What a program took more of than it may, in a sentence; nothing where it did not."""
-    for is_so, what in ((ending.out_of_memory, "memory"), (ending.disk_full, "disk"), (ending.processes_refused, "processes")):
-        if is_so:
-            return f"It took more {what} than it may."
-    return ""
+    return f"It {ending.beyond}." if ending.beyond else ""

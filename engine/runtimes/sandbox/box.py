@@ -7,11 +7,17 @@ from typing import Protocol
 
 from toolagent.contracts.sandbox import Difference, SandboxLevel, SandboxLimits
 
-__all__ = ["Box", "Ending", "Level", "LevelUnavailable", "Mount", "Prepared"]
+__all__ = ["MOST_LEVELS", "UNCOUNTED", "Box", "Ending", "Level", "LevelUnavailable", "Mount", "Prepared"]
 
 
 class LevelUnavailable(Exception):
     """A level of the sandbox does not work on this machine; the message says why."""
+
+
+MOST_LEVELS = 128
+"""Files below so many folders are not counted: a run that has such folders is ended."""
+
+UNCOUNTED = f"folders that cannot be counted: more than {MOST_LEVELS} in each other, or closed to the worker"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +56,26 @@ class Box:
 class Ending:
     """Which of its limits a run came to, as far as that is seen from outside.
 
-    `was_set_up`: False where the sandbox ended by itself before the program was executed, which then did nothing. What a program writes
-    or how it ends does not change it.
+    `disk_hidden`: some of its folders could not be counted, which counts as a full disk too. `was_set_up`: False where the sandbox ended
+    by itself before the program was executed, which then did nothing. What a program writes or how it ends does not change it.
     """
 
     out_of_memory: bool = False
     disk_full: bool = False
+    disk_hidden: bool = False
     processes_refused: bool = False
     was_set_up: bool = True
+
+    @property
+    def beyond(self) -> str:
+        """What the run took more of than it may, after its name; "" where it did not. The first is the cause of the others."""
+        said = {
+            "took more memory than it may": self.out_of_memory,
+            f"has {UNCOUNTED}": self.disk_hidden,
+            "took more disk than it may": self.disk_full,
+            "took more processes than it may": self.processes_refused,
+        }
+        return next((text for text, is_so in said.items() if is_so), "")
 
 
 class Prepared(Protocol):

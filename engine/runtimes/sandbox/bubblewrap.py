@@ -87,9 +87,7 @@ class Bubblewrap:
             os.close(filter_fd())
         except OSError as error:
             lacking.append(Difference(item="seccomp", reason=f"libseccomp cannot be used: {error}"))
-        if self._identities is None:
-            lacking.append(COUNTED_TOGETHER)
-        return tuple(lacking)
+        return (*lacking, *(self._identities.differences if self._identities else (COUNTED_TOGETHER,)))
 
     async def prepare(self, argv: Sequence[str], box: Box) -> Prepared:
         try:
@@ -257,6 +255,7 @@ class _Run:
             counted,
             out_of_memory=counted.out_of_memory or self._watch.out_of_memory,
             disk_full=self._watch.disk_full,
+            disk_hidden=self._watch.disk_hidden,
             # What a limit or we ended while it was set up did not fail by itself.
             was_set_up=was_executed or self._ended_by_us or counted.out_of_memory,
         )

@@ -90,7 +90,7 @@ class ContainerLevel:
         self._removing: set[asyncio.Task[None]] = set()
 
     def differences(self) -> tuple[Difference, ...]:
-        return self._lacking if self._identities else (*self._lacking, COUNTED_TOGETHER)
+        return (*self._lacking, *(self._identities.differences if self._identities else (COUNTED_TOGETHER,)))
 
     async def prepare(self, argv: Sequence[str], box: Box) -> Prepared:
         if self._program is None:
@@ -114,13 +114,13 @@ class ContainerLevel:
         except EngineFailure:
             return ()  # without an engine there are no containers either
 
-    def _left(self, container: str, name: str) -> None:
+    def _left(self, container: str, name: str, taken: Taken | None) -> None:
         """A container whose run is over and that could not be removed goes on: so again, until it is gone."""
-        removing = asyncio.create_task(self._removed(container, name), name=f"remove {name}")
+        removing = asyncio.create_task(self._removed(container, name, taken), name=f"remove {name}")
         self._removing.add(removing)
         removing.add_done_callback(self._removing.discard)
 
-    async def _removed(self, container: str, name: str) -> None:
+    async def _removed(self, container: str, name: str, taken: Taken | None) -> None:
         pause = _AGAIN_S
         while True:
             await asyncio.sleep(pause)
@@ -132,6 +132,8 @@ class ContainerLevel:
                 _log.warning("container_not_removed", name=name, reason=str(error))
             else:
                 _log.info("removed_leftover_container", name=name)
+                if taken:
+                    taken.release()
                 return
 
     def _handed_over(self, box: Box) -> Taken | None:
@@ -208,7 +210,7 @@ class _Run:
         argv: Sequence[str],
         environment: Mapping[str, str],
         box: Box,
-        left: Callable[[str, str], None],
+        left: Callable[[str, str, Taken | None], None],
         taken: Taken | None,
     ) -> None:
         self._taken = taken
@@ -233,11 +235,11 @@ class _Run:
                 ending = await self._engine.ask(self._ended)
         except EngineFailure as error:
             _log.warning("container_not_removed", name=self._name, reason=str(error))
-            self._left(self._container, self._name)
+            self._left(self._container, self._name, self._taken)
             raise OSError(f"the container {self._container[:12]} could not be removed: {error}") from error
         if self._taken:
             self._taken.release()  # not of one that may still run
-        return replace(ending, disk_full=self._watch.disk_full)
+        return replace(ending, disk_full=self._watch.disk_full, disk_hidden=self._watch.disk_hidden)
 
     def _first(self) -> int | None:
         try:

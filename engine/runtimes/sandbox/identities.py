@@ -5,19 +5,20 @@ user has all of them.
 """
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import os
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.runtimes.sandbox.box import Box, LevelUnavailable
-from engine.runtimes.sandbox.identity import GROUP, OURS, Identity
+from engine.runtimes.sandbox.identity import GROUP, OURS, PAYLOAD, Identity
 from toolagent.contracts.sandbox import Difference
 
-__all__ = ["COUNTED_TOGETHER", "DEFAULT_UIDS", "MACHINE", "Identities", "Taken", "mapped"]
+__all__ = ["COUNTED_TOGETHER", "DEFAULT_UIDS", "MACHINE", "OF_THE_SERVICE", "Identities", "Taken", "mapped"]
 
 DEFAULT_UIDS = range(60_706, 61_184)
 """Given to nobody by Debian (policy manual, 9.2.2) nor by systemd, and within the 65,536 that a container may have."""
@@ -29,6 +30,11 @@ COUNTED_TOGETHER = Difference(
     item="user",
     reason="The worker is an ordinary user, so all programs are that user to the kernel: one that takes all its inotify instances or "
     "POSIX queues leaves none for the others. A worker that is root gives each tool a user of its own.",
+)
+OF_THE_SERVICE = Difference(
+    item="neighbours",
+    reason=f"{MACHINE} cannot be written, so tools of another service of this machine may be the same users, and take what the kernel "
+    "counts by user: make it writable, or give each service a range of its own in TOOL_AGENT_SANDBOX_UIDS.",
 )
 _MAP = Path("/proc/self/uid_map")
 _MOST_SAID = 4096
@@ -46,22 +52,30 @@ class Taken:
 class _Held:
     identity: Identity
     lock: int
-    runs: int = 0
+    runs: list[tuple[Path, ...]] = field(default_factory=list[tuple[Path, ...]])
+    """The folders of each."""
 
 
 class Identities:
-    """Of a service that is root. `folder` is shared by all services of the machine. Raises OSError where there is no such folder."""
+    """Of a service that is root. `folder` is shared by all services of the machine; `own` is for where it cannot be had. Raises OSError."""
 
-    def __init__(self, uids: range = DEFAULT_UIDS, folder: Path = MACHINE) -> None:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    def __init__(self, uids: range = DEFAULT_UIDS, folder: Path = MACHINE, own: Path | None = None) -> None:
+        self.differences: tuple[Difference, ...] = ()
+        try:
+            _insist_on(folder)
+        except OSError:
+            if own is None:
+                raise
+            _insist_on(own)
+            folder, self.differences = own, (OF_THE_SERVICE,)
         self.uids, self._folder = uids, folder
         self._held: dict[Path, _Held] = {}
         self._turn = threading.Lock()
 
     def of(self, box: Box) -> Taken:
-        """A user for a run, who gets what it may write. Runs that write to one folder are one user. Raises LevelUnavailable, OSError."""
+        """A user for a run, who gets what it may write. Raises LevelUnavailable, OSError."""
         own = [mount.source for mount in box.mounts if mount.writable and not mount.is_machines]
-        taken = self.take(own[0] if own else Path("/nonexistent", box.name))
+        taken = self.take(*own or (Path("/nonexistent", box.name),))
         try:
             for path in own:
                 taken.identity.own_all(path)
@@ -73,20 +87,25 @@ class Identities:
             raise
         return taken
 
-    def take(self, whose: Path) -> Taken:
-        """The user of whoever has this folder; the same each time as long as the folder is there, if that can be. Raises as above."""
-        with self._turn:
-            held = self._held.get(whose) or self._free(whose)
-            self._held[whose] = held
-            held.runs += 1
-        return Taken(held.identity, _once(lambda: self._release(whose)))
+    def take(self, *own: Path) -> Taken:
+        """The user of whoever has these folders; the same each time as long as the first is there, if that can be. Raises as above.
 
-    def _release(self, whose: Path) -> None:
+        Of runs at the same time those that have a folder in common are one user, as far as that can be.
+        """
         with self._turn:
-            held = self._held[whose]
-            held.runs -= 1
+            held = next((self._held[path] for path in own if path in self._held), None) or self._free(own[0])
+            held.runs.append(own)
+            for path in own:
+                self._held.setdefault(path, held)
+        return Taken(held.identity, _once(lambda: self._release(held, own)))
+
+    def _release(self, held: _Held, own: tuple[Path, ...]) -> None:
+        with self._turn:
+            held.runs.remove(own)
+            for path in own:
+                if self._held.get(path) is held and not any(path in run for run in held.runs):
+                    del self._held[path]
             if not held.runs:
-                del self._held[whose]
                 os.close(held.lock)
 
     def _free(self, whose: Path) -> _Held:
@@ -109,8 +128,7 @@ class Identities:
         try:
             if before != whose:
                 if before is not None:
-                    with contextlib.suppress(FileNotFoundError):
-                        OURS.own_all(before)
+                    _take_back(before, uid)
                 # Not emptied first: file systems wait for the disk when such a file is closed.
                 os.ftruncate(lock, os.pwrite(lock, os.fsencode(whose), 0))
         except OSError:
@@ -145,6 +163,20 @@ def mapped(uids: range) -> range:
         if inside:
             return inside
     return range(0)
+
+
+def _take_back(folder: Path, uid: int) -> None:
+    """To nobody, not to us: files of ours with a second name are handed over to no tool."""
+    with contextlib.suppress(FileNotFoundError):
+        if folder.lstat().st_uid == uid:
+            nobody = PAYLOAD if mapped(range(PAYLOAD.uid, PAYLOAD.uid + 1)) else OURS
+            nobody.own_all(folder)
+
+
+def _insist_on(folder: Path) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not os.access(folder, os.W_OK):
+        raise OSError(errno.EROFS, "It cannot be written", str(folder))
 
 
 def _said(lock: int) -> Path | None:

@@ -63,7 +63,8 @@ GROUP = 64_321
 """Of all tools, whichever user each is: they can write each other's files in folders of the machine that several of them may write."""
 
 PAYLOAD = Identity(64_321, GROUP)
-"""Of containers that are made outside of a service. A service takes users of a range (`identities`); once all tools were this one."""
+"""Of containers that are made outside of a service. A service takes users of a range (`identities`); once all tools were this one.
+What it has becomes the next user's, whatever it is: so this one gets what is taken back."""
 
 
 def owner_of(folder: Path) -> Identity:

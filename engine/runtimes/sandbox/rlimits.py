@@ -71,7 +71,8 @@ class RLimits:
         if not self._has_filter:
             told["seccomp"] = "libseccomp cannot be used: system calls are not filtered, and networks other than TCP are open."
         told |= {f"cgroup.{name}": _WITHOUT_GROUP[name] for name in self._cgroups.missing}
-        return tuple(Difference(item=item, reason=reason) for item, reason in told.items())
+        own = self._identities.differences if self._identities else ()
+        return (*(Difference(item=item, reason=reason) for item, reason in told.items()), *own)
 
     async def prepare(self, argv: Sequence[str], box: Box) -> Prepared:
         try:
@@ -220,7 +221,12 @@ class _Run:
             await asyncio.to_thread(discard, self._scratch)
             if self._taken:
                 self._taken.release()
-        return replace(counted, out_of_memory=counted.out_of_memory or self._watch.out_of_memory, disk_full=self._watch.disk_full)
+        return replace(
+            counted,
+            out_of_memory=counted.out_of_memory or self._watch.out_of_memory,
+            disk_full=self._watch.disk_full,
+            disk_hidden=self._watch.disk_hidden,
+        )
 
     def _kill(self) -> None:
         with contextlib.suppress(psutil.NoSuchProcess):

@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import structlog
 
+from engine.runtimes.sandbox.box import MOST_LEVELS
 from toolagent.contracts.sandbox import SandboxLimits
 
 __all__ = ["Watch"]
@@ -25,7 +26,6 @@ _SHARE = 20
 """Looking may take this part of a processor's time at most."""
 _LEAST = 4096
 """An empty file takes room too."""
-_DEEPEST = 128
 
 
 class Watch:
@@ -36,7 +36,7 @@ class Watch:
         self._task: asyncio.Task[None] | None = None
         self._pid: int | None = None
         self._ended = asyncio.Event()
-        self.out_of_memory = self.disk_full = False
+        self.out_of_memory = self.disk_full = self.disk_hidden = False
 
     def begin(self, first: Callable[[], int | None]) -> None:
         """`first`, asked in a thread, is the process that all others of the run come from; None while it is not known."""
@@ -79,7 +79,9 @@ class Watch:
     def _is_over(self, pids: Sequence[int]) -> bool:
         disk, memory = self._limits.disk_bytes, self._limits.memory_bytes
         on_disk, in_memory = _nameless(pids)
-        self.disk_full = disk is not None and bool(self._folders) and sum(map(_size, self._folders)) + on_disk > disk
+        size = sum(map(_size, self._folders)) if disk is not None else 0
+        self.disk_hidden = math.isinf(size)
+        self.disk_full = disk is not None and bool(self._folders) and size + on_disk > disk
         self.out_of_memory = self._memory and memory is not None and _resident(pids) + in_memory > memory
         return self.disk_full or self.out_of_memory
 
@@ -94,7 +96,7 @@ def _size(folder: Path) -> float:
 
     top = len(folder.parts)
     for inside, folders, files in os.walk(folder, onerror=unseen):
-        if hidden or len(Path(inside).parts) - top > _DEEPEST:
+        if hidden or len(Path(inside).parts) - top > MOST_LEVELS:
             return math.inf
         total += _LEAST * len(folders)
         for name in files:

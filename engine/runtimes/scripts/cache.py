@@ -16,7 +16,8 @@ from pydantic import BaseModel, ValidationError
 
 from engine.disk.leftovers import SET_ASIDE, discard
 from engine.disk.removal import remove
-from engine.runtimes.folders import entries
+from engine.runtimes.folders import entries, seal
+from engine.runtimes.sandbox.identity import PAYLOAD
 
 __all__ = [
     "CacheLimits",
@@ -157,6 +158,8 @@ def _looked_at(root: Path, removed: list[str]) -> _Kept | None:
     """None for what is not whole, which is removed."""
     found = _read(_mark_of(root))
     if found is not None:
+        if root.lstat().st_uid == PAYLOAD.uid:
+            seal(root)  # made when all tools were one user, who alone may be able to read it
         return _Kept(root, _mark_of(root).stat().st_mtime, found.bytes)
     if _remove_half(root):
         removed.append(root.name)

@@ -337,13 +337,10 @@ class ScriptEnvironments:
 
 
 def _why(done: Execution) -> str:
-    ending = done.ending
     if done.cut is not None:
         return "The installation took too long." if done.cut == "time" else f"The installation wrote too much on {done.cut}."
-    # The first is the cause of the others.
-    for is_so, what in ((ending.out_of_memory, "memory"), (ending.disk_full, "disk"), (ending.processes_refused, "processes")):
-        if is_so:
-            return f"The installation took more {what} than it may."
+    if done.ending.beyond:
+        return f"The installation {done.ending.beyond}."
     lines = [line.strip() for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
     # uv puts what matters last, as `cause: …`; npm puts it first, as `npm error …`.
     told = [line for line in reversed(lines) if line.startswith("cause:")] + [line for line in lines if "error" in line] + lines

@@ -7,6 +7,7 @@ from pydantic import JsonValue
 
 from engine.runtimes.json_answers import MAX_RESULT_VALUES, TooMuchError, read_json
 from engine.runtimes.processes import exit_text
+from engine.runtimes.sandbox.box import MOST_LEVELS, UNCOUNTED
 from engine.runtimes.scripts.execution import Execution
 from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
 from engine.runtimes.scripts.progress import without_progress
@@ -63,6 +64,7 @@ def _limit(done: Execution, limits: SandboxLimits, wall_s: float) -> _Failure | 
     by_cause: dict[str, tuple[bool, str, JsonValue]] = {
         "memory": (done.ending.out_of_memory, "took more memory than it may", limits.memory_bytes),
         "processes": (done.ending.processes_refused, "started more processes than it may", limits.processes),
+        "levels": (done.ending.disk_hidden, f"made {UNCOUNTED}", MOST_LEVELS),
         "disk": (done.ending.disk_full or b"No space left on device" in done.stderr, "wrote more than it may", limits.disk_bytes),
         "file": (file_bytes, "wrote a larger file than it may", limits.file_bytes),
     }

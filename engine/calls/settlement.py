@@ -1,5 +1,7 @@
 """How a call ends: its output is checked, its result made, and both are written down (DESIGN §3, settle)."""
 
+import asyncio
+
 from pydantic import JsonValue
 
 from engine.calls.endings import LEFT_BEHIND, as_not_sent, as_sent, events_of, lost_step, misfit
@@ -9,14 +11,18 @@ from engine.store.calls import CallTable
 from engine.store.clock import now
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.manifest import JsonSchema, ToolManifest
 from toolagent.contracts.records import CallRecord
 from toolagent.contracts.steps import CallPlan, Finished, SettleRequest
 from toolagent.core.results import failed, succeeded
-from toolagent.core.schemas import mask_secrets
+from toolagent.core.schemas import mask_secrets, mentions_secrets
 from toolagent.validation.schemas import find_issues
+from toolagent.validation.weight import weight_of
 
 __all__ = ["Settlements", "record_of"]
+
+_AT_ONCE = 2_000
+"""Values that are masked in milliseconds."""
 
 
 class Settlements:
@@ -35,7 +41,7 @@ class Settlements:
         """As `settle`, for whoever has just looked the tool up; None when it is gone."""
         manifest = entry.manifest if entry else None
         result = await _result(request.plan, await self._honest(request.plan, request.outcome), manifest)
-        record = record_of(request.plan, manifest, request.workflow_id, request.run_id)
+        record = await record_of(request.plan, manifest, request.workflow_id, request.run_id)
         stands = await self._calls.settle(record, result, events_of(result, started=request.outcome.started_at is not None))
         self._settled.tell(stands)
         return stands
@@ -46,7 +52,7 @@ class Settlements:
         ran = outcome.error is None
         error = outcome.error or lost_step("Checking and recording the tool's answer", lost, "executed" if ran else "unknown")
         result = failed(plan.call_id, plan.tool_id, error, outcome.started_at or now(), execution_time=outcome.execution_time)
-        record = record_of(plan, None, request.workflow_id, request.run_id)
+        record = await record_of(plan, None, request.workflow_id, request.run_id)
         stands = await self._calls.settle(record, result, events_of(result, started=ran or outcome.started_at is not None))
         self._settled.tell(stands)
         return stands
@@ -63,7 +69,7 @@ class Settlements:
         return outcome.model_copy(update={"error": as_sent(outcome.error) if sent else as_not_sent(outcome.error)})
 
 
-def record_of(plan: CallPlan, manifest: ToolManifest | None, workflow_id: str, run_id: str) -> CallRecord:
+async def record_of(plan: CallPlan, manifest: ToolManifest | None, workflow_id: str, run_id: str) -> CallRecord:
     """The record of a call as far as it is known before its end; secrets are masked."""
     return CallRecord(
         call_id=plan.call_id,
@@ -72,10 +78,16 @@ def record_of(plan: CallPlan, manifest: ToolManifest | None, workflow_id: str, r
         fingerprint=plan.fingerprint,
         workflow_id=workflow_id,
         run_id=run_id,
-        params=mask_secrets(manifest.input_schema, plan.params) if manifest else {},
+        params=await _masked(manifest.input_schema, plan.params) if manifest else {},
         caller=plan.caller,
         created_at=now(),
     )
+
+
+async def _masked(schema: JsonSchema, params: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """A hundred thousand names, each held against every pattern, take seconds: others are answered in between."""
+    is_long = weight_of(params, _AT_ONCE) > _AT_ONCE and mentions_secrets(schema)
+    return await asyncio.to_thread(mask_secrets, schema, params) if is_long else mask_secrets(schema, params)
 
 
 async def _result(plan: CallPlan, outcome: Finished, manifest: ToolManifest | None) -> ToolResult:

@@ -1,10 +1,11 @@
 """How a call ends: its output is checked, its result made, and both are written down (DESIGN §3, settle)."""
 
-import asyncio
+from functools import partial
 
 from pydantic import JsonValue
 
 from engine.calls.endings import LEFT_BEHIND, as_not_sent, as_sent, events_of, lost_step, misfit
+from engine.calls.long_values import walked
 from engine.calls.lookup import ToolLookup
 from engine.calls.settled import SettledCalls
 from engine.store.calls import CallTable
@@ -17,12 +18,8 @@ from toolagent.contracts.steps import CallPlan, Finished, SettleRequest
 from toolagent.core.results import failed, succeeded
 from toolagent.core.schemas import mask_secrets, mentions_secrets
 from toolagent.validation.schemas import find_issues
-from toolagent.validation.weight import weight_of
 
 __all__ = ["Settlements", "record_of"]
-
-_AT_ONCE = 2_000
-"""Values that are masked in milliseconds."""
 
 
 class Settlements:
@@ -85,9 +82,7 @@ async def record_of(plan: CallPlan, manifest: ToolManifest | None, workflow_id: 
 
 
 async def _masked(schema: JsonSchema, params: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """A hundred thousand names, each held against every pattern, take seconds: others are answered in between."""
-    is_long = weight_of(params, _AT_ONCE) > _AT_ONCE and mentions_secrets(schema)
-    return await asyncio.to_thread(mask_secrets, schema, params) if is_long else mask_secrets(schema, params)
+    return await walked(params, partial(mask_secrets, schema, params)) if mentions_secrets(schema) else params
 
 
 async def _result(plan: CallPlan, outcome: Finished, manifest: ToolManifest | None) -> ToolResult:

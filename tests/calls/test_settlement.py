@@ -129,5 +129,5 @@ async def test_many_parameters_are_masked_beside_the_event_loop(desk: "Desk", mo
     for many, params in ((False, {"x": 1}), (True, {f"x{number}": 1 for number in range(5_000)})):
         plan = (await stitch(desk)).model_copy(update={"params": params})
         record = await record_of(plan, manifest, "w", "r")
-        assert {*record.params.values()} == {MASK}
+        assert [*record.params.values()] == [MASK] * len(params)
         assert (threads.pop() is not threading.current_thread()) == many

@@ -47,7 +47,7 @@ class Attempt:
     async def before_send(self) -> None:
         """Raises AlreadySent when earlier attempts may have reached a tool that may not be asked again, or the call is settled."""
         if not self._plan.fast:
-            record = record_of(self._plan, self._entry.manifest, self._workflow_id, self._run_id)
+            record = await record_of(self._plan, self._entry.manifest, self._workflow_id, self._run_id)
             self._sends = await self._calls.mark_sent(record, again=self._plan.repeatable)
             if not 0 < self._sends <= MAX_SENDS:
                 raise AlreadySent

@@ -14,6 +14,7 @@ from typing import BinaryIO, Self
 
 from pydantic import JsonValue
 
+from engine.calls.long_values import walked
 from engine.disk.leftovers import PROMPT_S, discard
 from engine.disk.removal import NotRemoved
 from engine.store.files import FileStore
@@ -140,19 +141,19 @@ class FileParameters:
 
         The retention of the files that are named begins anew, so that they outlast the call.
         """
-        for path, value in _named_files(schema, params).items():
+        for path, value in (await _named_files(schema, params)).items():
             await self._find(path, value)
 
     async def resolve(self, schema: JsonSchema, params: dict[str, JsonValue], folder: CallFolder) -> dict[str, JsonValue]:
         """The parameters as the tool gets them, with absolute paths. Raises FileRefused."""
-        named = _named_files(schema, params)
-        resolved = _replaced(schema, params, {path: str(await self._locate(path, value, folder)) for path, value in named.items()})
+        named = await _named_files(schema, params)
+        resolved = await _replaced(schema, params, {path: str(await self._locate(path, value, folder)) for path, value in named.items()})
         return resolved if isinstance(resolved, dict) else {}
 
     async def take_in(self, schema: JsonSchema, output: JsonValue, folder: CallFolder) -> JsonValue:
         """The output with every file that the tool made taken into the content store. Raises FileRefused."""
-        named = _named_files(schema, output)
-        return _replaced(schema, output, {path: await self._take(path, value, folder) for path, value in named.items()})
+        named = await _named_files(schema, output)
+        return await _replaced(schema, output, {path: await self._take(path, value, folder) for path, value in named.items()})
 
     async def _find(self, path: str, value: str) -> StoredFile | Path:
         if re.fullmatch(FILE_ID_PATTERN, value):
@@ -206,13 +207,15 @@ class FileParameters:
             raise FileRefused(ErrorType.OUTPUT_VALIDATION_ERROR, path, message) from error
 
 
-def _named_files(schema: JsonSchema, value: JsonValue) -> dict[str, str]:
+async def _named_files(schema: JsonSchema, value: JsonValue) -> dict[str, str]:
     """What is named, by JSON path: several branches of a schema may speak of one place."""
-    return dict(values_of_format(schema, value, FILE_PATH))
+    return await walked(value, lambda: dict(values_of_format(schema, value, FILE_PATH))) if mentions_format(schema, FILE_PATH) else {}
 
 
-def _replaced(schema: JsonSchema, value: JsonValue, by_path: dict[str, str]) -> JsonValue:
-    return map_values(schema, value, lambda path, text, _schema: by_path.get(path, text)) if by_path else value
+async def _replaced(schema: JsonSchema, value: JsonValue, by_path: dict[str, str]) -> JsonValue:
+    if not by_path:
+        return value
+    return await walked(value, lambda: map_values(schema, value, lambda path, text, _schema: by_path.get(path, text)))
 
 
 def _under(root: Path, value: str) -> Path | None:

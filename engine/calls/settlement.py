@@ -1,19 +1,22 @@
 """How a call ends: its output is checked, its result made, and both are written down (DESIGN §3, settle)."""
 
+from functools import partial
+
 from pydantic import JsonValue
 
 from engine.calls.endings import LEFT_BEHIND, as_not_sent, as_sent, events_of, lost_step, misfit
+from engine.calls.long_values import walked
 from engine.calls.lookup import ToolLookup
 from engine.calls.settled import SettledCalls
 from engine.store.calls import CallTable
 from engine.store.clock import now
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.manifest import JsonSchema, ToolManifest
 from toolagent.contracts.records import CallRecord
 from toolagent.contracts.steps import CallPlan, Finished, SettleRequest
 from toolagent.core.results import failed, succeeded
-from toolagent.core.schemas import mask_secrets
+from toolagent.core.schemas import mask_secrets, mentions_secrets
 from toolagent.validation.schemas import find_issues
 
 __all__ = ["Settlements", "record_of"]
@@ -35,7 +38,7 @@ class Settlements:
         """As `settle`, for whoever has just looked the tool up; None when it is gone."""
         manifest = entry.manifest if entry else None
         result = await _result(request.plan, await self._honest(request.plan, request.outcome), manifest)
-        record = record_of(request.plan, manifest, request.workflow_id, request.run_id)
+        record = await record_of(request.plan, manifest, request.workflow_id, request.run_id)
         stands = await self._calls.settle(record, result, events_of(result, started=request.outcome.started_at is not None))
         self._settled.tell(stands)
         return stands
@@ -46,7 +49,7 @@ class Settlements:
         ran = outcome.error is None
         error = outcome.error or lost_step("Checking and recording the tool's answer", lost, "executed" if ran else "unknown")
         result = failed(plan.call_id, plan.tool_id, error, outcome.started_at or now(), execution_time=outcome.execution_time)
-        record = record_of(plan, None, request.workflow_id, request.run_id)
+        record = await record_of(plan, None, request.workflow_id, request.run_id)
         stands = await self._calls.settle(record, result, events_of(result, started=ran or outcome.started_at is not None))
         self._settled.tell(stands)
         return stands
@@ -63,7 +66,7 @@ class Settlements:
         return outcome.model_copy(update={"error": as_sent(outcome.error) if sent else as_not_sent(outcome.error)})
 
 
-def record_of(plan: CallPlan, manifest: ToolManifest | None, workflow_id: str, run_id: str) -> CallRecord:
+async def record_of(plan: CallPlan, manifest: ToolManifest | None, workflow_id: str, run_id: str) -> CallRecord:
     """The record of a call as far as it is known before its end; secrets are masked."""
     return CallRecord(
         call_id=plan.call_id,
@@ -72,10 +75,14 @@ def record_of(plan: CallPlan, manifest: ToolManifest | None, workflow_id: str, r
         fingerprint=plan.fingerprint,
         workflow_id=workflow_id,
         run_id=run_id,
-        params=mask_secrets(manifest.input_schema, plan.params) if manifest else {},
+        params=await _masked(manifest.input_schema, plan.params) if manifest else {},
         caller=plan.caller,
         created_at=now(),
     )
+
+
+async def _masked(schema: JsonSchema, params: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    return await walked(params, partial(mask_secrets, schema, params)) if mentions_secrets(schema) else params
 
 
 async def _result(plan: CallPlan, outcome: Finished, manifest: ToolManifest | None) -> ToolResult:

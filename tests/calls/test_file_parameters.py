@@ -2,12 +2,14 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from engine.calls import file_parameters
 from engine.calls.file_parameters import CallFolder, FileRefused
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import JsonSchema, ToolManifest
@@ -173,3 +175,16 @@ async def test_a_damaged_file_reaches_no_tool_and_its_call_says_what_to_do(desk:
         assert await desk.files.put(content(), "a.txt") == stored
         resolved = await desk.parameters.resolve(SCHEMA, {"file": stored.file_id}, folder)
         assert await asyncio.to_thread(Path(str(resolved["file"])).read_bytes) == b"content"
+
+
+async def test_files_are_looked_for_in_many_values_beside_the_event_loop(desk: "Desk", monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[threading.Thread] = []
+
+    def seen(*_: object) -> Iterator[tuple[str, str]]:
+        threads.append(threading.current_thread())
+        yield from ()
+
+    monkeypatch.setattr(file_parameters, "values_of_format", seen)
+    for many in (False, True):
+        await desk.parameters.check(SCHEMA, {f"x{number}": "" for number in range(5_000 if many else 5)})
+        assert (threads.pop() is not threading.current_thread()) == many

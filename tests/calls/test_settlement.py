@@ -1,19 +1,23 @@
 """How a call ends."""
 
+import threading
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
+from pydantic import JsonValue
 
+from engine.calls import settlement
 from engine.calls.settlement import record_of
 from engine.store.database import Database
 from engine.store.events import EventTable
 from tests.calls.test_admission import admitted
 from tests.validation.recursive import nested
 from toolagent.contracts.calls import ErrorType, ToolError
+from toolagent.contracts.manifest import JsonSchema, ToolManifest
 from toolagent.contracts.records import EventType
 from toolagent.contracts.steps import Admitted, CallPlan, Finished, SettleRequest
-from toolagent.core.schemas import MASK
+from toolagent.core.schemas import MASK, mask_secrets
 
 if TYPE_CHECKING:
     from tests.calls.conftest import Desk
@@ -74,7 +78,7 @@ async def test_the_tools_error_is_kept(desk: "Desk") -> None:
 @pytest.mark.promise("never-twice")
 async def test_a_call_that_an_earlier_attempt_sent_never_ends_as_not_sent(desk: "Desk", kind: ErrorType) -> None:
     plan = await stitch(desk)
-    await desk.calls.mark_sent(record_of(plan, None, "w", "r"))
+    await desk.calls.mark_sent(await record_of(plan, None, "w", "r"))
     outcome = Finished(error=ToolError(type=kind, message="Nobody took it."))
     result = await desk.settlements.settle(SettleRequest(plan=plan, outcome=outcome, workflow_id="w", run_id="r"))
     assert result.error is not None
@@ -111,3 +115,19 @@ async def test_secrets_do_not_reach_the_record(desk: "Desk") -> None:
     record = await desk.calls.get(plan.call_id)
     assert record is not None
     assert record.params["token"] == MASK
+
+
+async def test_many_parameters_are_masked_beside_the_event_loop(desk: "Desk", monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[threading.Thread] = []
+
+    def seen(schema: JsonSchema, params: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        threads.append(threading.current_thread())
+        return mask_secrets(schema, params)
+
+    monkeypatch.setattr(settlement, "mask_secrets", seen)
+    manifest = ToolManifest(tool_id="t", name="T", input_schema={"patternProperties": {"^x": {"writeOnly": True}}})
+    for many, params in ((False, {"x": 1}), (True, {f"x{number}": 1 for number in range(5_000)})):
+        plan = (await stitch(desk)).model_copy(update={"params": params})
+        record = await record_of(plan, manifest, "w", "r")
+        assert [*record.params.values()] == [MASK] * len(params)
+        assert (threads.pop() is not threading.current_thread()) == many

@@ -191,3 +191,8 @@ def test_the_nearest_ids_come_first() -> None:
     assert nearest("image_sticher", known)[0] == "image_stitcher"
     assert nearest("stitcher", known) == ("image_stitcher",)
     assert nearest("zzz", known) == ()
+
+
+def test_parameters_without_secrets_are_not_walked_through() -> None:
+    params: dict[str, JsonValue] = {"x": 1}
+    assert mask_secrets({"patternProperties": {"^x": {"type": "integer"}}}, params) is params

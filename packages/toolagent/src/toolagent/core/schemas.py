@@ -17,6 +17,7 @@ __all__ = [
     "map_values",
     "mask_secrets",
     "mentions_format",
+    "mentions_secrets",
     "values_of_format",
     "with_defaults",
 ]
@@ -88,6 +89,17 @@ def mentions_format(schema: JsonValue, name: str) -> bool:
             return False
 
 
+def mentions_secrets(schema: JsonValue) -> bool:
+    """Whether any part of the schema makes a secret of what it describes."""
+    match schema:
+        case dict():
+            return _is_secret(schema) or any(map(mentions_secrets, schema.values()))
+        case list():
+            return any(map(mentions_secrets, schema))
+        case _:
+            return False
+
+
 def has_meaning(schema: JsonSchema) -> bool:
     """Whether this very part of a schema says more than what is valid: that a value names a file, or is a secret."""
     return schema.get("format") == FILE_PATH or _is_secret(schema)
@@ -95,6 +107,8 @@ def has_meaning(schema: JsonSchema) -> bool:
 
 def mask_secrets(schema: JsonSchema, params: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """The parameters with those masked, whatever their type, whose schema says `writeOnly` or `format: password`."""
+    if not mentions_secrets(schema):
+        return params  # with many names, and patterns for them, it takes seconds to walk
 
     def mask(_path: str, value: JsonValue, schema: JsonSchema) -> JsonValue:
         return MASK if _is_secret(schema) else value

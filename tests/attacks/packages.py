@@ -1,17 +1,24 @@
 """What scripts depend on, written so that installing it does harm."""
 
+import asyncio
 import json
 from collections.abc import Mapping
 
+from engine.making.dependencies.gate import DependencyGate
+from engine.making.dependencies.popular import PopularPackages
+from engine.making.dependencies.simple_index import SimpleIndex
 from tests.attacks.attack import Attack, Kind, Target, answered, expect
 from tests.attacks.catalog import put_tool
+from tests.system.service_process import ROOT
 from tests.system.waiting import wait_until
+from toolagent.contracts.dependency_policy import DependencyPolicy, RefusalKind
 
 __all__ = ["KIND"]
 
 _SCRIPT = "import json, sys\njson.dump(1, sys.stdout)\n"
 _NODE: Mapping[str, object] = {"type": "external-script", "scriptPath": "main.mjs", "language": "nodejs"}
 _LIE = "0" * 64
+_NEAR = ("reqeusts", "request5", "python-requests", "nunpy", "pandsa", "scikit-leam", "djang0", "cryptograpy", "pydantlc", "urlib3")
 _TOOLS_FAULT = {200, 502, 504}
 
 
@@ -78,12 +85,37 @@ def options(target: Target) -> str:
     return ", ".join(told)
 
 
+def near_names(target: Target) -> str:
+    """What a made tool may depend on, as the gate that its code passes judges it: each is refused before the index is asked."""
+    return asyncio.run(_judged(target))
+
+
+async def _judged(target: Target) -> str:
+    async def where() -> tuple[str, ...]:
+        return (f"{target.peer.url}/simple",)
+
+    before = sum(target.peer.asked.values())
+    index = SimpleIndex(where)
+    try:
+        gate = DependencyGate(DependencyPolicy(), index, PopularPackages.read(ROOT / "data/popular_packages.txt"))
+        verdicts = await gate.judge([*_NEAR, *(f"{name}>=1" for name in _NEAR)])
+    finally:
+        await index.aclose()
+    passed = [one.requirement for one in verdicts if one.refusal is None or one.refusal.kind is not RefusalKind.NEAR_MISS]
+    expect(not passed, f"not refused for their names: {', '.join(passed)}")
+    expect(sum(target.peer.asked.values()) == before, "the index was asked for one of them")
+    return f"{len(verdicts)} refused: near miss"
+
+
 KIND = Kind(
     "packages",
     (
         Attack("lifecycle", "npm lifecycle scripts that write into the state directory and ask our loopback", lifecycle, in_ci=False),
         Attack("lying-lock", "a lock whose hash is not that of the file", lying_lock, in_ci=False),
         Attack("lying-package-lock", "a package-lock.json that leads to our own loopback", lying_package_lock, in_ci=False),
+        Attack("near-names", "names near to known ones as dependencies of a made tool", near_names),
         Attack("options", "requirements that are options, addresses, paths", options, in_ci=False),
     ),
+    # npm asks again and again for what it cannot reach.
+    settings={"TOOL_START_TIMEOUT_S": "20"},
 )

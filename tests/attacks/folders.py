@@ -80,6 +80,6 @@ KIND = Kind(
         Attack("children", "twenty processes in sessions of their own, which stay", children),
         Attack("flood", "200 MiB on stderr and on stdout", flood),
         Attack("cancelled", "cancelled while it makes folders", cancelled),
-        Attack("cancelled-installation", "cancelled while its environment is built", cancelled_installation, in_ci=False),
+        Attack("cancelled-installation", "cancelled while its environment is built", cancelled_installation, is_load=True, in_ci=False),
     ),
 )

@@ -57,8 +57,9 @@ def flood(params):
 def folders(params):
     """A folder in a folder in a folder, in all places that can be written, with a file in the deepest."""
     name = "d" * params.get("name", 1)
-    for place in (os.environ.get("TOOL_AGENT_OUTPUT_DIR"), os.environ.get("HOME"), "/tmp"):
-        if place and os.access(place, os.W_OK):
+    # The home of a script may be its /tmp.
+    for place in {os.path.realpath(os.environ.get(name, "/tmp")) for name in ("TOOL_AGENT_OUTPUT_DIR", "HOME", "TMPDIR")}:
+        if os.access(place, os.W_OK):
             os.chdir(place)
             for _ in range(params["depth"]):
                 os.mkdir(name)

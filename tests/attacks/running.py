@@ -52,7 +52,7 @@ class Extent:
 
     def stops(self, kind: Kind, attack: Attack, took: float) -> bool:
         """Of those that are over at once only the first of a kind; the others would cost a start each."""
-        return attack is kind.attacks[0] or (not self.is_quick and took > _OVER_AT_ONCE_S)
+        return attack.has_middle and (attack is kind.attacks[0] or (not self.is_quick and took > _OVER_AT_ONCE_S))
 
 
 class Stand:

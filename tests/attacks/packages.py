@@ -19,7 +19,7 @@ _SCRIPT = "import json, sys\njson.dump(1, sys.stdout)\n"
 _NODE: Mapping[str, object] = {"type": "external-script", "scriptPath": "main.mjs", "language": "nodejs"}
 _LIE = "0" * 64
 _NEAR = ("reqeusts", "request5", "python-requests", "nunpy", "pandsa", "scikit-leam", "djang0", "cryptograpy", "pydantlc", "urlib3")
-_TOOLS_FAULT = {200, 502, 504}
+_TOOLS_FAULT = {200, 502, 503, 504}
 
 
 def _call(target: Target, name: str, files: Mapping[str, str], handler: Mapping[str, object] | None = None) -> str:
@@ -52,7 +52,7 @@ def lying_lock(target: Target) -> str:
     """A hash that is not the file's: nothing is installed."""
     lock = f"packaging==24.2 --hash=sha256:{_LIE}\n"
     told = _call(target, "lying-lock", {"requirements.lock": lock})
-    expect(told.startswith("502"), f"it was installed: {told}")
+    expect(not told.startswith("200"), f"it was installed: {told}")
     return told
 
 
@@ -63,7 +63,7 @@ def lying_package_lock(target: Target) -> str:
     lock = {"name": "x", "version": "1.0.0", "lockfileVersion": 3, "packages": {"": package, "node_modules/left-pad": entry}}
     files = {"main.mjs": "console.log(1)\n", "package.json": json.dumps(package), "package-lock.json": json.dumps(lock)}
     told = _call(target, "lying-package-lock", files, _NODE)
-    expect(told.startswith("502"), f"it was installed: {told}")
+    expect(not told.startswith("200"), f"it was installed: {told}")
     return told
 
 

@@ -1,5 +1,6 @@
 """Who may knock."""
 
+import hmac
 from contextlib import AbstractAsyncContextManager
 
 import httpx
@@ -49,6 +50,21 @@ async def test_health_never_needs_the_key(house: House) -> None:
 async def test_another_key_is_none(house: House, given: bytes) -> None:
     async with locked(house) as http:
         assert (await http.get("/tools", headers={b"Authorization": given})).status_code == 401
+
+
+async def test_how_much_of_a_key_is_right_cannot_be_timed(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[bytes] = []
+
+    def watched(given: bytes, key: bytes) -> bool:
+        compared.append(given)
+        return hmac.compare_digest(given, key)
+
+    monkeypatch.setattr("api.security.secrets.compare_digest", watched)
+    tried = ("", KEY[:1], KEY[:-1], f"{KEY}x", KEY[::-1], KEY)
+    async with locked(house) as http:
+        for given in tried:
+            await http.get("/tools", headers={b"Authorization": f"Bearer {given}".encode()})
+    assert compared == [given.encode() for given in tried]
 
 
 async def test_the_key_is_wanted_before_the_body_is_read(house: House) -> None:

@@ -56,7 +56,7 @@ class Attack:
     """`run` does it and returns the answer in a few words; it raises AssertionError with what did not hold.
 
     `may_refuse`: other callers may be refused meanwhile (a full disk). `is_load`: it keeps the machine busy by right, so that others are
-    slower. `in_ci`: it is short, and leaves the service well enough for the next.
+    slower. `in_ci`: it is short, and leaves the service well enough for the next. `has_middle`: SIGTERM in its middle is tried.
     """
 
     name: str
@@ -65,6 +65,7 @@ class Attack:
     may_refuse: bool = False
     is_load: bool = False
     in_ci: bool = True
+    has_middle: bool = True
 
 
 @dataclass(frozen=True, slots=True)

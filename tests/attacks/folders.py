@@ -4,7 +4,7 @@ import time
 
 import httpx
 
-from tests.attacks.attack import Attack, Kind, Target, answered, at_once
+from tests.attacks.attack import Attack, Kind, Target, answered, at_once, expect
 from tests.attacks.catalog import FILES, put_tool
 from tests.attacks.remains import files_left
 from tests.system.waiting import wait_until
@@ -13,8 +13,10 @@ __all__ = ["KIND"]
 
 
 def _any_answer(answer: httpx.Response) -> str:
-    """The call may fail for it or not; it is answered, and not by an error of ours."""
-    return answered(answer, {200, 502})
+    """The call may fail for it or not; it is answered, and not by an error of ours or of the attack itself."""
+    told = answered(answer, {200, 502})
+    expect("Traceback" not in answer.text, f"the attack did not come about: {answer.text[-300:]}")
+    return told
 
 
 def deep(target: Target) -> str:
@@ -78,6 +80,6 @@ KIND = Kind(
         Attack("children", "twenty processes in sessions of their own, which stay", children),
         Attack("flood", "200 MiB on stderr and on stdout", flood),
         Attack("cancelled", "cancelled while it makes folders", cancelled),
-        Attack("cancelled-installation", "cancelled while its environment is built", cancelled_installation, in_ci=False),
+        Attack("cancelled-installation", "cancelled while its environment is built", cancelled_installation, is_load=True, in_ci=False),
     ),
 )

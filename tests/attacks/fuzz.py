@@ -13,7 +13,7 @@ from tests.attacks.attack import Attack, Kind, Target, expect
 __all__ = ["KIND", "statuses_in"]
 
 _CASES = 2_000
-_LIMIT_S = 900
+_LIMIT_S = 300
 _REQUIREMENTS = Path(__file__).with_name("fuzz.txt")
 _REQUEST, _STATUS = re.compile(r"^    (?:uri|method): '(.*)'$"), re.compile(r"^      code: '(\d+)'$")
 # Each operation gets as many; those of tools may well fail as a tool fails (502 to 504), but nothing is our own fault (500).

@@ -70,7 +70,8 @@ def watching(url: str, pid: int) -> Generator[Watch]:
         yield watch
     finally:
         said, _ = child.communicate()
-        watch.seen = Seen.model_validate_json(said)
+        # A monitor that has died saw nothing, and that holds for nothing.
+        watch.seen = Seen.model_validate_json(said) if said.strip() else Seen()
 
 
 class Monitor:

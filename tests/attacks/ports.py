@@ -8,6 +8,10 @@ from tests.attacks.second import refused_start
 __all__ = ["KIND"]
 
 
+# Were the first one stopped in the middle, the second would take its place by right.
+_BESIDE = {"in_ci": False, "is_load": True, "has_middle": False}
+
+
 def port_of_the_api(target: Target) -> str:
     return _refused(target, "api", "FASTAPI_PORT", _port(target.service.api_url))
 
@@ -37,8 +41,8 @@ def _port(url: str) -> str:
 KIND = Kind(
     "ports",
     (
-        Attack("api", "a second service on the port of the first", port_of_the_api, in_ci=False, is_load=True),
-        Attack("temporal", "the same with the port of its Temporal server", port_of_temporal, in_ci=False, is_load=True),
-        Attack("state", "the same with its state directory", state, in_ci=False, is_load=True),
+        Attack("api", "a second service on the port of the first", port_of_the_api, **_BESIDE),
+        Attack("temporal", "the same with the port of its Temporal server", port_of_temporal, **_BESIDE),
+        Attack("state", "the same with its state directory", state, **_BESIDE),
     ),
 )

@@ -6,22 +6,38 @@ from pathlib import Path
 
 import psutil
 
+from engine.disk.leftovers import SET_ASIDE
 from tests.system.leftovers import processes_of
 
 __all__ = ["files_left", "sandboxed"]
 
-_EMPTY_AFTER = ("calls/*/*", "trials/*", "making/*", "content/.incoming-*", "environments/*.build", "containers/*", "projects/*.new")
+_EMPTY_AFTER = (
+    "calls/*/*",
+    "trials/*",
+    "making/*",
+    "content/.incoming-*",
+    "environments/*.build",
+    "containers/*",
+    "projects/*.new",
+    f"*/{SET_ASIDE}*",
+    f"*/*/{SET_ASIDE}*",
+)
 _KEPT = {".cases"}
 
 
 def files_left(state: Path) -> set[str]:
     """Relative to the state directory, each with what lies in it."""
-    return {_told(path, state) for pattern in _EMPTY_AFTER for path in state.glob(pattern) if path.name not in _KEPT}
+    return {_told(path, state) for pattern in _EMPTY_AFTER for path in state.glob(pattern) if not _is_kept(path)}
 
 
 def sandboxed(state: Path) -> set[int]:
     """Processes of this service that run as somebody else, or are a sandbox."""
     return {pid for pid, command in processes_of(state).items() if "bwrap" in command or _is_foreign(pid)}
+
+
+def _is_kept(path: Path) -> bool:
+    """An environment that is whole keeps the account of how it was made."""
+    return path.name in _KEPT or (path.suffix == ".build" and path.with_suffix(".json").exists())
 
 
 def _is_foreign(pid: int) -> bool:

@@ -28,6 +28,7 @@ def headers_twice(target: Target) -> str:
 
 
 def callback_port(target: Target) -> str:
+    """Each is refused for its URL: nothing else in the request is wrong."""
     told: list[str] = []
     for url in (
         "http://127.0.0.1:0/x",
@@ -37,8 +38,11 @@ def callback_port(target: Target) -> str:
         "http://a:b@localhost/",
         "x" * 9000,
     ):
-        answer = target.post("/run_tool", {**_ECHO, "mode": "async", "callback": {"url": url}, "callback_url": url})
-        expect(answer.status_code in _CALLERS_FAULT, f"{url[:40]}: HTTP {answer.status_code}: {answer.text[:100]}")
+        answer = target.post("/run_tool", {**_ECHO, "mode": "async", "callback_url": url})
+        expect(answer.status_code == HTTPStatus.UNPROCESSABLE_ENTITY, f"{url[:40]}: HTTP {answer.status_code}: {answer.text[:100]}")
+        [error] = answer.json()["errors"]
+        expect("callback_url" in error["field"], f"{url[:40]}: refused for {error['field']}")
+        expect("secret" not in error["message"], f"{url[:40]}: refused as nothing is signed, not for itself")
         told.append(str(answer.status_code))
     return ", ".join(told)
 
@@ -208,4 +212,5 @@ KIND = Kind(
         Attack("slow-heads", "200 callers who never end their headers", slow_heads),
         Attack("slow-bodies", "callers who send a byte of their body now and then", slow_bodies, is_load=True),
     ),
+    settings={"SECRET_CALLBACK": "of-the-attacks"},
 )

@@ -21,28 +21,38 @@ from tests.attacks.verdict import Row, figures_of, judge
 from tests.system.service_process import ServiceProcess
 from tests.system.waiting import wait_until
 
-__all__ = ["GRACE_S", "Extent", "run_kind"]
+__all__ = ["GRACE_S", "MOST_S", "Extent", "run_kind"]
 
 GRACE_S = 5.0
+MOST_S = 1_380.0
 _MORE_S = 5.0
 _SETTLE_S = 30.0
 _START_BESIDE_S = 1.0
-_FOUND = (AssertionError, httpx.HTTPError, ValueError, KeyError, OSError)
+_OVER_AT_ONCE_S = 1.0
+"""What took no longer has no middle: SIGTERM would come after it, as after any other."""
+_FOUND = (AssertionError, httpx.HTTPError, ValueError, KeyError, OSError, subprocess.SubprocessError)
 
 
 class Extent:
-    """How long is looked before an attack, which attacks are made, and of which the end by SIGTERM is tried."""
+    """How long is looked before an attack, which attacks are made, and of which the end by SIGTERM is tried; none begins after `most_s`."""
 
-    def __init__(self, *, quick: bool = False, only: str | None = None) -> None:
-        self.before_s = 1.0 if quick else 3.0
+    def __init__(self, *, quick: bool = False, only: str | None = None, most_s: float = MOST_S) -> None:
+        self.before_s = 1.0 if quick else 2.0
         self.is_quick = quick
         self._only = only
+        self._most_s, self._until = most_s, time.monotonic() + most_s
+
+    @property
+    def over(self) -> str:
+        """Why no attack begins any more; empty when there is time."""
+        return f"not made: {self._most_s / 60:g} minutes were over" if time.monotonic() > self._until else ""
 
     def wants(self, kind: Kind, attack: Attack) -> bool:
         return self._only is None or f"{kind.name}.{attack.name}".startswith(self._only)
 
-    def stops(self, kind: Kind, attack: Attack) -> bool:
-        return not self.is_quick or attack is kind.attacks[0]
+    def stops(self, kind: Kind, attack: Attack, took: float) -> bool:
+        """Of those that are over at once only the first of a kind; the others would cost a start each."""
+        return attack.has_middle and (attack is kind.attacks[0] or (not self.is_quick and took > _OVER_AT_ONCE_S))
 
 
 class Stand:
@@ -98,6 +108,8 @@ def run_kind(kind: Kind, folder: Path, peer: Peer, extent: Extent) -> Iterator[R
 
 
 def _run(kind: Kind, attack: Attack, stand: Stand, extent: Extent) -> Row:
+    if extent.over:
+        return Row(kind.name, attack.name, attack.what, "–", None, "–", None, (extent.over,))
     faults: list[str] = []
     try:
         target = stand.target()
@@ -111,6 +123,7 @@ def _run(kind: Kind, attack: Attack, stand: Stand, extent: Extent) -> Row:
         time.sleep(extent.before_s)
         began = time.monotonic()
         answer = _attempt(attack, target, faults)
+        took = time.monotonic() - began
         # What is wrong may come a moment later than the answer.
         time.sleep(1.0)
         ended = time.monotonic()
@@ -122,8 +135,8 @@ def _run(kind: Kind, attack: Attack, stand: Stand, extent: Extent) -> Row:
     stopped_s: float | None = None
     if faults:
         stand.end()
-    if extent.stops(kind, attack):
-        stopped_s = _stopped_in_the_middle(attack, stand, faults)
+    if extent.stops(kind, attack, took):
+        stopped_s = _stopped_in_the_middle(attack, stand, took, faults)
     return Row(kind.name, attack.name, attack.what, answer, figures, left or "nothing", stopped_s, tuple(faults))
 
 
@@ -146,8 +159,8 @@ def _left(state: Path, files: set[str], processes: set[int]) -> str:
     return what()
 
 
-def _stopped_in_the_middle(attack: Attack, stand: Stand, faults: list[str]) -> float | None:
-    """Seconds from SIGTERM to the end of a service that is being attacked; it is gone then, with all that it had started."""
+def _stopped_in_the_middle(attack: Attack, stand: Stand, took: float, faults: list[str]) -> float | None:
+    """Seconds from SIGTERM to the end of a service that is being attacked, for `took` seconds; it is gone then, with all it had started."""
     try:
         target = stand.target()
     except AssertionError as error:
@@ -156,7 +169,7 @@ def _stopped_in_the_middle(attack: Attack, stand: Stand, faults: list[str]) -> f
     service = target.service
     beside = threading.Thread(target=_attempt, args=(attack, target, []), daemon=True)
     beside.start()
-    beside.join(_START_BESIDE_S)
+    beside.join(min(_START_BESIDE_S, took / 2))
     began = time.monotonic()
     with suppress(ProcessLookupError):
         os.kill(service.pid, signal.SIGTERM)
@@ -164,16 +177,16 @@ def _stopped_in_the_middle(attack: Attack, stand: Stand, faults: list[str]) -> f
         service.wait()
     except subprocess.TimeoutExpired:
         faults.append("SIGTERM did not stop the service within 60 s")
-    took = time.monotonic() - began
-    if took > GRACE_S + _MORE_S:
-        faults.append(f"SIGTERM in the middle of it: stopped after {took:.1f} s")
+    stopped_s = time.monotonic() - began
+    if stopped_s > GRACE_S + _MORE_S:
+        faults.append(f"SIGTERM in the middle of it: stopped after {stopped_s:.1f} s")
     try:
         wait_until(lambda: not service.leftovers(), "no process is left", 20.0)
     except AssertionError:
         faults.append(f"after the end: {'; '.join(service.leftovers().values())[:200]}")
     stand.end()
     beside.join(60)
-    return took
+    return stopped_s
 
 
 def _end(service: ServiceProcess) -> None:

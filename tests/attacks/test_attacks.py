@@ -16,7 +16,7 @@ from tests.system.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(300)
 
-# Only kinds that want nothing special of their service.
+# Only kinds that want nothing special of their service; a secret for callbacks it has.
 _SHORT = [
     pytest.param(attack, id=f"{kind.name}.{attack.name}")
     for kind in KINDS
@@ -32,7 +32,7 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Generator[Target]:
     folder = tmp_path_factory.mktemp("attacks")
     with running_peer() as peer:
         data = attack_catalog(folder, peer.url)
-        service = ServiceProcess(folder / "service", data, SHUTDOWN_GRACE_S="5")
+        service = ServiceProcess(folder / "service", data, SHUTDOWN_GRACE_S="5", SECRET_CALLBACK="of-the-attacks")  # noqa: S106
         service.start()
         try:
             target = Target(service, data, peer, is_long=False)

@@ -5,6 +5,7 @@ import base64
 import gzip
 import json
 import socket
+import threading
 import tracemalloc
 
 import pytest
@@ -113,6 +114,26 @@ async def test_a_result_with_all_its_json_stays_within_the_bound_and_close_to_it
     assert 0.8 * bound < len(to_json(answer)) <= bound
     if encoding == "base64":
         assert content.startswith(base64.b64decode(str(answer["body"]), validate=True))
+
+
+async def test_a_large_body_is_cut_in_one_walk_and_keeps_nobody_waiting(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[int] = []
+    threads: set[int] = set()
+
+    def watched(text: str) -> bytes:
+        encoded.append(len(text))
+        threads.add(threading.get_ident())
+        return to_json(text)
+
+    monkeypatch.setattr("engine.runtimes.builtin.response_body.to_json", watched)
+    bound = 1024 * 1024
+    site.answer("/", b"0" * (2 * bound))
+    tool = builtin_tools(BuiltinOptions(http_request_allow=("127.0.0.1",), http_request_max_bytes=bound))["http_request"]
+    answer = await tool.invoke({"url": site.url("/")})
+    assert isinstance(answer, dict)
+    assert answer["truncated"] is True
+    assert sum(encoded) < 3 * bound
+    assert threading.get_ident() not in threads
 
 
 async def test_headers_that_alone_are_too_much_are_left_out(site: Site) -> None:

@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from engine.runtimes.builtin.destination import Destinations, PinnedTransport
 from engine.runtimes.builtin.options import BuiltinOptions
-from engine.runtimes.builtin.response_body import BodyEncoding, as_json, as_text, shortened
+from engine.runtimes.builtin.response_body import BodyEncoding, ReadBody, as_json, as_text, shortened
 from engine.runtimes.builtin.tool import BuiltinTool, ToolArguments, ToolOutput, TypedTool, schema_of
 from engine.runtimes.failures import CallFailed
 from engine.runtimes.peers import peer_client, read_at_most
@@ -24,6 +24,7 @@ __all__ = ["Arguments", "HttpRequest", "Result", "tool"]
 _MAX_PORT = 65_535
 _MAX_REDIRECTS = 5
 _CONNECT_SECONDS = 10.0
+_LARGE_BYTES = 64 * 1024
 _HOP_BY_HOP = ("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer", "transfer-encoding", "upgrade")
 _OURS = frozenset(("host", "content-length", "proxy-connection", *_HOP_BY_HOP))
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -144,16 +145,21 @@ class HttpRequest:
             ) as response,
         ):
             read = await read_at_most(response, self._max_bytes)
-            body, encoding = as_json(response, read)
-            whole = Result(
-                status_code=response.status_code,
-                headers=dict(response.extensions.get(AS_SENT, response.headers)),
-                body=body,
-                body_encoding=encoding,
-                truncated=not read[1],
-                url=str(response.url),
-            )
-            return whole if len(to_json(whole)) <= self._max_bytes else self._cut(whole, response, read[0])
+            # Of tens of megabytes it takes seconds in all, which nobody else is to wait for.
+            is_large = len(read[0]) > _LARGE_BYTES
+            return await asyncio.to_thread(self._result, response, read) if is_large else self._result(response, read)
+
+    def _result(self, response: httpx.Response, read: ReadBody) -> Result:
+        body, encoding = as_json(response, read)
+        whole = Result(
+            status_code=response.status_code,
+            headers=dict(response.extensions.get(AS_SENT, response.headers)),
+            body=body,
+            body_encoding=encoding,
+            truncated=not read[1],
+            url=str(response.url),
+        )
+        return whole if len(to_json(whole)) <= self._max_bytes else self._cut(whole, response, read[0])
 
     def _cut(self, whole: Result, response: httpx.Response, content: bytes) -> Result:
         """With as much of the body as fits, as text or base64: the beginning of a JSON value is none."""

@@ -18,6 +18,7 @@ ReadBody = tuple[bytes, bool]
 
 _BASE64_GROUP = 4
 _QUOTES = 2
+_PIECE = 64 * 1024
 _TEXT_CODECS = ("utf-8", "utf-16", "utf-32", "ascii", "iso8859", "cp125", "gb", "big5", "shift_jis", "cp932", "euc_", "koi8")
 
 
@@ -46,9 +47,19 @@ def shortened(text: str, encoding: BodyEncoding, max_bytes: int) -> str:
     """As much of the beginning as needs at most `max_bytes` in JSON, without its quotes; base64 stays readable."""
     if encoding == "base64":
         return text[: max(0, max_bytes) // _BASE64_GROUP * _BASE64_GROUP]
-    # A character may need one byte or six: found by halving, which encodes a megabyte some twenty times in some ten milliseconds.
-    lengths = range(1, len(text) + 1)
-    return text[: bisect_right(lengths, max_bytes, key=lambda length: len(to_json(text[:length])) - _QUOTES)]
+    # A character may need one byte or six. Piece by piece, as halving the whole would encode all of it again and again.
+    left = max_bytes
+    for begin in range(0, len(text), _PIECE):
+        piece = text[begin : begin + _PIECE]
+        size = _size(piece)
+        if size > left:
+            return text[: begin + bisect_right(range(1, len(piece) + 1), left, key=lambda length, piece=piece: _size(piece[:length]))]
+        left -= size
+    return text
+
+
+def _size(text: str) -> int:
+    return len(to_json(text)) - _QUOTES
 
 
 def _text(content: bytes, encoding: str, *, is_whole: bool) -> str | None:

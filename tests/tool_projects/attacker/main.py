@@ -57,14 +57,15 @@ def flood(params):
 def folders(params):
     """A folder in a folder in a folder, in all places that can be written, with a file in the deepest."""
     name = "d" * params.get("name", 1)
-    for place in (os.environ.get("TOOL_AGENT_OUTPUT_DIR"), os.environ.get("HOME"), "/tmp"):
-        if place and os.access(place, os.W_OK):
+    # The home of a script may be its /tmp.
+    for place in {os.path.realpath(os.environ.get(name, "/tmp")) for name in ("TOOL_AGENT_OUTPUT_DIR", "HOME", "TMPDIR")}:
+        if os.access(place, os.W_OK):
             os.chdir(place)
             for _ in range(params["depth"]):
                 os.mkdir(name)
                 os.chdir(name)
             Path("f").write_bytes(b"0" * params.get("bytes", 0))
-    return "done"
+    return {}
 
 
 def locked(params):
@@ -74,7 +75,7 @@ def locked(params):
     (top / "in" / "file").write_text("x")
     (top / "in").chmod(0)
     top.chmod(0)
-    return "done"
+    return {}
 
 
 def names(_params):
@@ -92,7 +93,7 @@ def children(_params):
     """Processes of sessions of their own, which stay."""
     for _ in range(20):
         subprocess.Popen(["/bin/sleep", "300"], start_new_session=True, stdin=-3, stdout=-3, stderr=-3)
-    return "done"
+    return {}
 
 
 def inotify(params):

@@ -73,10 +73,13 @@ class Identities:
             raise
         return taken
 
-    def take(self, whose: Path) -> Taken:
-        """The user of whoever has this folder; the same each time as long as the folder is there, if that can be. Raises as above."""
+    def take(self, whose: Path, had: int | None = None) -> Taken:
+        """The user of whoever has this folder; the same each time as long as the folder is there, if that can be. Raises as above.
+
+        `had` is the one that something that still runs was given.
+        """
         with self._turn:
-            held = self._held.get(whose) or self._free(whose)
+            held = self._held.get(whose) or self._free(whose, had)
             self._held[whose] = held
             held.runs += 1
         return Taken(held.identity, _once(lambda: self._release(whose)))
@@ -89,9 +92,9 @@ class Identities:
                 del self._held[whose]
                 os.close(held.lock)
 
-    def _free(self, whose: Path) -> _Held:
+    def _free(self, whose: Path, had: int | None) -> _Held:
         for is_last in (False, True):
-            for uid in self._order(whose):
+            for uid in self._order(whose, had):
                 lock = self._locked(uid)
                 if lock is None:
                     continue
@@ -118,8 +121,10 @@ class Identities:
             raise
         return _Held(Identity(uid, uid), lock)
 
-    def _order(self, whose: Path) -> Iterator[int]:
-        """First the one whose the folder is, then from a place that its name says."""
+    def _order(self, whose: Path, had: int | None) -> Iterator[int]:
+        """First the one that it had, or whose the folder is, then from a place that its name says."""
+        if had is not None and had in self.uids:
+            yield had
         with contextlib.suppress(OSError):
             if (owner := whose.lstat().st_uid) in self.uids:
                 yield owner

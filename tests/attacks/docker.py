@@ -168,12 +168,18 @@ KIND = Kind(
     "docker",
     (
         Attack("labels", "a build's steps with our labels and the name of a foreign container", labels, is_load=True),
-        Attack("fetched", "ADD, a backslash and a space that only some strip, then an address of our loopback", fetched, is_load=True),
-        Attack("copied", "COPY --from the image of another tool, by id and in quotes", copied, is_load=True),
+        Attack(
+            "fetched",
+            "ADD, a backslash and a space that only some strip, then an address of our loopback",
+            fetched,
+            is_load=True,
+            in_ci=False,
+        ),
+        Attack("copied", "COPY --from the image of another tool, by id and in quotes", copied, is_load=True, in_ci=False),
         Attack("volumes", "volumes of the tools `attack:a` and `attack_a`", volumes, is_load=True),
-        Attack("names", "a container_id that is a path of the engine's interface", names),
+        Attack("names", "a container_id that is a path of the engine's interface", names, in_ci=False),
         Attack("key", "a literal key in `environment`, looked for in docker inspect", key, is_load=True),
-        Attack("greed", "VOLUME, and ten thousand cores", greed, is_load=True),
-        Attack("places", "volumes at //proc/sys and the like", places, is_load=True),
+        Attack("greed", "VOLUME, and ten thousand cores", greed, is_load=True, in_ci=False),
+        Attack("places", "volumes at //proc/sys and the like", places, is_load=True, in_ci=False),
     ),
 )

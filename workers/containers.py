@@ -24,6 +24,7 @@ from engine.runtimes.failures import NotSent, StartFailed
 from engine.runtimes.ownership import Owner
 from engine.runtimes.runtime import AnyRuntime
 from engine.runtimes.sandbox.egress import Egress
+from engine.runtimes.sandbox.identities import Identities
 from engine.runtimes.sandbox.identity import Identity
 from engine.runtimes.supervisor import Supervisor
 from toolagent.contracts.catalog import ToolEntry
@@ -55,7 +56,8 @@ def docker_parts(
     audit: Audit,
     book: ContainerBook,
     secrets: Callable[[str], str | None],
-    user: Identity | None = None,
+    users: Identities | None,
+    user: Identity | None,
 ) -> DockerParts:
     """Raises CannotRun when a setting cannot be used."""
     try:
@@ -83,7 +85,8 @@ def docker_parts(
         identity=user,
         calls=state.calls,
     )
-    return DockerParts(docker, engine, egress, indexes_of(programs_of(settings), environment()), audit=audit, book=book, secrets=secrets)
+    indexes = indexes_of(programs_of(settings), environment())
+    return DockerParts(docker, engine, egress, indexes, audit=audit, book=book, secrets=secrets, users=users)
 
 
 async def lasting_names(parts: DockerParts) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ async def running_runtimes(
     launcher = Launcher(owner, guardian, _chosen("PATH"), shutil.which("setpriv"))
     policy = policy_of(settings)
     users = identities(settings.sandbox_users, state.root / "sandbox" / "users")
-    # Of all its containers, also of those that outlive it: the same one at its next start.
+    # Of its containers that serve no tool.
     of_containers = users.take(state.root).identity if users else None
     egress = _egress(state, policy, of_containers)
     async with AsyncExitStack() as stack:
@@ -74,7 +74,7 @@ async def running_runtimes(
         engine = Engine(_chosen(*_ENGINE_VARIABLES))
         stack.callback(engine.close)
         sandbox = await sandbox_of(settings, state, owner, launcher, engine, users)
-        docker = docker_parts(settings, state, owner, policy, engine, egress, audit, book, secrets.resolve, of_containers)
+        docker = docker_parts(settings, state, owner, policy, engine, egress, audit, book, secrets.resolve, users, of_containers)
         egress.sweep(await lasting_names(docker))
         judge = await stack.enter_async_context(judging(settings, launcher, audit, state.host))
         scripts = script_service(settings, state, launcher, sandbox, egress, audit, judge)

@@ -15,6 +15,7 @@ from tests.attacks.peer import running_peer
 from tests.attacks.running import Extent, run_kind
 from tests.attacks.table import markdown, write
 from tests.attacks.verdict import Row
+from tests.docker.engines import remove_images_of
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -30,6 +31,7 @@ def main(arguments: Sequence[str]) -> int:
             for row in run_kind(kind, Path(folder) / kind.name, peer, extent):
                 rows.append(row)
                 _say(f"{'held' if not row.faults else 'NOT '} {row.kind}.{row.name}: {row.answer} {'; '.join(row.faults)}")
+        remove_images_of(Path(folder))
     about = {
         **describe_machine(),
         "command": " ".join(("python -m tests.attacks", *arguments)),

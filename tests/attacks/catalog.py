@@ -1,7 +1,9 @@
 """The tools of the attacks: remote ones at the bad peer, a script that does as it is told, and what is dropped in later."""
 
 import json
-from collections.abc import Mapping
+import shutil
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -10,10 +12,11 @@ from tests.attacks.peer import PATHS
 from tests.system.catalog import make_catalog
 from tests.system.service_process import ROOT
 
-__all__ = ["ACTING", "ATTACKER", "FILES", "attack_catalog", "peer_tool", "put_tool"]
+__all__ = ["ACTING", "ATTACKER", "FILES", "attack_catalog", "docker_tools", "peer_tool", "put_tool"]
 
 ATTACKER, ACTING, FILES = "attack:script", "attack:acting", "attack:files"
 _PROJECT = ROOT / "tests/tool_projects/attacker/main.py"
+_VERSATILE = ROOT / "tests/tool_projects/versatile"
 _MODE: JsonValue = {"type": "object", "properties": {"mode": {"type": "string"}}, "required": ["mode"]}
 _FILE: JsonValue = {"type": "object", "properties": {"file": {"type": "string", "format": "file-path"}}}
 
@@ -33,6 +36,36 @@ def attack_catalog(folder: Path, peer_url: str) -> Path:
     put_tool(data, ACTING, parameters=_MODE, sideEffectScope="local_state", timeoutSeconds=6)
     put_tool(data, FILES, parameters=_MODE, output=_FILE)
     return data
+
+
+@contextmanager
+def docker_tools(data: Path, sources: Mapping[str, Mapping[str, JsonValue]], dockerfile: str = "") -> Generator[None]:
+    """Docker tools of the versatile project, whose Dockerfile has these lines besides, are in the catalog during the block."""
+    project = data / "projects/docker"
+    shutil.rmtree(project, ignore_errors=True)
+    shutil.copytree(_VERSATILE, project, ignore=shutil.ignore_patterns("__pycache__", ".venv"))
+    with (project / "Dockerfile").open("a") as file:
+        file.write(dockerfile)
+    built: dict[str, JsonValue] = {"type": "docker", "dockerfile": "Dockerfile", "host_dir": "projects/docker", "endpoint_path": "/run"}
+    before = {name: (data / name).read_text("utf-8") for name in ("sources.json", "registry.json")}
+    changed = {name: json.loads(text) for name, text in before.items()}
+    for tool_id, more in sources.items():
+        changed["sources.json"]["sources"][tool_id] = [{**built, **more}]
+        tool: JsonValue = {"tool_id": tool_id, "name": tool_id, "backend_runtime": "docker", "side_effect_scope": "none", "timeout_s": 25}
+        changed["registry.json"]["tools"].append(tool)
+    try:
+        _replace(data, {name: json.dumps(document) for name, document in changed.items()})
+        yield
+    finally:
+        _replace(data, before)
+
+
+def _replace(data: Path, files: Mapping[str, str]) -> None:
+    """Each in one step: a service may be looking."""
+    for name, text in files.items():
+        written = data / f"{name}.new"
+        written.write_text(text, "utf-8")
+        written.rename(data / name)
 
 
 def peer_tool(path: str) -> str:

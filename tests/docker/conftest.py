@@ -21,6 +21,7 @@ from engine.runtimes.http_exchange import HttpExchange
 from engine.runtimes.ownership import Owner
 from engine.runtimes.runtime import ToolRequest
 from engine.runtimes.sandbox.egress import Egress
+from engine.runtimes.sandbox.identities import Identities
 from engine.runtimes.sandbox.identity import PAYLOAD
 from tests.docker.engines import ready_engine
 from toolagent.contracts.audit import AuditEntry
@@ -119,11 +120,10 @@ async def make_runtime(
     """A runtime with other settings than the usual; several are like workers after each other."""
     made: list[DockerRuntime] = []
 
-    def make(**changed: object) -> DockerRuntime:
+    def make(users: Identities | None = None, **changed: object) -> DockerRuntime:
         given = replace(settings, **changed)  # pyright: ignore[reportArgumentType] - as the fields are named
-        runtime = DockerRuntime(
-            DockerParts(given, engine, Egress(given.state, identity=given.identity), book=book, secrets=SECRETS.get), http
-        )
+        egress = Egress(given.state, identity=given.identity)
+        runtime = DockerRuntime(DockerParts(given, engine, egress, book=book, secrets=SECRETS.get, users=users), http)
         made.append(runtime)
         return runtime
 

@@ -64,7 +64,7 @@ async def test_a_host_asks_both_languages_as_scripts_do(
         monkeypatch.setenv(name, value)
     state = StateDirectory(settings.state, "here")
     parts = docker_parts(
-        Settings(), state, settings.owner, SandboxPolicy(), engine, Egress(settings.state), NoAudit(), NoBook(), lambda _: None
+        Settings(), state, settings.owner, SandboxPolicy(), engine, Egress(settings.state), NoAudit(), NoBook(), lambda _: None, None, None
     )
     index = await parts.known_index()
     assert {"own.invalid", "extra.invalid", "npm.invalid:81"} <= set(index.hosts)

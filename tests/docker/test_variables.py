@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -14,6 +15,8 @@ from engine.runtimes.docker.runtime import DockerRuntime
 from engine.runtimes.docker.settings import DockerSettings
 from engine.runtimes.docker.variables import variables_of
 from engine.runtimes.failures import StartFailed
+from engine.runtimes.sandbox.identities import COUNTED_TOGETHER
+from engine.runtimes.sandbox.identity import Identity
 from tests.docker.conftest import PROJECTS, SECRETS, TOOL, containers_of, request_of, silent
 from tests.docker.subject import versatile
 from toolagent.contracts.calls import ErrorType
@@ -50,10 +53,16 @@ async def test_a_secret_reaches_the_tool_and_an_image_no_disk_and_the_engine_sho
 
 def test_fewer_cores_than_were_asked_for_are_told(settings: DockerSettings) -> None:
     limits = serving_limits(TOOL, versatile(nano_cpus=4 * 10**9), settings, 2)
-    account = account_of(TOOL, settings.policy, limits)
+    account = account_of(TOOL, settings, limits)
     (told,) = [one for one in account.differences if one.item == "limits.cpus"]
     assert (limits.nano_cpus, told.requested, told.enforced, account.enforced.limits.cpus) == (2 * 10**9, 4.0, 2.0, 2.0)
     assert serving_limits(TOOL, versatile(nano_cpus=1), settings, 2).nano_cpus == 10**7
+
+
+def test_the_account_says_when_all_containers_are_one_user(settings: DockerSettings) -> None:
+    limits = serving_limits(TOOL, versatile(), settings, 2)
+    told = [COUNTED_TOGETHER in account_of(TOOL, replace(settings, identity=who), limits).differences for who in (None, Identity(7, 7))]
+    assert told == [True, False]
 
 
 def test_secrets_are_resolved_where_a_catalog_file_names_them() -> None:

@@ -2,8 +2,9 @@
 
 from engine.runtimes.docker.limits import ContainerLimits, bytes_of, gpus_within
 from engine.runtimes.docker.settings import DockerSettings
+from engine.runtimes.sandbox.identities import COUNTED_TOGETHER
 from toolagent.contracts.manifest import ToolManifest
-from toolagent.contracts.sandbox import Difference, SandboxAccount, SandboxLevel, SandboxLimits, SandboxPolicy
+from toolagent.contracts.sandbox import Difference, SandboxAccount, SandboxLevel, SandboxLimits
 from toolagent.contracts.sources import DockerSource
 from toolagent.core.sandbox import asked, granted
 
@@ -18,15 +19,17 @@ _ELSEWHERE = {
 }
 
 
-def account_of(tool: ToolManifest, policy: SandboxPolicy, limits: ContainerLimits) -> SandboxAccount:
+def account_of(tool: ToolManifest, settings: DockerSettings, limits: ContainerLimits) -> SandboxAccount:
     """`limits` are those that the engine was told."""
     asking = asked(tool.security_context)
-    enforced, differences = granted(asking, policy)
+    enforced, differences = granted(asking, settings.policy)
     wanted = {item: getattr(enforced, item) for item in _ELSEWHERE}
     unmet = [Difference(item=item, requested=[*ones], reason=_ELSEWHERE[item]) for item, ones in wanted.items() if ones]
     if limits.beyond is not None:
         has_cpus = limits.told(enforced.limits).cpus
         unmet.append(Difference(item="limits.cpus", requested=limits.beyond, enforced=has_cpus, reason="This machine has no more."))
+    if settings.identity is None:
+        unmet.append(COUNTED_TOGETHER)
     has = enforced.model_copy(update={**dict.fromkeys(_ELSEWHERE, ()), "limits": limits.told(enforced.limits)})
     return SandboxAccount(level=SandboxLevel.DOCKER, requested=asking, enforced=has, differences=(*differences, *unmet))
 

@@ -13,6 +13,7 @@ from engine.runtimes.docker.published import PublishedPorts
 from engine.runtimes.docker.settings import DockerSettings
 from engine.runtimes.ownership import Owner
 from engine.runtimes.sandbox.egress import Egress
+from engine.runtimes.sandbox.identities import Identities
 from engine.runtimes.sandbox.identity import PAYLOAD
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
 from engine.runtimes.scripts.environments import Index, Indexes
@@ -31,7 +32,7 @@ def _no_secret(_name: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class DockerParts:
-    """Whoever makes them closes the engine. `egress` is for the same user as the containers."""
+    """Whoever makes them closes the engine. `egress` is for the settings' user, which containers are that have none of their own."""
 
     settings: DockerSettings
     engine: Engine
@@ -43,6 +44,9 @@ class DockerParts:
     book: ContainerBook = field(default_factory=NoBook)
     secrets: Callable[[str], str | None] = _no_secret
     """The value of a secret by its name without `secret:`."""
+
+    users: Identities | None = None
+    """Those that serving containers are, each tool's another. Without, they are all the settings' user."""
 
     async def known_index(self) -> Index:
         """Where packages come from, of whatever language; nowhere when that cannot be said."""

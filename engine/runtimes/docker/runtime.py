@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
@@ -13,20 +12,20 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from engine.runtimes.call_audit import Audited
-from engine.runtimes.docker.account import account_of, serving_limits
+from engine.runtimes.docker.account import account_of
 from engine.runtimes.docker.book import gone
 from engine.runtimes.docker.carried import INSIDE, Carried
 from engine.runtimes.docker.deaths import Deaths, ending_of
-from engine.runtimes.docker.engine import Document, EngineFailure, Missing
+from engine.runtimes.docker.engine import EngineFailure, Missing
 from engine.runtimes.docker.given import GivenContainers
-from engine.runtimes.docker.image import Image
 from engine.runtimes.docker.images import Images, failure_of
-from engine.runtimes.docker.labels import STATE, Kind, Marks, digest
+from engine.runtimes.docker.labels import STATE, Kind, Marks
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker.serving import TMP, Shape, container_config, created, info_of, inspected, removed
+from engine.runtimes.docker.shaping import mounts_of, shape_of
 from engine.runtimes.docker.unused import UnusedTimer
-from engine.runtimes.docker.variables import Variables, handed_over, variables_of
-from engine.runtimes.docker.volumes import bind, calls_of, image_mounts, volume_mounts
+from engine.runtimes.docker.users import user_of
+from engine.runtimes.docker.variables import handed_over, variables_of
 from engine.runtimes.failures import NotSent, StartFailed
 from engine.runtimes.http_exchange import HttpExchange, Target
 from engine.runtimes.projects import Projects
@@ -34,6 +33,7 @@ from engine.runtimes.readiness import serves
 from engine.runtimes.request_parts import Places
 from engine.runtimes.runtime import Progress, Retired, Running, ToolRequest
 from engine.runtimes.sandbox.egress import Opening, Way
+from engine.runtimes.sandbox.identity import Identity
 from engine.runtimes.sandbox.watch import Watch
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.containers import ContainerInfo
@@ -41,7 +41,7 @@ from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sandbox import SandboxAccount, SandboxLimits
 from toolagent.contracts.sources import DockerSource
 from toolagent.core.sandbox import asked, granted
-from toolagent.core.shared_processes import name_inside, place_of, process_key
+from toolagent.core.shared_processes import name_inside, place_of
 
 __all__ = ["DockerRuntime"]
 
@@ -50,8 +50,6 @@ _SLOWEST_LOOK_S = 0.2
 _ASK_S = 2.0
 _IDLE_ASK_S = 1.0
 _OK = 200
-_PORT = 8000
-"""For a server that is told by $PORT."""
 _TOLD_LINES = 40
 
 
@@ -59,7 +57,7 @@ _TOLD_LINES = 40
 class _Serving:
     """A container that is up. `used` is by the monotonic clock; without `info` it was given to us, and is not removed.
 
-    `name` is that of its way in; the container itself goes by its id.
+    `name` is that of its way in; the container itself goes by its id. `release` gives its user back.
     """
 
     container: str
@@ -69,6 +67,7 @@ class _Serving:
     used: float
     way: AsyncExitStack
     audited: Audited
+    release: Callable[[], None]
     info: ContainerInfo | None = None
     sees_calls: bool = False
     in_flight: int = 0
@@ -176,6 +175,7 @@ class DockerRuntime:
         self._timer.stop()
         for serving in self._up.values():
             await serving.way.aclose()
+            serving.release()
         self._deaths.close()
 
     async def _left(self) -> list[tuple[str, Marks, bool]]:
@@ -190,50 +190,46 @@ class DockerRuntime:
         hosts = enforced.hosts
         image = await self._images.of(name_inside(tool.tool_id, source), source, hosts, progress)
         variables = await asyncio.to_thread(variables_of, source, tool.tool_id, self._parts.secrets)
-        shape = self._shape(tool, source, image, hosts, variables, await self._engine.processors())
-        audited = self._audited(tool, shape.command, account_of(tool, self._settings.policy, shape.limits))
+        shape = shape_of(tool, source, image, hosts, variables, await self._engine.processors(), self._settings)
+        audited = self._audited(tool, shape.command, account_of(tool, self._settings, shape.limits))
         if adopted := await self._adopted(shape, hosts, audited, source, progress):
             return adopted
         progress(f"starting a container for {tool.tool_id}")
         name = shape.marks.name
         carried = await Carried.put_together(self._settings.state / "carried")
-        mounts = await asyncio.to_thread(self._mounts, shape, source)
-        given = handed_over(variables.secret, self._settings.state / "containers", self._settings.identity)
         async with AsyncExitStack() as stack:
+            user = await asyncio.to_thread(user_of, self._parts, shape.place)
+            stack.callback(user.release)
+            mounts = await asyncio.to_thread(mounts_of, shape, source, user.settings)
+            given = handed_over(variables.secret, self._settings.state / "containers", user.identity)
             stack.callback(self._egress.forget, name)
-            way, opened = await self._opened(name, shape.port, hosts, audited)
+            way, opened = await self._opened(name, shape.port, hosts, audited, user.identity)
             stack.push_async_callback(opened.aclose)
             stack.push_async_callback(self._http.forget, way.endpoint)
             with given as file:
-                shape = replace(shape, mounts=tuple(mounts), given=file)
+                shape = replace(shape, mounts=tuple(mounts), given=file, user=user.settings.user)
                 container = await created(self._engine, container_config(shape, way, carried), name)
                 stack.push_async_callback(self._removed, container, name)
                 self._deaths.watch(container)
                 stack.callback(self._deaths.forget, container)
                 await self._engine.ask(lambda api: api.start(container))
                 await self._until_healthy(tool.tool_id, container, way.endpoint, source.health_path)
-            serving, info = await self._serving(container, shape, audited, name, way.endpoint, opened)
+            serving, info = await self._serving(container, shape, audited, name, way.endpoint, opened, user.release)
             stack.push_async_callback(self._book.note, gone(info))
             await self._book.note(info)
             stack.pop_all()
         return serving
 
-    def _mounts(self, shape: Shape, source: DockerSource) -> list[Document]:
-        """Raises StartFailed, OSError."""
-        mounts = volume_mounts(source.volumes, shape.place, self._settings)
-        if shape.calls is not None:
-            shape.calls.mkdir(parents=True, exist_ok=True)
-            mounts.append(bind(shape.calls, str(shape.calls), writable=True))
-        return [*mounts, *image_mounts(shape.image, mounts, shape.limits)]
-
     def _audited(self, tool: ToolManifest, command: tuple[str, ...], account: SandboxAccount | None) -> Audited:
         return Audited(self._parts.audit, self._settings.host, tool, command, account)
 
-    async def _opened(self, name: str, port: int, hosts: tuple[str, ...], audited: Audited) -> tuple[Way, AsyncExitStack]:
+    async def _opened(
+        self, name: str, port: int, hosts: tuple[str, ...], audited: Audited, identity: Identity | None
+    ) -> tuple[Way, AsyncExitStack]:
         """The ways into and out of the container of this name, and what closes our end of them. Raises OSError."""
         stack = AsyncExitStack()
-        observed = self._settings.observed
-        opening = Opening(hosts=hosts, port=port, tell=audited.refusals.tell, lasting=True, python=INSIDE, observed=observed)
+        tell, observed = audited.refusals.tell, self._settings.observed
+        opening = Opening(hosts=hosts, port=port, tell=tell, lasting=True, python=INSIDE, observed=observed, identity=identity)
         return await stack.enter_async_context(self._egress.open(name, opening)), stack
 
     async def _adopted(
@@ -245,19 +241,35 @@ class DockerRuntime:
             same = (marks.tool, marks.version, marks.source) == (shape.marks.tool, shape.marks.version, shape.marks.source)
             if not same or not is_running or container in used:
                 continue
-            way, opened = await self._opened(marks.name, shape.port, hosts, audited)
-            self._deaths.watch(container)
-            health = await self._http.health(way.endpoint, source.health_path, _ASK_S)
-            if health is not None and await serves(health, source.health_path, way.endpoint, self._http):
+            serving = await self._found_again(container, marks, shape, hosts, audited, source)
+            if serving is not None:
                 progress(f"found the container of {marks.tool} that was left")
-                serving, info = await self._serving(container, shape, audited, marks.name, way.endpoint, opened)
-                await self._book.note(info)  # somebody may have died who was about to remove it
                 return serving
-            self._deaths.forget(container)
-            await opened.aclose()
-            await self._http.forget(way.endpoint)
             await self._swept(container, marks)
         return None
+
+    async def _found_again(
+        self, container: str, marks: Marks, shape: Shape, hosts: tuple[str, ...], audited: Audited, source: DockerSource
+    ) -> _Serving | None:
+        """None for one that does not answer, or whose user somebody else has by now."""
+        found = await inspected(self._engine, container)
+        async with AsyncExitStack() as stack:
+            user = await asyncio.to_thread(user_of, self._parts, shape.place, str(found["Config"]["User"]))
+            stack.callback(user.release)
+            if user.settings.user != found["Config"]["User"]:
+                return None
+            way, opened = await self._opened(marks.name, shape.port, hosts, audited, user.identity)
+            stack.push_async_callback(self._http.forget, way.endpoint)
+            stack.push_async_callback(opened.aclose)
+            self._deaths.watch(container)
+            stack.callback(self._deaths.forget, container)
+            health = await self._http.health(way.endpoint, source.health_path, _ASK_S)
+            if health is None or not await serves(health, source.health_path, way.endpoint, self._http):
+                return None
+            serving, info = await self._serving(container, shape, audited, marks.name, way.endpoint, opened, user.release)
+            await self._book.note(info)  # somebody may have died who was about to remove it
+            stack.pop_all()
+        return serving
 
     async def _attached(self, tool: ToolManifest, source: DockerSource, container: str, progress: Progress) -> _Serving:
         progress(f"looking for the container {container[:12]}")
@@ -270,10 +282,10 @@ class DockerRuntime:
         await self._until_healthy(tool.tool_id, found.container, found.endpoint, source.health_path)
         running = Running(found.endpoint, datetime.now(UTC), found.pid, source.internal_port or None)
         place, audited = place_of(tool.tool_id, source), self._audited(tool, (), None)
-        return _Serving(found.container, running, "", place, time.monotonic(), AsyncExitStack(), audited)
+        return _Serving(found.container, running, "", place, time.monotonic(), AsyncExitStack(), audited, lambda: None)
 
     async def _serving(
-        self, container: str, shape: Shape, audited: Audited, name: str, endpoint: str, way: AsyncExitStack
+        self, container: str, shape: Shape, audited: Audited, name: str, endpoint: str, way: AsyncExitStack, release: Callable[[], None]
     ) -> tuple[_Serving, ContainerInfo]:
         found = await inspected(self._engine, container)
         state, info = found["State"], info_of(found, shape.marks)
@@ -286,32 +298,12 @@ class DockerRuntime:
             way.push_async_callback(watch.end)
         running = Running(endpoint, started, pid)
         sees_calls = shape.calls is not None
-        return _Serving(container, running, name, shape.place, time.monotonic(), way, audited, info, sees_calls=sees_calls), info
+        serving = _Serving(container, running, name, shape.place, time.monotonic(), way, audited, release, info, sees_calls=sees_calls)
+        return serving, info
 
     def _fill(self, container: str) -> None:
         """Who is said to have ended is removed."""
         self._deaths.say(container, "wrote more into the files of its calls than it may (`diskBytes`) and was ended")
-
-    def _shape(
-        self, tool: ToolManifest, source: DockerSource, image: Image, hosts: tuple[str, ...], variables: Variables, processors: int
-    ) -> Shape:
-        """Raises StartFailed."""
-        command = source.command or image.command
-        if not command:
-            message = f"The image of {tool.tool_id!r} says no command to run; name one in the source's `command`."
-            raise StartFailed(ErrorType.DEPENDENCY_ERROR, message, {"image": image.image_id})
-        settings, calls = self._settings, calls_of(tool, source, self._settings)
-        limits = serving_limits(tool, source, settings, processors)
-        port = source.internal_port or (image.ports[0] if len(image.ports) == 1 else _PORT)
-        said = process_key(tool, source) or source.model_dump_json(exclude={"process"})
-        apart = ["observed", str(settings.kept)] if settings.observed else []
-        if variables.secret:
-            apart.append(settings.seals.digest(*(f"{name}={value}" for name, value in sorted(variables.secret.items()))))
-        told = digest(said, image.image_id, repr(limits), str(calls), *hosts, *apart)
-        name = f"tool-agent-{tool.tool_id.replace(':', '-')[:40]}-{secrets.token_hex(4)}"
-        marks = Marks(Kind.SERVING, name, tool.tool_id, tool.version, settings.host, settings.owner.mark, told)
-        names = (name_inside(tool.tool_id, source), place_of(tool.tool_id, source))
-        return Shape(settings.labels(marks), marks, image, command, variables.plain, limits, port, settings.user, *names, calls)
 
     async def _until_healthy(self, tool_id: str, container: str, endpoint: str, path: str) -> None:
         """Raises StartFailed."""
@@ -360,6 +352,7 @@ class DockerRuntime:
             if serving.info is not None:
                 await self._book.note(gone(serving.info))
                 await self._removed(serving.container, serving.name)
+            serving.release()  # not that of one that may still run
             serving.is_buried = True
         self._deaths.say(serving.container, "is gone")
 

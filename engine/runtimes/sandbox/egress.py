@@ -45,7 +45,7 @@ class Opening:
     worker, which finds it again under the same name; then `Egress.forget` removes what is left. `python`: the interpreter, when the
     sandbox has not ours but another one, of 3.10 or newer. `is_apart`: it has a loopback and a file system of its own; without them
     (the level `rlimits`) the host's are used, and nothing keeps the program from going around the proxy. `observed`: it has a proxy
-    although no host is allowed, so that what it asks for is known.
+    although no host is allowed, so that what it asks for is known. `identity`: the user that it is, if not that of all others.
     """
 
     hosts: Sequence[str] = ()
@@ -57,6 +57,7 @@ class Opening:
     python: str | None = None
     is_apart: bool = True
     observed: bool = False
+    identity: Identity | None = None
 
     @property
     def has_proxy(self) -> bool:
@@ -112,16 +113,16 @@ class Egress:
         if not opening.has_proxy and opening.port is None and not opening.others:
             yield Way()
             return
-        folder = self._folders.make(name)
+        folder = self._folders.make(name, opening.identity)
         asks = Asks(opening.tell)
         try:
             async with contextlib.AsyncExitStack() as stack:
                 if opening.has_proxy:
                     await self._open_proxy(folder, opening, asks, stack)
                 if opening.port is not None:
-                    self._open_door(folder.box / _DOOR, folder.tool, stack)
+                    self._open_door(folder.box / _DOOR, folder.tool, opening, stack)
                 for port in opening.others:
-                    self._open_door(folder.box / _door_of(port), _other(folder, port), stack)
+                    self._open_door(folder.box / _door_of(port), _other(folder, port), opening, stack)
                 yield self._way(folder, opening, asks)
         finally:
             if not opening.lasting:
@@ -142,22 +143,22 @@ class Egress:
     async def _open_proxy(self, folder: SocketFolder, opening: Opening, asks: Asks, stack: contextlib.AsyncExitStack) -> None:
         rules = Rules(opening.hosts, (*self._private_hosts, *opening.private_hosts), self._resolve)
         proxy = Proxy(rules, asks, self._limits, self._room)
-        await proxy.start(self._bound(folder.box / _PROXY))
+        await proxy.start(self._bound(folder.box / _PROXY, opening))
         stack.push_async_callback(proxy.aclose)
 
-    def _open_door(self, path: Path, tool: Path, stack: contextlib.AsyncExitStack) -> None:
-        listening = self._bound(path)
+    def _open_door(self, path: Path, tool: Path, opening: Opening, stack: contextlib.AsyncExitStack) -> None:
+        listening = self._bound(path, opening)
         listening.listen()
         door = Door(listening, tool)
         door.start()
         stack.push_async_callback(door.aclose)
 
-    def _bound(self, path: Path) -> socket.socket:
+    def _bound(self, path: Path, opening: Opening) -> socket.socket:
         path.unlink(missing_ok=True)
         bound = socket.socket(socket.AF_UNIX)
         bound.bind(str(path))
         path.chmod(0o600)
-        self._folders.hand_over(path)
+        self._folders.hand_over(path, opening.identity)
         return bound
 
     def _way(self, folder: SocketFolder, opening: Opening, asks: Asks) -> Way:

@@ -87,13 +87,14 @@ class Identities:
             raise
         return taken
 
-    def take(self, *own: Path) -> Taken:
+    def take(self, *own: Path, had: int | None = None) -> Taken:
         """The user of whoever has these folders; the same each time as long as the first is there, if that can be. Raises as above.
 
-        Of runs at the same time those that have a folder in common are one user, as far as that can be.
+        Of runs at the same time those that have a folder in common are one user, as far as that can be. `had` is the user that
+        something that still runs was given.
         """
         with self._turn:
-            held = next((self._held[path] for path in own if path in self._held), None) or self._free(own[0])
+            held = next((self._held[path] for path in own if path in self._held), None) or self._free(own[0], had)
             held.runs.append(own)
             for path in own:
                 self._held.setdefault(path, held)
@@ -108,9 +109,9 @@ class Identities:
             if not held.runs:
                 os.close(held.lock)
 
-    def _free(self, whose: Path) -> _Held:
+    def _free(self, whose: Path, had: int | None) -> _Held:
         for is_last in (False, True):
-            for uid in self._order(whose):
+            for uid in self._order(whose, had):
                 lock = self._locked(uid)
                 if lock is None:
                     continue
@@ -136,8 +137,10 @@ class Identities:
             raise
         return _Held(Identity(uid, GROUP), lock)
 
-    def _order(self, whose: Path) -> Iterator[int]:
-        """First the one whose the folder is, then from a place that its name says."""
+    def _order(self, whose: Path, had: int | None) -> Iterator[int]:
+        """First the one that it had, or whose the folder is, then from a place that its name says."""
+        if had is not None and had in self.uids:
+            yield had
         with contextlib.suppress(OSError):
             if (owner := whose.lstat().st_uid) in self.uids:
                 yield owner

@@ -69,19 +69,19 @@ class SocketFolders:
             self._sign()
         return self._root
 
-    def make(self, name: str) -> SocketFolder:
+    def make(self, name: str, identity: Identity | None = None) -> SocketFolder:
         """The folder of a run of this name, which may be there already. Raises OSError."""
         folder = SocketFolder(self.root / _short(name))
         for path in (folder.path, folder.box):
             path.mkdir(mode=_OWN, exist_ok=True)
             path.chmod(_OWN)
-        self.hand_over(folder.box)
+        self.hand_over(folder.box, identity)
         return folder
 
-    def hand_over(self, path: Path) -> None:
-        """To the user that payloads are."""
-        if self._identity is not None:
-            self._identity.own(path)
+    def hand_over(self, path: Path, identity: Identity | None = None) -> None:
+        """To this user, or that which payloads are."""
+        if (user := identity or self._identity) is not None:
+            user.own(path)
 
     def sweep(self, keep: Collection[str]) -> tuple[str, ...]:
         """Remove what is there, but for the runs of these names; the names of the folders that went.

@@ -16,6 +16,7 @@ import httpx
 import psutil
 from pydantic import BaseModel
 
+from tests.programs import Program
 from workers.settings import environment
 
 __all__ = ["Sample", "Seen", "Watch", "watching"]
@@ -55,7 +56,7 @@ class Watch:
 def watching(url: str, pid: int) -> Generator[Watch]:
     """A monitor beside what the block does."""
     watch = Watch()
-    child = subprocess.Popen(
+    child = Program(
         [sys.executable, "-m", "tests.attacks.monitor", url, str(pid)],
         cwd=ROOT,
         env={**environment(), "PYTHONPATH": str(ROOT)},

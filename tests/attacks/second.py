@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tests.attacks.attack import broken, expect
+from tests.programs import Program
 from tests.system.leftovers import processes_of
 from tests.system.service_process import child_environment
 from tests.system.waiting import wait_until
@@ -23,7 +24,7 @@ def refused_start(folder: Path, data: Path, settings: Mapping[str, str]) -> str:
     own, log = folder / "state", folder / "output.log"
     # A file: what it has started would hold a pipe open.
     with log.open("wb") as output:
-        child = subprocess.Popen(
+        child = Program(
             [sys.executable, "-m", "workers", "up"],
             cwd=folder,
             env=child_environment(own, data, settings),

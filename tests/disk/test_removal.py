@@ -14,6 +14,7 @@ from pathlib import Path
 
 from engine.disk.leftovers import SET_ASIDE, Leftovers
 from engine.disk.removal import NotRemoved, remove
+from tests.programs import Program
 
 ROOT = Path(__file__).parents[2]
 DEEP = 3_000
@@ -51,7 +52,7 @@ except NotRemoved as error: print(error.reason)
 @contextmanager
 def at_work(program: str, *arguments: Path) -> Generator[None]:
     command = [sys.executable, "-S", "-c", program, *map(str, arguments)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env={"PARENT": str(os.getpid())}) as process:
+    with Program(command, stdout=subprocess.PIPE, env={"PARENT": str(os.getpid())}) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"at work\n"
         try:

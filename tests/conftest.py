@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+import structlog
 from temporalio.client import Client
 
 from engine.runtimes.ports import free_port
@@ -18,6 +19,10 @@ from tests.postgres import PostgresServer, postgres_binaries, postgres_database,
 from tests.programs import Program
 from workers.dev_server import read_config, server_command, temporal_binary
 from workers.temporal_connection import connect
+
+# As the service does it: the values of variables take seconds to print, while the event loop stands still.
+_PLAIN = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+structlog.configure(processors=[*structlog.get_config()["processors"][:-1], _PLAIN])
 
 _LONG = ("sandbox", "docker", "system", "scripts", "bench", "workers", "workflows", "making", "runtimes")
 """Folders whose tests start programs, the longest first."""

@@ -1,6 +1,8 @@
 """Programs that tests start: they end with the test run, however that ends."""
 
+import asyncio
 import atexit
+import os
 import subprocess
 from collections.abc import Sequence
 from functools import cache
@@ -8,16 +10,43 @@ from typing import Any
 
 from engine.runtimes.guardian import Guardian
 
-__all__ = ["Program"]
+__all__ = ["Program", "start_program"]
+
+_watched: set[int] = set()
 
 
 class Program(subprocess.Popen[bytes]):
     """One in a session of its own, which a guardian kills when this process has died. A service then ends its own children."""
 
     def __init__(self, command: Sequence[str], **options: Any) -> None:
-        guardian = _guardian()
+        _guardian()  # before there is something to guard
         super().__init__(command, start_new_session=True, **options)
-        guardian.watch(self.pid)
+        _watch(self.pid)
+
+
+async def start_program(*command: str, **options: Any) -> asyncio.subprocess.Process:
+    """The same for those that are waited for in the loop."""
+    _guardian()
+    process = await asyncio.create_subprocess_exec(*command, start_new_session=True, **options)
+    _watch(process.pid)
+    return process
+
+
+def _watch(group: int) -> None:
+    # The number of one that has ended may become a stranger's.
+    for ended in [other for other in _watched if not _is_there(other)]:
+        _watched.remove(ended)
+        _guardian().release(ended)
+    _watched.add(group)
+    _guardian().watch(group)
+
+
+def _is_there(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except OSError:
+        return False
+    return True
 
 
 @cache

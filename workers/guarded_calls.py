@@ -11,8 +11,8 @@ from temporalio.client import Client
 from toolagent.client.failures import AnswerPendingError, CallRefusedError, ControlFailedError
 from toolagent.client.handles import BatchHandle, CallHandle
 from toolagent.client.temporal import ToolAgentClient
-from toolagent.contracts.batches import ToolBatch
-from toolagent.contracts.calls import ErrorType, ToolCall, ToolError
+from toolagent.contracts.batches import BatchEnd, ToolBatch
+from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.tasks import TaskView
 from toolagent.core.batches import batch_id_for_key
@@ -41,6 +41,15 @@ class GuardedCalls(ToolAgentClient):
         own = batch_id_for_key(batch.caller.caller_id, key) if key is not None else batch_id or f"batch-{uuid.uuid4().hex}"
         async with self._answered(own, ""):
             return await super().start_batch(batch, own)
+
+    async def result(self, call_id: str, tool_id: str = "") -> ToolResult:
+        """As of any client; but how a call ends is not waited for while its end cannot be recorded. It goes on when it can be."""
+        async with self._answered(call_id, tool_id, looks=True):
+            return await super().result(call_id, tool_id)
+
+    async def batch_end(self, batch_id: str) -> BatchEnd:
+        async with self._answered(batch_id, "", looks=True):
+            return await super().batch_end(batch_id)
 
     async def task(self, call_id: str, workflow_id: str | None = None) -> TaskView | None:
         async with self._answered(call_id, "", looks=True):

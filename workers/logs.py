@@ -2,14 +2,19 @@
 
 import logging
 import sys
+import traceback
 
 import structlog
+from structlog.typing import EventDict, ExcInfo, WrappedLogger
 from temporalio.runtime import LoggingConfig, Runtime, TelemetryConfig, TelemetryFilter
 
 __all__ = ["configure_logging"]
 
 _QUIET = ("httpx", "httpx2", "httpcore", "httpcore2", "temporalio", "uvicorn.error", "asyncio", "alembic")
 """At INFO these log whole URLs, with whatever secrets are in them, or every detail."""
+
+_HALF = 8_000
+"""Characters of a text that are kept at either end: an error may quote megabytes of what it was about."""
 
 
 def configure_logging(level: int = logging.INFO) -> None:
@@ -19,7 +24,8 @@ def configure_logging(level: int = logging.INFO) -> None:
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
+            structlog.processors.ExceptionRenderer(_traceback),
+            _bounded,
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
@@ -27,6 +33,27 @@ def configure_logging(level: int = logging.INFO) -> None:
     )
     core = LoggingConfig(filter=TelemetryFilter(core_level="ERROR", other_level="ERROR"))
     Runtime.set_default(Runtime(telemetry=TelemetryConfig(logging=core)), error_if_already_set=False)
-    logging.basicConfig(level=level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_BoundedFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=level, handlers=(handler,))
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+class _BoundedFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return _cut(super().format(record))
+
+
+def _bounded(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    return {name: _cut(value) if isinstance(value, str) else value for name, value in event.items()}
+
+
+def _traceback(exc_info: ExcInfo) -> str:
+    """Without the values of variables, which may be large and secret."""
+    return "".join(traceback.format_exception(*exc_info)).rstrip()
+
+
+def _cut(text: str) -> str:
+    left_out = len(text) - 2 * _HALF
+    return text if left_out <= 0 else f"{text[:_HALF]}… ({left_out:,} characters) …{text[-_HALF:]}"

@@ -52,6 +52,10 @@ class BoundedLocalOptions(LocalOptions):
     schedule_to_close_timeout: timedelta
 
 
+class SettleOptions(LocalOptions):
+    local_retry_threshold: timedelta
+
+
 class AwaitOptions(LocalOptions):
     task_queue: str
     priority: Priority
@@ -160,11 +164,13 @@ def note_callback() -> CallbackOptions:
     }
 
 
-def settle(plan: CallPlan) -> LocalOptions:
+def settle(plan: CallPlan) -> SettleOptions:
     """Tried until it works: a call that was made must end with a record."""
     return {
         "start_to_close_timeout": timedelta(seconds=30),
         "retry_policy": RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=10)),
+        # A worker that stops waits for its local attempts; longer pauses are Temporal's timers, which outlive it.
+        "local_retry_threshold": timedelta(seconds=1),
         "summary": f"settle {plan.tool_id}",
     }
 

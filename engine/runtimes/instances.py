@@ -191,10 +191,13 @@ class Instances:
         await self.discard(instance, RunState.ERROR, "It has ended.")
 
     async def _end(self, instance: Instance, state: RunState, why: str | None, *, tell: bool) -> None:
-        if tell:
-            # Before it is ended: a new start may begin meanwhile, and has the last word.
-            await self._board.ended(*instance.key, state, why)
-        await instance.runtime.stop(instance.running)
+        try:
+            if tell:
+                # Before it is ended: a new start may begin meanwhile, and has the last word.
+                await self._board.ended(*instance.key, state, why)
+        finally:
+            # Also when that cannot be written.
+            await instance.runtime.stop(instance.running)
 
     def _end_if_done(self, instance: Instance) -> None:
         if instance.is_retired and not instance.in_flight:

@@ -21,13 +21,18 @@ child.wait()
 """
 
 SHORT = {
+    "tests/builtin/test_tls.py": "a command, waited for",
     "tests/cli/test_console_script.py": "a command, waited for",
     "tests/cli/test_making.py": "a command, waited for",
     "tests/making/inspection/ssh_server.py": "its log is a pipe of ours, at whose end it ends",
     "tests/programs.py": "here",
     "tests/registry/test_two_importers.py": "a command, waited for",
+    "tests/runtimes/test_environments.py": "a command, waited for",
     "tests/runtimes/test_worker_death.py": "a sleeper that the test itself is about",
+    "tests/scripts/test_bun.py": "a command, waited for",
+    "tests/scripts/test_dependencies.py": "a command, waited for",
     "tests/testing_servers/test_command_line.py": "a server that stops with its output",
+    "tests/tools/test_shipped_tools.py": "a command, waited for",
 }
 
 
@@ -50,7 +55,7 @@ def test_no_test_starts_a_server_in_another_way(root: Path, files: tuple[Path, .
 
 def _starts(node: ast.AST) -> bool:
     match node:
-        case ast.Call(func=ast.Attribute(attr="Popen")):
+        case ast.Call(func=ast.Attribute(attr="Popen" | "create_subprocess_exec" | "create_subprocess_shell")):
             return True
         case ast.ClassDef(bases=bases):
             return any("Popen" in ast.unparse(base) for base in bases)

@@ -20,6 +20,7 @@ from engine.runtimes.ports import free_port
 from engine.runtimes.runtime import Running, ToolRequest
 from engine.runtimes.shared_processes import SharedProcesses
 from tests.docker.subject import docker
+from tests.programs import start_program
 from tests.runtimes.conftest import PROJECTS, eventually, home_of, local_source
 from tests.scripts.subject import script
 from toolagent.contracts.manifest import ToolManifest
@@ -65,7 +66,7 @@ async def local(parts: RuntimeParts) -> AsyncGenerator[Subject]:
 async def remote(parts: RuntimeParts) -> AsyncGenerator[Subject]:
     home, port = home_of(parts.local.state), free_port()
     home.mkdir(parents=True)
-    somewhere = await asyncio.create_subprocess_exec(
+    somewhere = await start_program(
         *(sys.executable, str(PROJECTS / "versatile/main.py"), "--port", str(port)),
         env={"HOME": str(home), "PATH": "/usr/bin:/bin"},
         stdout=asyncio.subprocess.DEVNULL,

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import uv
 
+from tests.programs import start_program
+
 __all__ = ["Told", "start_worker"]
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +26,7 @@ class Told:
 
 
 async def start_worker(state: Path, environments: Path, setpriv: str | None) -> tuple[asyncio.subprocess.Process, Told]:
-    worker = await asyncio.create_subprocess_exec(
+    worker = await start_program(
         sys.executable,
         str(WORKER),
         str(state),

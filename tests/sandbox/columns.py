@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.programs import start_program
 from tests.sandbox.abuse import MARK, Verdict
 from toolagent.contracts.sandbox import SandboxLevel
 
@@ -78,13 +79,12 @@ def _engine_is_open() -> bool:
 async def verdicts(column: Column, names: Sequence[str] = (), *, together: int = 1) -> Mapping[str, Verdict]:
     """Of the attempts of these names, or of all, so many of them in one sandbox. Raises RuntimeError when they could not be made."""
     async with _folder(column) as folder:
-        process = await asyncio.create_subprocess_exec(
+        process = await start_program(
             *column.command(folder, together, names),
             cwd=_ROOT,
             env=_environment(folder),
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
         )
         try:
             async with asyncio.timeout(_WITHIN_S):

@@ -26,6 +26,7 @@ from engine.runtimes.sandbox.package_indexes import PackageIndexes
 from engine.runtimes.sandbox.proxy_rules import Asked
 from engine.runtimes.sandbox.socket_folder import SocketFolders
 from tests.machine import lacking
+from tests.programs import Program
 from tests.sandbox.networked import Resolver, boxes
 from tests.sandbox.upstream import site
 
@@ -254,9 +255,7 @@ asyncio.run(main())
 
 
 def test_after_kill_9_of_the_worker_the_sweep_removes_what_is_left(tmp_path: Path) -> None:
-    worker = subprocess.Popen(
-        [sys.executable, "-c", WORKER, str(tmp_path)], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]
-    )
+    worker = Program([sys.executable, "-c", WORKER, str(tmp_path)], stdout=subprocess.PIPE, cwd=Path(__file__).parents[2])
     assert worker.stdout is not None
     pid = int(worker.stdout.readline())
     worker.send_signal(signal.SIGKILL)

@@ -18,6 +18,7 @@ from engine.runtimes.sandbox import confine
 from engine.runtimes.sandbox.bubblewrap import Bubblewrap
 from engine.runtimes.sandbox.cgroups import Cgroups
 from engine.runtimes.sandbox.rlimits import RLimits
+from tests.programs import Program
 from workers.sandbox import identities
 
 ROOT = Path(__file__).parents[2]
@@ -94,9 +95,7 @@ def gone(text: str) -> list[str]:
 @pytest.mark.parametrize("kind", ["bubblewrap", "rlimits"])
 def test_a_killed_worker_leaves_nothing_that_runs(folder: Path, kind: str, when: str, guarded: str) -> None:
     name = token()
-    worker = subprocess.Popen(
-        [sys.executable, "-c", WORKER, kind, str(folder), when, guarded, name], stdout=subprocess.PIPE, cwd=ROOT, start_new_session=True
-    )
+    worker = Program([sys.executable, "-c", WORKER, kind, str(folder), when, guarded, name], stdout=subprocess.PIPE, cwd=ROOT)
     assert worker.stdout is not None
     try:
         assert worker.stdout.readline()

@@ -21,6 +21,7 @@ from engine.runtimes.scripts.environments import Index, Installer
 from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
 from engine.runtimes.scripts.network import through
 from engine.runtimes.scripts.paths import Script
+from tests.programs import start_program
 from tests.scripts.harness import IDENTITY, Scripts, script_service
 from tests.scripts.index import PackageIndex, package_index, resolve
 from toolagent.contracts.manifest import SecurityContext
@@ -71,7 +72,7 @@ def test_over_the_size_the_longest_unused_goes_first_and_what_was_used_lately_st
 
 async def test_what_another_process_uses_stays_until_that_ends(tmp_path: Path) -> None:
     root = made(tmp_path, "a")
-    holder = await asyncio.create_subprocess_exec(
+    holder = await start_program(
         sys.executable, "-c", HOLDS, str(root),
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, cwd=REPOSITORY, env={"PYTHONPATH": str(REPOSITORY)},
     )  # fmt: skip
@@ -198,7 +199,7 @@ async def test_a_worker_killed_while_it_installs_leaves_what_the_next_makes_good
     scripts.write("a/requirements.txt", "slow\n")
     scripts.write("a/main.py", "import slow\nprint(slow.value)")
     environments = scripts.state / "environments"
-    worker = await asyncio.create_subprocess_exec(
+    worker = await start_program(
         sys.executable, "-m", "tests.scripts.programs.installer", str(tmp_path / "other"), str(root), str(environments), str(index.port),
         cwd=REPOSITORY, env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "PYTHONPATH": str(REPOSITORY)},
     )  # fmt: skip

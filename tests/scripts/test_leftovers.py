@@ -12,6 +12,7 @@ from engine.runtimes.ownership import MARK, Owner
 from engine.runtimes.sandbox.bubblewrap import Bubblewrap
 from engine.runtimes.sandbox.cgroups import Cgroups
 from engine.runtimes.sweep import sweep
+from tests.programs import start_program
 from tests.scripts.harness import Scripts, groups_of
 from workers.sandbox import identities
 
@@ -55,7 +56,7 @@ async def test_a_hundred_calls_at_sixteen_at_once_leave_nothing(scripts: Scripts
 async def test_a_worker_killed_in_the_middle_leaves_nothing(tmp_path: Path, root: Path, environments_folder: Path) -> None:
     state = tmp_path / "state"
     (root / "busy.py").write_text(DAEMONS + BUSY)
-    worker = await asyncio.create_subprocess_exec(
+    worker = await start_program(
         sys.executable, "-m", "tests.scripts.programs.worker", str(state), str(root), str(environments_folder),
         cwd=REPOSITORY, stdout=asyncio.subprocess.PIPE, env={**_environment(), "PYTHONPATH": str(REPOSITORY)},
     )  # fmt: skip

@@ -3,13 +3,17 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import cast
 
 import pytest
 import pytest_asyncio
+from temporalio.client import Client
 
 from api.ports import UnwritableError
 from api.readiness import Remembered
 from tests.disks import file_size_limit, tiny_disk
+from toolagent.client.failures import AnswerPendingError
+from workers.guarded_calls import GuardedCalls
 from workers.recording import Recording, UnrecordableError, insist_on_writing
 
 
@@ -66,6 +70,25 @@ async def test_who_waits_when_it_turns_out_is_answered_and_later_all_goes_on(pla
                 break
             except UnrecordableError:
                 await asyncio.sleep(0.01)
+
+
+class EndlessCalls:
+    """In place of Temporal's client: a call, or a batch, that does not end."""
+
+    def get_workflow_handle(self, *_: object, **__: object) -> "EndlessCalls":
+        return self
+
+    async def result(self, *_: object, **__: object) -> None:
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("what", ["result", "batch_end"])
+async def test_who_waits_for_the_end_of_what_was_taken_is_answered_too(place: Place, recording: Recording, what: str) -> None:
+    calls = GuardedCalls(cast("Client", EndlessCalls()), recording, patience_s=60)
+    place.failure = UnwritableError("disk_full", "The disk is full.")
+    async with asyncio.timeout(10):
+        with pytest.raises(AnswerPendingError):
+            await getattr(calls, what)("call-1")
 
 
 async def test_what_is_away_for_a_moment_is_waited_for(place: Place, recording: Recording) -> None:

@@ -11,6 +11,7 @@ import pytest
 from pydantic import JsonValue
 
 from engine.making.gate.derivation import Derivation
+from tests.programs import start_program
 from toolagent.contracts.manifest import JsonSchema, ToolManifest
 from toolagent.validation.schemas import issues_of
 
@@ -91,7 +92,7 @@ time.sleep(600)
 async def test_what_is_being_derived_ends_with_a_worker_that_is_killed(folder: Path) -> None:
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     command = (sys.executable, "-c", ASKING, str(PROGRAM), str(folder), json.dumps(FOR_EVER))
-    worker = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    worker = await start_program(*command, stdout=asyncio.subprocess.PIPE)
     assert worker.stdout is not None
     deriving = psutil.Process(int(await worker.stdout.readline()))
     async with asyncio.timeout(30):

@@ -16,6 +16,7 @@ from engine.making.workbench.bench import Workbenches
 from engine.making.workbench.files import BenchFiles
 from engine.making.workbench.places import place_of
 from tests.making.workbench.conftest import TASK, bench_parts
+from tests.programs import start_program
 from toolagent.contracts.dependency_policy import DependencyVerdict
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -27,7 +28,7 @@ BOUND_S = 60.0
 async def started(program: str, *arguments: str) -> asyncio.subprocess.Process:
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}"}  # noqa: TID251 - the tests' own process
     command = (sys.executable, str(PROGRAMS / program), *arguments)
-    return await asyncio.create_subprocess_exec(*command, env=environment, stdout=asyncio.subprocess.PIPE)
+    return await start_program(*command, env=environment, stdout=asyncio.subprocess.PIPE)
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -1,0 +1,37 @@
+"""What the service says of an error is of a bounded length, and holds no values of variables."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FAILS = """
+import logging, sys
+import structlog
+from workers.logs import configure_logging
+
+def fail():
+    held = b"a variable of it" * 1_000_000
+    raise ValueError("what was wrong: " + "x" * 5_000_000)
+
+configure_logging()
+try:
+    fail()
+except ValueError as error:
+    if sys.argv[1] == "structlog":
+        structlog.get_logger().error("failed", reason=str(error), exc_info=error)
+    else:
+        logging.getLogger("uvicorn.error").error("failed: %s", error, exc_info=error)
+"""
+
+
+@pytest.mark.parametrize("way", ["structlog", "logging"])
+def test_an_error_that_quotes_megabytes_is_a_short_line(way: str) -> None:
+    said = subprocess.run([sys.executable, "-c", FAILS, way], cwd=ROOT, capture_output=True, text=True, check=True).stderr
+    assert len(said) < 50_000
+    assert "what was wrong" in said
+    assert "a variable of it" not in said
+    assert way == "logging" or json.loads(said)["exception"].startswith("Traceback")

@@ -15,7 +15,7 @@ from engine.runtimes.docker.users import user_of
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.sandbox.identities import DEFAULT_UIDS, Identities
-from engine.runtimes.sandbox.identity import OURS, owner_of
+from engine.runtimes.sandbox.identity import PAYLOAD, owner_of
 from tests.docker.conftest import TOOL, containers_of, request_of, silent
 from tests.docker.subject import versatile
 from toolagent.contracts.calls import ErrorType
@@ -93,7 +93,7 @@ def test_a_tool_has_its_user_until_it_is_released_and_its_volumes_follow(setting
     one.release()
     same.release()
     assert user_of(parts, "c").identity == one.identity
-    assert owner_of(file) == OURS
+    assert owner_of(file) == PAYLOAD
     other.release()
     back = user_of(parts, "a")
     assert (back.identity, owner_of(file)) == (other.identity, other.identity)

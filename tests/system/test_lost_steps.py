@@ -1,5 +1,8 @@
 """A call in whose admission the service was killed twice is not admitted a third time."""
 
+import sqlite3
+from contextlib import closing
+
 import pytest
 from pydantic import JsonValue
 
@@ -16,10 +19,16 @@ SLOW: dict[str, JsonValue] = {"mode": "ok", "texts": ["a" * 40 for _ in range(60
 """Takes seconds to be admitted, as the schema of `thorough` backtracks over each."""
 
 
-def _kill_in_admission(service: ServiceProcess, call_id: str) -> None:
-    """After `kill -9` the workflow's task is taken up again ten seconds later."""
-    trace = service.state / "steps-under-way"
-    wait_until(lambda: f"admit {call_id}".encode() in trace.read_bytes(), "it is being admitted", 60)
+def _kill_in_admission(service: ServiceProcess, call_id: str, lost: int) -> None:
+    """After `kill -9` the workflow's task is taken up again ten seconds later; until then the trace is that of the one that was killed."""
+    step, trace = f"admit {call_id}", service.state / "steps-under-way"
+
+    def is_under_way() -> bool:
+        with closing(sqlite3.connect(f"file:{service.state / 'tool-agent.db'}?mode=ro", uri=True)) as database:
+            counted = database.execute("SELECT times FROM lost_steps WHERE step = ?", (step,)).fetchone() or (0,)
+        return counted == (lost,) and step.encode() in trace.read_bytes()
+
+    wait_until(is_under_way, "it is being admitted", 60)
     service.kill()
 
 
@@ -28,9 +37,9 @@ def test_a_call_whose_admission_was_killed_twice_ends_and_says_so(make_service: 
     service = make_service()
     service.start()
     call_id = service.begin("thorough", SLOW)
-    _kill_in_admission(service, call_id)
+    _kill_in_admission(service, call_id, 0)
     service.start()
-    _kill_in_admission(service, call_id)
+    _kill_in_admission(service, call_id, 1)
     service.start()
     result = service.ended_task(call_id, 60).result
     assert result is not None

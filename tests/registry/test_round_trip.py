@@ -25,6 +25,7 @@ DATA = Path(__file__).parent.parent.parent / "data"
 
 # Keys and texts that no field is called like, and that no secret is called like.
 _TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12).filter(lambda text: "@" not in text)
+_NAME = st.from_regex(r"[a-z][a-z0-9._-]{0,11}", fullmatch=True)
 _FOREIGN = st.dictionaries(
     st.from_regex(r"x-[a-z]{1,6}", fullmatch=True),
     st.recursive(
@@ -75,7 +76,7 @@ _SOURCE = st.one_of(
         {"type": st.just("local"), "host_dir": st.just("tools/local/x")},
         {"endpoint_path": st.just("/"), "http_method": st.just("POST"), "internal_port": st.integers(0, 65535)},
     ),
-    _some({"type": st.just("docker")}, {"container_id": _TEXT, "image": _TEXT, "internal_port": st.just(8080)}),
+    _some({"type": st.just("docker")}, {"container_id": _NAME, "image": _NAME, "internal_port": st.just(8080)}),
     _some(
         {"type": st.just("remote"), "remote_url": st.just("https://api.example.com")},
         {"remote_path": st.just("/v1"), "remote_api_key": st.sampled_from(["secret:KEY", "", None]), "auth_scheme": _TEXT},

@@ -1,4 +1,4 @@
-"""Whoever is cancelled gives its connection back before it has ended."""
+"""Who is cancelled gives its connection back before it has ended."""
 
 import anyio
 import pytest

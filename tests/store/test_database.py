@@ -47,7 +47,7 @@ async def _take_all(database: Database) -> None:
         "postgresql+asyncpg://user:sesame@127.0.0.1:1/x?ssl=perhaps",
         "postgresql+asyncpg://user:sesame@nowhere.invalid/x",
         "sqlite:///plain.db",
-        "sqlite+aiosqlite:////nowhere/sesame/x.db",
+        "sqlite+aiosqlite:////nowhere/x.db",
     ],
 )
 def test_a_url_that_cannot_be_used_is_refused_without_repeating_it(url: str, tmp_path: Path) -> None:

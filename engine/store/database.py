@@ -120,7 +120,8 @@ class Database:
             try:
                 yield connection
             finally:
-                await connection.close()
+                # Cancelled half way, it would be thrown away with its file open.
+                await _finished(connection.close())
 
 
 async def _finished(work: Coroutine[None, None, None]) -> None:

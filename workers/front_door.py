@@ -13,6 +13,7 @@ from fastapi import FastAPI
 
 from api.app import end_streams
 from workers.failures import CannotRun
+from workers.grace import Grace
 from workers.http_head import BoundedHead
 from workers.ports import listen
 from workers.settings import Settings
@@ -49,14 +50,14 @@ def bound_socket(settings: Settings) -> socket.socket:
 
 
 @asynccontextmanager
-async def serving(app: FastAPI, listener: socket.socket, grace_s: float) -> AsyncGenerator[None]:
-    """Answer requests until the block ends; those that are not answered `grace_s` seconds later find their connection closed."""
+async def serving(app: FastAPI, listener: socket.socket, grace: Grace) -> AsyncGenerator[None]:
+    """Answer requests until the block ends; those that are not answered within `grace` find their connection closed."""
     config = uvicorn.Config(
         app,
         log_config=None,
         access_log=False,
         lifespan="off",
-        timeout_graceful_shutdown=math.ceil(grace_s) + 3 * _SHUTDOWN_S,
+        timeout_graceful_shutdown=math.ceil(grace.seconds) + 3 * _SHUTDOWN_S,
         server_header=False,
         http=BoundedHead,
     )
@@ -68,7 +69,7 @@ async def serving(app: FastAPI, listener: socket.socket, grace_s: float) -> Asyn
     finally:
         server.should_exit = True
         end_streams(app)
-        await asyncio.wait((task,), timeout=grace_s)
+        await asyncio.wait((task,), timeout=grace.left_s)
         with _without_remarks():
             await _close_waiting(server)
             await task

@@ -22,6 +22,7 @@ from toolagent.contracts.records import CatalogFault
 from workers.catalog_watch import imported_catalog
 from workers.containers import engine_check, found_containers
 from workers.failures import CannotRun
+from workers.grace import Grace
 from workers.host_lease import HostLease, held_host
 from workers.leftovers import sweep_set_aside, sweeping_leftovers
 from workers.making import running_making
@@ -77,9 +78,9 @@ def _emptied(calls: Path) -> None:
 
 @asynccontextmanager
 async def running_host(
-    settings: Settings, state: StateDirectory, store: Store, client: Client, guardian: Guardian, owner: Owner
+    settings: Settings, state: StateDirectory, store: Store, client: Client, guardian: Guardian, owner: Owner, grace: Grace
 ) -> AsyncGenerator[RunningHost]:
-    """Serve the queues of this host until the block ends. Raises CannotRun."""
+    """Serve the queues of this host until the block ends and what it has in hand is done, or `grace` is over. Raises CannotRun."""
     builtin = builtins_of(settings)
     async with AsyncExitStack() as stack:
         # First: until the id is ours, everything that is kept under it belongs to another.
@@ -108,9 +109,7 @@ async def running_host(
         folders = CallFolders(state.calls)
         await stack.enter_async_context(sweeping_leftovers(folders))
         activities = activities_of(store, supervisor, frozenset(runtimes), settings, state, folders)
-        workers = await stack.enter_async_context(
-            running_workers(client, state.host, settings.bucket_limits, activities, making, settings.shutdown_grace_s)
-        )
+        workers = await stack.enter_async_context(running_workers(client, state.host, settings.bucket_limits, activities, making, grace))
         yield RunningHost(workers, lease, faults, {"docker": engine_check(runtimes)})
 
 

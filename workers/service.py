@@ -16,6 +16,7 @@ from engine.store.hosts import HostTable
 from toolagent.contracts.records import CatalogFault
 from workers.failures import CannotRun
 from workers.front_door import bound_socket, never_ended, serving
+from workers.grace import Grace
 from workers.guarded_calls import GuardedCalls
 from workers.hosting import RunningHost, running_host, swept_state
 from workers.loop_watch import watched_loop
@@ -56,14 +57,15 @@ async def running_service(settings: Settings) -> AsyncGenerator[Running]:
         stack.callback(listener.close)
         await swept_state(state)
         store = await stack.enter_async_context(opened_store(settings, state))
-        temporal, host = await _host(stack, settings, state, store)
+        grace = Grace(settings.shutdown_grace_s)
+        temporal, host = await _host(stack, settings, state, store, grace)
         parts = _parts(temporal, store, state, host.workers.check)
         checks = {**_checks(parts, temporal, store, state), **_remembered(host.lacking)}
         recording = await _watched(stack, parts, temporal, store)
         calls = PromptCalls(temporal.client, store.settled, recording, patience_s=settings.temporal_patience_s)
         stack.push_async_callback(calls.close)
         app = create_app(doors_of(store, calls, settings, state, checks, watch))
-        await stack.enter_async_context(serving(app, listener, settings.shutdown_grace_s))
+        await stack.enter_async_context(serving(app, listener, grace))
         yield Running(temporal, state, host.ended, url_of(listener), host.faults)
 
 
@@ -77,7 +79,8 @@ async def running_worker(settings: Settings) -> AsyncGenerator[Running]:
         state = stack.enter_context(owned_state(settings.state_dir, settings.host_id))
         await swept_state(state)
         store = await stack.enter_async_context(opened_store(settings, state))
-        temporal, host = await _host(stack, settings.model_copy(update={"temporal_address": address}), state, store)
+        at_address = settings.model_copy(update={"temporal_address": address})
+        temporal, host = await _host(stack, at_address, state, store, Grace(settings.shutdown_grace_s))
         yield Running(temporal, state, host.ended, faults=host.faults)
 
 
@@ -102,15 +105,17 @@ async def running_api(settings: Settings) -> AsyncGenerator[Running]:
         recording = await _watched(stack, parts, temporal, store)
         calls = GuardedCalls(temporal.client, recording, patience_s=settings.temporal_patience_s)
         app = create_app(doors_of(store, calls, settings, state, checks, watch))
-        await stack.enter_async_context(serving(app, listener, settings.shutdown_grace_s))
+        await stack.enter_async_context(serving(app, listener, Grace(settings.shutdown_grace_s)))
         yield Running(temporal, state, never_ended, url_of(listener))
 
 
-async def _host(stack: AsyncExitStack, settings: Settings, state: StateDirectory, store: Store) -> tuple[TemporalAccess, RunningHost]:
+async def _host(
+    stack: AsyncExitStack, settings: Settings, state: StateDirectory, store: Store, grace: Grace
+) -> tuple[TemporalAccess, RunningHost]:
     owner = Owner.of_this_process(state.root)
     guardian = stack.enter_context(Guardian(owner))
     temporal = await stack.enter_async_context(some_temporal(settings, state, guardian, owner))
-    host = await stack.enter_async_context(running_host(settings, state, store, temporal.client, guardian, owner))
+    host = await stack.enter_async_context(running_host(settings, state, store, temporal.client, guardian, owner, grace))
     return temporal, host
 
 

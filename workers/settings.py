@@ -141,7 +141,10 @@ class Settings(BaseSettings):
     tool_health_timeout_s: Annotated[Seconds, Field(description="How long a started tool may take until it is healthy.")] = 30.0
     queue_timeout_s: Annotated[Seconds, Field(description="How long a call may wait for a slot.")] = 600.0
     stop_grace_s: Annotated[Seconds, Field(description="How long a tool may take to end, or to come to rest after a cancelled call.")] = 5.0
-    shutdown_grace_s: Annotated[Seconds, Field(description="How long running calls may take when the service stops.")] = 10.0
+    shutdown_grace_s: Annotated[
+        Seconds,
+        Field(description="How long running calls, and steps of tasks, may take when the service stops."),
+    ] = 10.0
     http_request_allow: Annotated[
         tuple[str, ...], NoDecode, Field(description="Private hosts, addresses or CIDRs that `http_request` may reach; comma-separated.")
     ] = ()

@@ -23,6 +23,7 @@ from activities.use_tool import UseTool
 from api.ports import NotReadyError
 from toolagent.client import names
 from toolagent.client.temporal import ToolAgentClient
+from workers.grace import Grace
 from workflows.coding_agent import CodingAgent
 from workflows.control_tool import ControlTool
 from workflows.create_tool import CreateTool
@@ -37,6 +38,9 @@ WORKFLOWS = (InvokeTool, ControlTool, RunTools, DeliverCallback, CreateTool, Rep
 
 _HEARTBEAT_THROTTLE = timedelta(seconds=1)
 """A cancellation reaches an activity with the answer to a heartbeat."""
+
+_LAST = timedelta(seconds=0.5)
+"""What has not ended by itself within the grace is cancelled then; so are those that wait for something."""
 
 _CONTROL_SLOTS = 8
 _LOOK_SLOTS = 16
@@ -88,9 +92,9 @@ class WorkerPool:
 
 @asynccontextmanager
 async def running_workers(
-    client: Client, host: str, buckets: Mapping[str, int], activities: Activities, making: MakingActivities, grace_s: float
+    client: Client, host: str, buckets: Mapping[str, int], activities: Activities, making: MakingActivities, grace: Grace
 ) -> AsyncGenerator[WorkerPool]:
-    """Serve all queues of this host until the block ends; running calls then get `grace_s` seconds."""
+    """Serve all queues of this host until the block ends; running calls and steps of tasks are then given `grace`."""
     call = [activities.call.call_tool]
     notes = [making.follow.enter_stage, making.follow.end_task, making.follow.find_host]
     make = making.make
@@ -114,32 +118,35 @@ async def running_workers(
                 activities=[activities.admit.admit, activities.admit.place, activities.settle.settle, look, *call, *notes],
                 workflow_task_executor=executor,
                 no_remote_activities=True,  # calls that wait, wait where the slots are counted
-                graceful_shutdown_timeout=timedelta(seconds=grace_s),
+                graceful_shutdown_timeout=_LAST,
             ),
-            _activity_worker(client, names.LOOKS_QUEUE, [look], _LOOK_SLOTS, grace_s),
+            _activity_worker(client, names.LOOKS_QUEUE, [look], _LOOK_SLOTS),
             _activity_worker(
                 client,
                 names.CALLBACKS_QUEUE,
                 [activities.callbacks.deliver_callback, activities.callbacks.note_callback],
                 _CALLBACK_SLOTS,
-                grace_s,
             ),
-            _activity_worker(client, names.control_queue(host), [activities.control.control_tool], _CONTROL_SLOTS, grace_s),
-            _activity_worker(client, names.MAKING_QUEUE, [making.follow.await_slot], _SLOT_ASKERS, grace_s),
-            _activity_worker(client, names.making_queue(host), steps, _MAKING_SLOTS, grace_s),
-            *(_activity_worker(client, bucket, call, slots, grace_s) for bucket, slots in buckets.items()),
-            *(_activity_worker(client, f"{host}/{bucket}", call, slots, grace_s) for bucket, slots in buckets.items()),
+            _activity_worker(client, names.control_queue(host), [activities.control.control_tool], _CONTROL_SLOTS),
+            _activity_worker(client, names.MAKING_QUEUE, [making.follow.await_slot], _SLOT_ASKERS),
+            _activity_worker(client, names.making_queue(host), steps, _MAKING_SLOTS, grace),
+            *(_activity_worker(client, bucket, call, slots, grace) for bucket, slots in buckets.items()),
+            *(_activity_worker(client, f"{host}/{bucket}", call, slots, grace) for bucket, slots in buckets.items()),
         ]
         tasks = [asyncio.create_task(worker.run(), name=f"worker {worker.task_queue}") for worker in workers]
         try:
             yield WorkerPool(workers, tasks)
         finally:
+            await grace.idle()
             # Also those whose tasks have not begun yet: told nothing, they would begin now and run for ever.
             await asyncio.gather(*(worker.shutdown() for worker in workers))
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _activity_worker(client: Client, queue: str, activities: Sequence[Callable[..., object]], slots: int, grace_s: float) -> Worker:
+def _activity_worker(
+    client: Client, queue: str, activities: Sequence[Callable[..., object]], slots: int, grace: Grace | None = None
+) -> Worker:
+    """With a grace, what it has in hand is waited for."""
     return Worker(
         client,
         task_queue=queue,
@@ -148,5 +155,6 @@ def _activity_worker(client: Client, queue: str, activities: Sequence[Callable[.
         activity_task_poller_behavior=PollerBehaviorSimpleMaximum(2),
         max_heartbeat_throttle_interval=_HEARTBEAT_THROTTLE,
         default_heartbeat_throttle_interval=_HEARTBEAT_THROTTLE,
-        graceful_shutdown_timeout=timedelta(seconds=grace_s),
+        graceful_shutdown_timeout=_LAST,
+        interceptors=[grace] if grace else [],
     )

@@ -1,7 +1,10 @@
 """Ctrl-C: an orderly end, and calls that end within the grace or go on after the next start."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.system.conftest import MakeService
@@ -35,3 +38,20 @@ def test_calls_end_within_the_grace_or_go_on_after_the_restart_and_nothing_is_le
     assert service.stop() == 0
     assert service.leftovers() == {}
     assert "Traceback" not in service.output
+
+
+def test_a_waiting_caller_and_its_call_share_one_grace(make_service: MakeService, effects: Path) -> None:
+    service = make_service(SHUTDOWN_GRACE_S="6")
+    service.start()
+    params = {"effects": str(effects), "line": "lasting", "until": str(effects.with_name("never"))}
+    with httpx.Client(base_url=service.api_url, timeout=60, trust_env=False) as http, ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(http.post, "/run_tool", json={"tool_id": "again", "params": params})
+        wait_for_effect(effects, "lasting")
+        began = time.monotonic()
+        assert service.stop() == 0
+        took = time.monotonic() - began
+        with pytest.raises(httpx.TransportError):
+            waiting.result()
+    # The call has had its time while the caller waited; what is left is to end its process and the server's.
+    assert took < 6 + 5
+    service.wait_until_nothing_is_left()

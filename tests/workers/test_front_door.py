@@ -8,6 +8,7 @@ import pytest
 from fastapi import FastAPI, Request
 
 from workers.front_door import serving
+from workers.grace import Grace
 from workers.http_head import MAX_HEAD_BYTES
 from workers.ports import listen
 
@@ -23,7 +24,7 @@ async def test_a_client_that_waits_when_the_service_stops_is_left_without_a_trac
     listener = listen("127.0.0.1", 0, "PORT")
     address = f"http://127.0.0.1:{listener.getsockname()[1]}"
     async with httpx.AsyncClient(base_url=address, timeout=60, trust_env=False) as http:
-        async with serving(app, listener, 0.5):
+        async with serving(app, listener, Grace(0.5)):
             waiting = asyncio.create_task(http.get("/wait"))
             await arrived.wait()
         with pytest.raises(httpx.TransportError):
@@ -33,7 +34,7 @@ async def test_a_client_that_waits_when_the_service_stops_is_left_without_a_trac
 
 async def test_a_head_without_end_is_refused_before_it_is_held() -> None:
     listener = listen("127.0.0.1", 0, "PORT")
-    async with serving(FastAPI(), listener, 0.5):
+    async with serving(FastAPI(), listener, Grace(0.5)):
         reader, writer = await asyncio.open_connection(*listener.getsockname())
         writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nX-Long: " + b"a" * (2 * MAX_HEAD_BYTES))
         assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 431 ")
@@ -49,7 +50,7 @@ async def test_a_large_body_behind_an_ordinary_head_is_taken_and_so_is_the_next_
 
     listener = listen("127.0.0.1", 0, "PORT")
     address = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    async with serving(app, listener, 0.5), httpx.AsyncClient(base_url=address, trust_env=False) as http:
+    async with serving(app, listener, Grace(0.5)), httpx.AsyncClient(base_url=address, trust_env=False) as http:
         for length in (4 * MAX_HEAD_BYTES, 10, 4 * MAX_HEAD_BYTES):
             answer = await http.post("/size", content=b"a" * length, headers={"X-Some": "b" * 30_000})
             assert (answer.status_code, answer.json()) == (200, length)
@@ -58,7 +59,7 @@ async def test_a_large_body_behind_an_ordinary_head_is_taken_and_so_is_the_next_
 async def test_a_server_that_nobody_waits_for_stops() -> None:
     listener = listen("127.0.0.1", 0, "PORT")
     address = listener.getsockname()
-    async with serving(FastAPI(), listener, 0.5):
+    async with serving(FastAPI(), listener, Grace(0.5)):
         pass
     with pytest.raises(OSError, match="refused"):
         socket.create_connection(address)
@@ -76,7 +77,7 @@ async def test_a_call_that_ends_while_the_service_stops_is_answered() -> None:
     listener = listen("127.0.0.1", 0, "PORT")
     address = f"http://127.0.0.1:{listener.getsockname()[1]}"
     async with httpx.AsyncClient(base_url=address, timeout=60, trust_env=False) as http:
-        async with serving(app, listener, 20):
+        async with serving(app, listener, Grace(20)):
             waiting = asyncio.create_task(http.get("/wait"))
             await arrived.wait()
             asyncio.get_running_loop().call_later(0.3, release.set)

@@ -49,7 +49,7 @@ class Settings(BaseSettings):
         Field(
             ge=1024,
             le=MAX_STARTED_VALUES,
-            description="Values (numbers, texts, lists, objects …) a request body or the parameters may hold.",
+            description="Values (numbers, texts, lists, objects, names in objects …) a request body or the parameters may hold.",
         ),
     ] = 110_000
     max_file_bytes: Annotated[int, Field(ge=1, description="Bytes a file may have.")] = 64 * 1_048_576
@@ -57,7 +57,8 @@ class Settings(BaseSettings):
         64 * 1_048_576
     )
     max_result_values: Annotated[
-        int, Field(ge=1024, le=16_777_216, description="Values (numbers, texts, lists, objects …) a tool's answer may hold.")
+        int,
+        Field(ge=1024, le=16_777_216, description="Values (numbers, texts, lists, objects, names in objects …) a tool's answer may hold."),
     ] = 250_000
     inline_result_bytes: Annotated[
         int, Field(ge=1024, le=1_048_576, description="Bytes of JSON up to which an answer is in the result; larger ones become files.")

@@ -1,10 +1,10 @@
 """Whether a call may be made, and how: everything that is decided before it is (DESIGN §3, admit)."""
 
-import json
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from pydantic import JsonValue
+from pydantic_core import to_json
 
 from engine.calls.dependencies import unmet_dependencies
 from engine.calls.endings import events_of, lost_step
@@ -227,7 +227,7 @@ def _record_of_refused(request: AdmitRequest, mark: str) -> CallRecord:
 
 
 def _insist_on_size(params: dict[str, JsonValue], limits: CallLimits) -> None:
-    encoded = json.dumps(params, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    encoded = to_json(params)
     size, limit = len(encoded), limits.max_params_bytes
     if size > limit:
         message = (

@@ -37,8 +37,13 @@ def deep(target: Target) -> str:
 
 
 def names(target: Target) -> str:
-    """As many names as fit, in one object: pairs are dearer than values."""
-    return answered(target.call("echo", {"message": "x", **{f"{number:x}": 0 for number in range(100_000)}}), _CALLERS_FAULT | {200})
+    """In one object: pairs are dearer than values."""
+    return answered(target.call("echo", {"message": "x", **{f"{number:x}": 0 for number in range(100_000)}}), {422})
+
+
+def most_names(target: Target) -> str:
+    """As many as are taken."""
+    return answered(target.call("echo", {"message": {f"{number:x}": 0 for number in range(54_900)}}), {200})
 
 
 def long_number(target: Target) -> str:
@@ -84,6 +89,7 @@ KIND = Kind(
         Attack("lists-in-a-batch", "a batch of 90 calls with 4,000 empty lists each", lists_in_a_batch, is_load=True),
         Attack("deep", "a body 100,000 levels deep", deep),
         Attack("names", "100,000 names in one object", names),
+        Attack("most-names", "54,900 names in one object, which have to pass", most_names),
         Attack("long-number", "a number of 900,000 digits", long_number),
         Attack("numbers", "99,000 numbers to a tool and from a script: these have to pass", numbers),
         Attack("answer-of-lists", "330,000 empty lists as a remote tool's answer", answer_of_lists),

@@ -109,7 +109,7 @@ async def test_parameters_may_not_be_too_large(desk: "Desk") -> None:
 @pytest.mark.parametrize(
     ("text", "details"),
     [
-        ([0] * 600, {"reason": "too_many_values", "values": 602, "limit": 500}),
+        ([0] * 600, {"reason": "too_many_values", "values": 603, "limit": 500}),
         (json.loads("[" * 195 + "]" * 195), {"reason": "too_many_levels", "levels": 196, "limit": 190}),
     ],
     ids=["values", "levels"],

@@ -1,6 +1,6 @@
 """How much a JSON text holds besides its bytes: `[[],[],…]` costs a hundred times what a text of that length does.
 
-Counted on the bytes, before anything is made of them.
+Counted on the bytes, before anything is made of them. The name of a pair counts as a value: making it costs as much.
 """
 
 from dataclasses import dataclass
@@ -38,17 +38,16 @@ class Excess:
         if self.of == "levels":
             return f"is {self.number} levels of lists and objects deep; at most {self.limit} are taken"
         number = f"at least {self.number}" if self.at_least else self.number
-        return f"holds {number} values (numbers, texts, lists, objects …); at most {self.limit} are taken"
+        return f"holds {number} values (numbers, texts, lists, objects, names in objects …); at most {self.limit} are taken"
 
 
 def excess_of(text: bytes, max_values: int, max_depth: int = MAX_DEPTH) -> Excess | None:
     """What a JSON text has too much of; None when it may be read. Of a text that is no JSON, the answer means nothing."""
     openers = text.count(b"[") + text.count(b"{")
-    # Each value but the outermost follows a comma or an opener. Nearly every text ends here.
-    if text.count(b",") + openers < max_values and openers <= max_depth:
+    # Each value but the outermost follows a comma, an opener or its name. Nearly every text ends here.
+    if text.count(b",") + text.count(b":") + openers < max_values and openers <= max_depth:
         return None
-    # A text is a value, or the name of one.
-    least = (text.count(b'"') - text.count(b'\\"')) // 4
+    least = (text.count(b'"') - text.count(b'\\"')) // 2
     if least > max_values:
         return Excess("values", least, max_values, at_least=True)
     bare = _bare(text)
@@ -72,4 +71,4 @@ def _bare(text: bytes) -> bytes:
 
 def _values(bare: bytes) -> int:
     openers = bare.count(b"[") + bare.count(b"{")
-    return 1 + bare.count(b",") + openers - bare.count(b"[]") - bare.count(b"{}")
+    return 1 + bare.count(b",") + bare.count(b":") + openers - bare.count(b"[]") - bare.count(b"{}")

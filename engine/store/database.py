@@ -3,8 +3,9 @@
 import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Coroutine, Generator
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from pathlib import Path
+from typing import TypeVar
 
 import anyio
 import asyncpg
@@ -15,7 +16,8 @@ from filelock import FileLock
 from sqlalchemy import text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.pool import QueuePool
 
 from engine.store.clock import now, timestamp
 from engine.store.engines import WRITES, UnknownUrlError, make_engine
@@ -27,8 +29,11 @@ from toolagent.core.failures import StoreUnavailableError
 
 __all__ = ["Database", "UnusableDatabaseError", "migrate"]
 
+T = TypeVar("T")
+
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _SLOTS = 64
+_CLOSE_S = 10.0
 _EXAMPLES = "sqlite+aiosqlite:////folder/tool-agent.db or postgresql+asyncpg://user:password@host/database"
 _REMEDIES = {
     "28000": "the server refuses the user; look at the user in the URL and at the server's pg_hba.conf",
@@ -58,6 +63,7 @@ class Database:
         is_file = self._engine.dialect.name == "sqlite" and self._engine.url.database not in {None, "", ":memory:"}
         self.file = Path(self._engine.url.database or "") if is_file else None
         self._slot = secrets.randbelow(_SLOTS)
+        self._users, self._idle, self._closed = 0, asyncio.Event(), False
         # SQLite's own way of waiting for another writer is to sleep and look again; those of this process take turns instead.
         self._turn = asyncio.Lock() if self._engine.dialect.name == "sqlite" else nullcontext()
 
@@ -103,16 +109,35 @@ class Database:
                 raise unwritable("moved", "its file was removed or replaced while the service runs", RESTORE, str(self.file))
 
     async def close(self) -> None:
+        """Wait for transactions that are under way, for some seconds, and begin none any more."""
+        self._closed = True
+        # A connection that is given back to a pool which is gone is closed by nobody.
+        if self._users:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._idle.wait(), _CLOSE_S)
         await self._engine.dispose()
 
     @asynccontextmanager
     async def _connected(self) -> AsyncGenerator[AsyncConnection]:
         """Failures of statements are put by the engine; those of getting a connection may come as bare OSErrors or the driver's own."""
+        if self._closed:
+            raise StoreUnavailableError("The database was closed: the service stops.")
+        self._users += 1
+        try:
+            async with self._taken() as connection:
+                yield connection
+        finally:
+            self._users -= 1
+            if self._closed and not self._users:
+                self._idle.set()
+
+    @asynccontextmanager
+    async def _taken(self) -> AsyncGenerator[AsyncConnection]:
         # SQLAlchemy's own blocks leave a commit, and giving back, to tasks that nothing waits for once the block is cancelled: the
         # connection would be in use twice, or never be given back when the loop ends. anyio cancels at every step until its scope is left.
         with anyio.CancelScope(shield=True):
             try:
-                connection = await self._engine.connect()
+                connection = await self._connection()
             except (SQLAlchemyError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
                 if (outage := outage_of(error, str(self.file or ""))) is not None:
                     raise outage from error
@@ -123,18 +148,41 @@ class Database:
                 # Cancelled half way, it would be thrown away with its file open.
                 await _finished(connection.close())
 
+    async def _connection(self) -> AsyncConnection:
+        pool = self._engine.pool
+        if not isinstance(pool, QueuePool) or pool.checkedin():
+            return await self._engine.connect()
+        # A new one; cancelled half way, nobody would have it, or close it.
+        task = asyncio.ensure_future(_entered(self._engine))
+        cancelled = await _ended(task)
+        if cancelled is not None:
+            if not task.exception():
+                await _finished(task.result().close())
+            raise cancelled
+        return task.result()
+
+
+async def _entered(engine: AsyncEngine) -> AsyncConnection:
+    return await engine.connect()
+
 
 async def _finished(work: Coroutine[None, None, None]) -> None:
     """Wait for its end, also when we are cancelled meanwhile."""
-    task, cancelled = asyncio.ensure_future(work), None
-    while not task.done():
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
+    task = asyncio.ensure_future(work)
+    if (cancelled := await _ended(task)) is not None:
         raise cancelled
     task.result()
+
+
+async def _ended(task: asyncio.Task[T]) -> asyncio.CancelledError | None:
+    """When it has; and who cancelled us meanwhile."""
+    cancelled = None
+    while not task.done():
+        try:
+            await asyncio.wait((task,))
+        except asyncio.CancelledError as error:
+            cancelled = error
+    return cancelled
 
 
 def _writing(connection: AsyncConnection) -> dict[str, str | bool]:

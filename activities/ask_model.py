@@ -111,7 +111,7 @@ class AskModel:
     async def _turn(self, ask: ModelAsk, key: str, lost: Lost) -> RecordedTurn:
         provider = self._asked()
         max_tokens = self._affordable(ask, provider, lost)
-        messages, prompt = await asyncio.gather(self._messages(ask), self._prompt(ask.prompt))
+        prompt, messages = await self._prompt(ask.prompt), await self._messages(ask)
         asked, turns = Asked(provider.name, provider.model, prompt.label), self._kept.turns
         request = ModelRequest(system=prompt.text, messages=sendable(messages), tools=self._offers, max_tokens=max_tokens)
         began, answer = datetime.now(UTC), ask.position + 1

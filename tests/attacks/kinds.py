@@ -2,6 +2,7 @@
 
 from tests.attacks import (
     bombs,
+    clocks,
     content,
     disks,
     docker,
@@ -29,6 +30,7 @@ KINDS: tuple[Kind, ...] = (
     text.KIND,
     values.KIND,
     folders.KIND,
+    clocks.KIND,
     content.KIND,
     starts.KIND,
     neighbours.KIND,

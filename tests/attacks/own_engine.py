@@ -53,9 +53,11 @@ class OwnEngine:
 
     def load(self, image: str) -> None:
         """From the engine of this machine: there is no registry."""
-        with subprocess.Popen([_program("docker"), "save", image], stdout=subprocess.PIPE) as saved:
-            done = subprocess.run([_program("docker"), "-H", self.address, "load"], stdin=saved.stdout, capture_output=True, check=False)
-        expect(done.returncode == 0, f"the second engine has no image: {done.stderr.decode()}")
+        archive = self._folder / "image.tar"
+        saved = subprocess.run([_program("docker"), "save", "--output", archive, image], capture_output=True, check=False)
+        loaded = self._docker("load", "--input", str(archive))
+        archive.unlink(missing_ok=True)
+        expect(loaded.returncode == 0, f"the second engine has no image: {(saved.stderr + loaded.stderr).decode()}")
 
     def send(self, number: signal.Signals) -> None:
         """End it with this signal, and wait until it has ended. What it started may stay."""

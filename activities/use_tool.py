@@ -1,7 +1,6 @@
 """Doing what a model wants done: once, as far as that is possible, and told in the same words however often it is asked."""
 
 import asyncio
-import time
 
 from pydantic import JsonValue
 from temporalio import activity
@@ -157,8 +156,8 @@ def _of_note(key: str) -> str:
 
 
 def _remaining_s(run: ToolRun) -> float:
-    """Each attempt has what those before it left. Of two clocks that differ the one that leaves less is believed."""
-    left_s = run.remaining_s if run.until is None else min(run.remaining_s, run.until - time.time())
+    """Each attempt has what those before it left. `until` is by Temporal's clock, which may differ from that of this host."""
+    left_s = run.remaining_s if run.until is None else min(run.remaining_s, run.until - activity.info().started_time.timestamp())
     return max(left_s, _LEAST_S)
 
 

@@ -263,6 +263,32 @@ async def test_a_cancelled_installation_leaves_nothing_and_the_next_makes_it(scr
     assert (await scripts.run("a/main.py")).output == 1
 
 
+async def test_an_installation_that_is_cancelled_again_and_again_leaves_nothing(scripts: Scripts, index: PackageIndex) -> None:
+    index.add_source("slow", "1.0", "import time; time.sleep(1000)")
+    scripts.write("a/requirements.txt", "slow\n")
+    scripts.write("a/main.py", "print(1)")
+    installing: list[asyncio.Task[object]] = []
+
+    def tell(message: str) -> None:
+        if message.startswith("installing") and (task := asyncio.current_task()):
+            installing.append(task)
+
+    preparing = asyncio.create_task(scripts.service.prepare(scripts.root, "a/main.py", ScriptLanguage.PYTHON, "tool", tell))
+    async with asyncio.timeout(30):
+        while not index.count(".tar.gz"):  # noqa: ASYNC110 - another thread serves it
+            await asyncio.sleep(0.02)
+    # Its time is over, and nobody waits any more, and the service stops.
+    (one,) = installing
+    while not one.done():
+        one.cancel()
+        await asyncio.sleep(0)
+    with pytest.raises(ScriptFailure):
+        await preparing
+    assert scripts.leftovers() == []
+    assert {path.suffix for path in (scripts.state / "environments").iterdir()} <= {".lock"}
+    assert [made.done for made in scripts.installs] == [False]
+
+
 @pytest.mark.parametrize("lock", [False, True])
 async def test_npm_packages_are_installed_for_node(scripts: Scripts, index: PackageIndex, lock: bool) -> None:
     integrity = index.add_npm("leaf", "1.2.3", "module.exports = 7;")

@@ -1,8 +1,11 @@
 """The stores of bytes: what all keep, and how each says that it is full or away."""
 
 import asyncio
+import os
 import shutil
+import time
 from collections.abc import AsyncIterator, Generator
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
@@ -172,6 +175,13 @@ def test_only_what_nobody_writes_to_any_more_is_removed_on_its_way_in(tmp_path: 
     assert remove_stale(tmp_path) == 0
     assert remove_stale(tmp_path, older_than_s=-1) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_was_written_to_a_moment_before_the_clock_jumped_an_hour_stays(tmp_path: Path) -> None:
+    (arriving := tmp_path / ".incoming-now").write_bytes(b"half")
+    moment = time.time() - timedelta(hours=1).total_seconds() - 60
+    os.utime(arriving, (moment, moment))
+    assert remove_stale(tmp_path) == 0
 
 
 async def test_a_full_database_is_named_and_keeps_nothing_of_the_file(empty_database: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from engine.disk.removal import remove
 from engine.runtimes.advisories import Judge, Judged, unjudged
+from engine.runtimes.cancelled_once import cancelled_once
 from engine.runtimes.failures import RuntimeFailure
 from engine.runtimes.file_lock import locked
 from engine.runtimes.folders import seal
@@ -253,7 +254,8 @@ class ScriptEnvironments:
             progress(f"installing what {tool_id} depends on ({dependencies.named})")
             try:
                 async with asyncio.timeout(self._installer.timeout_s):
-                    await self._install(dependencies, environment, tool_id)
+                    # Its time is over in the moment in which whoever waits for it gives up: both cancel it.
+                    await cancelled_once(self._install(dependencies, environment, tool_id))
             except TimeoutError as error:
                 raise self._failed(tool_id, dependencies, f"It took longer than {self._installer.timeout_s:g} s.") from error
         await self.tidy()

@@ -16,8 +16,8 @@ from toolagent.core.failures import FileTooLargeError
 
 __all__ = ["STALE_S", "Incoming", "incoming", "remove_stale"]
 
-STALE_S = 3600.0
-"""Nobody writes to a file on its way in who has not done so for this long."""
+STALE_S = 7200.0
+"""Nobody writes to a file on its way in who has not done so for this long; the clock may jump by an hour meanwhile."""
 
 _PREFIX = ".incoming-"
 

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -95,8 +96,19 @@ async def test_another_attempt_has_what_is_left_of_the_time_and_not_all_of_it_ag
     await agent.told("create_uv_project", name="words")
     run = await agent.ask("run_in_uv", project_dir="words", command="sleep 60")
     begun = time.monotonic()
+    agent.environment.info = replace(agent.environment.info, started_time=datetime.now(UTC))
     await agent.do(run.model_copy(update={"until": time.time() - 5.0}))
     assert time.monotonic() - begun < 30.0
+
+
+async def test_a_host_whose_clock_is_ahead_of_temporals_leaves_the_agent_its_time(agent: Agent) -> None:
+    await agent.told("create_uv_project", name="words")
+    run = await agent.ask("run_in_uv", project_dir="words", command="sleep 2")
+    begun = datetime.now(UTC) - timedelta(hours=2)
+    agent.environment.info = replace(agent.environment.info, started_time=begun)
+    note = await agent.do(run.model_copy(update={"until": begun.timestamp() + 100.0}))
+    shown = (await agent.shown()).content
+    assert (note.is_error, "Ended after" in shown) == (False, False), shown
 
 
 async def test_what_answers_too_late_is_not_the_end_of_the_agents_time(agent: Agent) -> None:

@@ -1,7 +1,9 @@
 """A call that was made ends, also when its end cannot be checked or written down for a reason that nobody foresaw."""
 
+import shutil
 from pathlib import Path
 
+import pytest
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
@@ -18,10 +20,12 @@ from engine.store.database import Database
 from engine.store.lost_steps import LostStepTable
 from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
+from tests.disks import fill, tiny_disk
 from toolagent.contracts.calls import ErrorType, ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.records import CallRecord, Event
 from toolagent.contracts.steps import CallPlan, Finished, Placement, SettleRequest
+from toolagent.core.failures import StoreUnwritableError
 from toolagent.core.results import reason_of
 
 PLAN = CallPlan(
@@ -54,10 +58,13 @@ class FaultyCalls(CallTable):
         raise ZeroDivisionError(record, result, what_happened)
 
 
-async def attempts(calls: CallTable, database: Database, trace: Path) -> list[ToolResult | Exception]:
+def settling(database: Database, trace: Path, *, registry: type[ToolRegistry] = ToolRegistry, calls: type[CallTable] = CallTable) -> Settle:
+    known = registry(ToolTable(database), RouteTable(database))
+    return Settle(Settlements(known, calls(database), SettledCalls()), Steps(StepTrace(trace), LostStepTable(database)))
+
+
+async def attempts(settle: Settle) -> list[ToolResult | Exception]:
     """What each attempt gives, until Temporal would make no other; it is stopped after twenty."""
-    registry = FaultyRegistry(ToolTable(database), RouteTable(database))
-    settle = Settle(Settlements(registry, calls, SettledCalls()), Steps(StepTrace(trace), LostStepTable(database)))
     came: list[ToolResult | Exception] = []
     while len(came) < 20:
         try:
@@ -72,16 +79,36 @@ async def attempts(calls: CallTable, database: Database, trace: Path) -> list[To
 async def test_a_call_that_cannot_be_settled_for_a_reason_of_ours_is_recorded_without_its_output(
     database: Database, tmp_path: Path
 ) -> None:
-    calls = CallTable(database)
-    *before, last = await attempts(calls, database, tmp_path / "steps")
+    *before, last = await attempts(settling(database, tmp_path / "steps", registry=FaultyRegistry))
     assert isinstance(last, ToolResult)
     assert (len(before), last.error_type, last.result, reason_of(last)) == (MAX_TRIES, ErrorType.EXECUTION_ERROR, None, STEP_FAULTY)
-    record = await calls.get(PLAN.call_id)
+    record = await CallTable(database).get(PLAN.call_id)
     assert record is not None
     assert (record.result, record.params) == (last, {})
 
 
 async def test_a_call_whose_end_cannot_be_recorded_at_all_is_not_settled_for_ever(database: Database, tmp_path: Path) -> None:
-    *before, last = await attempts(FaultyCalls(database), database, tmp_path / "steps")
+    *before, last = await attempts(settling(database, tmp_path / "steps", registry=FaultyRegistry, calls=FaultyCalls))
     assert isinstance(last, ApplicationError)
     assert (len(before), last.non_retryable, last.type) == (2 * MAX_TRIES - 1, True, "ZeroDivisionError")
+
+
+async def test_a_call_on_a_full_disk_is_settled_as_it_ended_when_there_is_room_again(empty_database: Path, tmp_path: Path) -> None:
+    with tiny_disk(tmp_path / "tiny", "2m") as disk:
+        database = Database(f"sqlite+aiosqlite:///{shutil.copyfile(empty_database, disk / 'tool-agent.db')}")
+        settle = settling(database, tmp_path / "steps")
+        outcome = Finished(output="x" * 200_000)
+        await database.check()
+        fill(disk / "filler")
+        for _ in range(2 * MAX_TRIES + 1):
+            with pytest.raises(StoreUnwritableError) as failure:
+                await ActivityEnvironment().run(settle.settle, REQUEST.model_copy(update={"outcome": outcome}))
+            assert failure.value.cause == "disk_full"
+        (disk / "filler").unlink()
+        result = await ActivityEnvironment().run(settle.settle, REQUEST.model_copy(update={"outcome": outcome}))
+        record = await CallTable(database).get(PLAN.call_id)
+        await database.close()
+    assert result.status == "success"
+    assert record is not None
+    assert record.result is not None
+    assert record.result.result == outcome.output

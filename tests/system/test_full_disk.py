@@ -1,12 +1,11 @@
 """A disk without room: /health says so, calls are refused at once, and all goes on by itself when there is room again."""
 
-from contextlib import suppress
 from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.disks import tiny_disk
+from tests.disks import fill, tiny_disk
 from tests.system.conftest import MakeService
 from tests.system.service_process import run_tool
 from tests.system.waiting import wait_until
@@ -42,10 +41,3 @@ def test_a_full_disk_is_said_at_once_and_all_goes_on_when_there_is_room(make_ser
         status, result = run_tool(service.http, "calculator", _SUM, "once there is room")
         assert status == httpx.codes.OK, (result, service.output)
         service.stop()
-
-
-def fill(filler: Path) -> None:
-    """Make a file of all the room that is left on its disk."""
-    with filler.open("wb", buffering=0) as target, suppress(OSError):
-        while True:
-            target.write(bytes(4096))

@@ -41,3 +41,18 @@ def test_a_full_disk_is_said_at_once_and_all_goes_on_when_there_is_room(make_ser
         status, result = run_tool(service.http, "calculator", _SUM, "once there is room")
         assert status == httpx.codes.OK, (result, service.output)
         service.stop()
+
+
+def test_a_service_that_is_stopped_on_a_full_disk_ends_its_tools_and_is_at_fault_for_nothing(
+    make_service: MakeService, tmp_path: Path
+) -> None:
+    service = make_service()
+    service.folder.mkdir()
+    with tiny_disk(service.state, "80m") as disk:
+        service.start()
+        assert run_tool(service.http, "versatile", {"x": 1})[0] == httpx.codes.OK
+        fill(disk / "filler")
+        assert service.stop() == 0, service.output
+        assert "end_of_tool_not_noted" in service.output
+        assert "Traceback" not in service.output
+        (disk / "filler").unlink()

@@ -10,7 +10,6 @@ from typing import cast
 import psutil
 import pytest
 from pydantic import JsonValue
-from structlog.testing import capture_logs
 
 from engine.runtimes.failures import CallFailed, NoSlot, NotSent, StartFailed
 from engine.runtimes.ports import free_port
@@ -375,28 +374,6 @@ async def test_a_source_that_was_changed_replaces_the_process_once_its_calls_hav
     assert await old
     await eventually(lambda: is_gone(before))
     assert await pid_of(supervisor, entry_of(local_source(health_path="/changed"))) == new
-
-
-async def test_after_closing_nothing_is_started_or_left(supervisor: Supervisor) -> None:
-    pids = await asyncio.gather(pid_of(supervisor, entry_of()), pid_of(supervisor, entry_of(tool_id="second")))
-    await supervisor.close()
-    assert [is_gone(pid) for pid in pids] == [True, True]
-    with pytest.raises(NotSent) as caught:
-        await call(supervisor, entry_of())
-    assert caught.value.error_type is ErrorType.UNAVAILABLE
-
-
-async def test_closing_ends_everything_and_says_in_a_line_what_it_cannot_note(supervisor: Supervisor, routes: Routes) -> None:
-    pids = await asyncio.gather(pid_of(supervisor, entry_of()), pid_of(supervisor, entry_of(tool_id="second")))
-    starting = asyncio.create_task(call(supervisor, entry_of(local_source("mute"), tool_id="mute")))
-    await eventually(lambda: supervisor.route("mute") is not None)
-    routes.away = True
-    with capture_logs() as said:
-        await supervisor.close()
-    assert [is_gone(pid) for pid in pids] == [True, True]
-    assert {line["tool_id"] for line in said if line["event"] == "end_of_tool_not_noted"} == {"versatile", "second", "mute"}
-    with pytest.raises(NotSent):
-        await starting
 
 
 async def test_a_start_that_fails_leaves_an_error_in_the_route(supervisor: Supervisor, routes: Routes) -> None:

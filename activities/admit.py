@@ -2,7 +2,9 @@
 
 from temporalio import activity
 
+from activities.attempt import MAX_TRIES
 from activities.call_tool import CallTool
+from activities.faults import Faults
 from engine.calls.admission import Admissions
 from engine.calls.settlement import Settlements
 from engine.calls.steps import MOST_LOST, Steps
@@ -32,6 +34,7 @@ class Admit:
         self._call = call
         self._settlements = settlements
         self._steps = steps
+        self._faults = Faults(MAX_TRIES)
 
     @activity.defn(name=names.ADMIT)
     async def admit(self, request: AdmitRequest) -> Admission:
@@ -39,12 +42,14 @@ class Admit:
 
         A call on the fast path is made and settled here: it has no effects and is short, so that all of this may happen again.
         """
-        async with self._steps.under_way("admit", request.call_id) as lost:
-            return await (self._admissions.give_up(request, lost) if lost >= MOST_LOST else self._admit(request))
+        with self._faults.bounded(f"admit {request.call_id}"):
+            async with self._steps.under_way("admit", request.call_id) as lost:
+                return await (self._admissions.give_up(request, lost) if lost >= MOST_LOST else self._admit(request))
 
     @activity.defn(name=names.PLACE)
     async def place(self, request: PlaceRequest) -> Placement:
-        return await self._admissions.place(request)
+        with self._faults.bounded(f"place {request.plan.call_id}"):
+            return await self._admissions.place(request)
 
     async def _admit(self, request: AdmitRequest) -> Admission:
         decision = await self._admissions.admit(request, self._supervisor.is_ready)

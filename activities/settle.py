@@ -2,6 +2,8 @@
 
 from temporalio import activity
 
+from activities.attempt import MAX_TRIES
+from activities.faults import Faults
 from engine.calls.settlement import Settlements
 from engine.calls.steps import MOST_LOST, Steps
 from toolagent.client import names
@@ -12,13 +14,22 @@ __all__ = ["Settle"]
 
 
 class Settle:
+    """What fails for a reason that nobody foresaw is tried MAX_TRIES times, and the shortest of records as often."""
+
     def __init__(self, settlements: Settlements, steps: Steps) -> None:
         self._settlements, self._steps = settlements, steps
+        self._faults = Faults(2 * MAX_TRIES)
 
     @activity.defn(name=names.SETTLE)
     async def settle(self, request: SettleRequest) -> ToolResult:
         """The result that stands, without the output where that is the workflow's own: what one task says must fit into 4 MiB."""
+        with self._faults.bounded(request.plan.call_id) as earlier:
+            if earlier.count >= MAX_TRIES:
+                return await self._settlements.record_fault(request, earlier.count, earlier.told)
+            result = await self._settled(request)
+        return result.model_copy(update={"result": None}) if result.result == request.outcome.output else result
+
+    async def _settled(self, request: SettleRequest) -> ToolResult:
         async with self._steps.under_way("settle", request.plan.call_id) as lost:
             settling = self._settlements.settle(request) if lost < MOST_LOST else self._settlements.give_up(request, lost)
-            result = await settling
-        return result.model_copy(update={"result": None}) if result.result == request.outcome.output else result
+            return await settling

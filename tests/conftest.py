@@ -34,7 +34,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def no_image_left(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
+def own_states(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
+    """What services keep for their user, such as the key of their containers, is the tests' own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("states")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_image_left(own_states: None, tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
     """On the machine's Docker engine, of services whose state directories were the tests'."""
     yield
     remove_images_of(tmp_path_factory.getbasetemp())

@@ -5,14 +5,14 @@ import resource
 import shutil
 import subprocess
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from tests.machine import lacking
 
-__all__ = ["file_size_limit", "tiny_disk"]
+__all__ = ["file_size_limit", "fill", "tiny_disk"]
 
 
 @contextmanager
@@ -41,3 +41,10 @@ def file_size_limit(size: int) -> Generator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def fill(filler: Path) -> None:
+    """Make a file of all the room that is left on its disk."""
+    with filler.open("wb", buffering=0) as target, suppress(OSError):
+        while True:
+            target.write(bytes(4096))

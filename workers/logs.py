@@ -8,6 +8,8 @@ import structlog
 from structlog.typing import EventDict, ExcInfo, WrappedLogger
 from temporalio.runtime import LoggingConfig, Runtime, TelemetryConfig, TelemetryFilter
 
+from toolagent.core.failures import StoreUnavailableError
+
 __all__ = ["configure_logging"]
 
 _QUIET = ("httpx", "httpx2", "httpcore", "httpcore2", "temporalio", "uvicorn.error", "asyncio", "alembic")
@@ -38,11 +40,20 @@ def configure_logging(level: int = logging.INFO) -> None:
     logging.basicConfig(level=level, handlers=(handler,))
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
+    logging.getLogger("temporalio.activity").addFilter(_without_what_is_foreseen)
 
 
 class _BoundedFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         return _cut(super().format(record))
+
+
+def _without_what_is_foreseen(record: logging.LogRecord) -> bool:
+    """An activity that waits for its database says so in a line each time, not in a hundred."""
+    error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, StoreUnavailableError):
+        record.msg, record.args, record.exc_info = f"{record.getMessage()}: {error}", (), None
+    return True
 
 
 def _bounded(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

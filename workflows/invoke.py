@@ -3,8 +3,9 @@
 import asyncio
 from datetime import timedelta
 
+from pydantic import JsonValue
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, ApplicationError, TimeoutError, TimeoutType, is_cancelled_exception
+from temporalio.exceptions import ActivityError, ApplicationError, FailureError, TimeoutError, TimeoutType, is_cancelled_exception
 
 from toolagent.client import stubs
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
@@ -28,11 +29,14 @@ _CANCELLED_BEFORE = ToolError(type=ErrorType.CANCELLED, message="The call was ca
 
 
 async def invoke(call: ToolCall, call_id: str) -> ToolResult:
-    """Make one call. What the tool or the caller got wrong is in the result; cancelling gives a result too."""
+    """Make one call. What the tool or the caller got wrong is in the result; cancelling gives a result too.
+
+    A local activity that fails raises its ApplicationError as it is, in no ActivityError.
+    """
     info = workflow.info()
     try:
         admission, is_cancelled = await _admit(AdmitRequest(call=call, call_id=call_id, workflow_id=info.workflow_id, run_id=info.run_id))
-    except ActivityError as error:
+    except FailureError as error:
         message = f"The call could not be admitted: {_cause(error)}"
         return failed(
             call_id, call.tool_id, ToolError(type=ErrorType.UNAVAILABLE, message=message, details={"sent": False}), workflow.now()
@@ -52,7 +56,7 @@ async def _admit(request: AdmitRequest) -> tuple[Admission, bool]:
     while True:
         try:
             return await workflow.execute_local_activity(stubs.admit, request, **options.admit(request.call.tool_id)), is_cancelled
-        except (asyncio.CancelledError, ActivityError) as error:
+        except (asyncio.CancelledError, FailureError) as error:
             if not is_cancelled_exception(error):
                 raise
             is_cancelled = True
@@ -61,7 +65,7 @@ async def _admit(request: AdmitRequest) -> tuple[Admission, bool]:
 async def _call(plan: CallPlan) -> Finished:
     try:
         return await _call_on_queue(plan)
-    except (asyncio.CancelledError, ActivityError) as error:
+    except (asyncio.CancelledError, FailureError) as error:
         return Finished(error=_not_finished(plan, error))
 
 
@@ -87,16 +91,23 @@ async def _call_on_queue(plan: CallPlan) -> Finished:
 
 
 async def _settle(request: SettleRequest) -> ToolResult:
-    """What was done is written down even when the call is cancelled meanwhile."""
+    """What was done is written down even when the call is cancelled meanwhile; where that cannot be, its caller is told."""
     while True:
         try:
             settled = await workflow.execute_local_activity(stubs.settle, request, **options.settle(request.plan))
             # An earlier settlement stands, and comes whole.
             is_ours = settled.status == "success" and settled.result is None and request.outcome.error is None
             return settled.model_copy(update={"result": request.outcome.output}) if is_ours else settled
-        except (asyncio.CancelledError, ActivityError) as error:
+        except (asyncio.CancelledError, FailureError) as error:
             if not is_cancelled_exception(error):
-                raise
+                return _not_recorded(request, error)
+
+
+def _not_recorded(request: SettleRequest, error: BaseException) -> ToolResult:
+    plan, outcome = request.plan, request.outcome
+    details: JsonValue = {"reason": "not_recorded", "outcome": "unknown" if outcome.error else "executed"}
+    wrong = ToolError(type=ErrorType.EXECUTION_ERROR, message=f"The call's end could not be recorded: {_cause(error)}", details=details)
+    return failed(plan.call_id, plan.tool_id, wrong, outcome.started_at or workflow.now(), execution_time=outcome.execution_time)
 
 
 def _not_finished(plan: CallPlan, error: BaseException) -> ToolError:

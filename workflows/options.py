@@ -38,6 +38,9 @@ _GRACE = timedelta(seconds=60)
 """What an attempt may take on top of starting and calling the tool: waiting for one of its own slots, taking in files. The activity
 keeps all these times itself; this one is for an activity that does not."""
 
+_LONG_PAUSE = timedelta(seconds=1)
+"""Between two attempts of a local activity."""
+
 _LIVES = 3
 """How many whole attempts fit into the life of a call."""
 
@@ -48,12 +51,16 @@ class LocalOptions(TypedDict):
     summary: str
 
 
-class BoundedLocalOptions(LocalOptions):
-    schedule_to_close_timeout: timedelta
+class PausingOptions(LocalOptions):
+    """A worker that stops waits for its local attempts; longer pauses are Temporal's timers, which outlive it."""
 
-
-class SettleOptions(LocalOptions):
     local_retry_threshold: timedelta
+
+
+class BoundedLocalOptions(PausingOptions):
+    """Only between two timers does Temporal look whether the time of a local activity is over: without them it never is."""
+
+    schedule_to_close_timeout: timedelta
 
 
 class AwaitOptions(LocalOptions):
@@ -93,6 +100,7 @@ def admit(tool_id: str) -> BoundedLocalOptions:
         "start_to_close_timeout": timedelta(seconds=10),
         "schedule_to_close_timeout": timedelta(seconds=60),
         "retry_policy": RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=5)),
+        "local_retry_threshold": _LONG_PAUSE,
         "summary": f"admit {tool_id}",
     }
 
@@ -123,7 +131,7 @@ def call(plan: CallPlan, patience: timedelta) -> CallOptions:
 
 
 def look(tool_id: str) -> LocalOptions:
-    """Asks Temporal after another workflow, again and again until Temporal answers."""
+    """Asks Temporal after another workflow, again and again until Temporal answers; the activity bounds what else may go wrong."""
     return {
         "start_to_close_timeout": timedelta(seconds=30),
         "retry_policy": RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=30)),
@@ -164,13 +172,12 @@ def note_callback() -> CallbackOptions:
     }
 
 
-def settle(plan: CallPlan) -> SettleOptions:
-    """Tried until it works: a call that was made must end with a record."""
+def settle(plan: CallPlan) -> PausingOptions:
+    """Tried until the database is there: a call that was made must end with a record. The activity bounds what else may go wrong."""
     return {
         "start_to_close_timeout": timedelta(seconds=30),
         "retry_policy": RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=10)),
-        # A worker that stops waits for its local attempts; longer pauses are Temporal's timers, which outlive it.
-        "local_retry_threshold": timedelta(seconds=1),
+        "local_retry_threshold": _LONG_PAUSE,
         "summary": f"settle {plan.tool_id}",
     }
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pydantic import JsonValue
 from temporalio import workflow
 from temporalio.common import WorkflowIDReusePolicy
-from temporalio.exceptions import ActivityError, ApplicationError, WorkflowAlreadyStartedError, is_cancelled_exception
+from temporalio.exceptions import ApplicationError, FailureError, WorkflowAlreadyStartedError, is_cancelled_exception
 
 from toolagent.client import child, names, stubs
 from toolagent.contracts.batches import BatchedCall, BatchedState, BatchEnd, CallLook, LookRequest, LookState, ToolBatch
@@ -102,10 +102,8 @@ class RunTools:
                     return after(entry, await child.made(call, entry.call_id, WorkflowIDReusePolicy.ALLOW_DUPLICATE))
                 except WorkflowAlreadyStartedError:
                     continue  # somebody was quicker: theirs may be this very call, or be refused like the one before
-        except (asyncio.CancelledError, ActivityError) as error:
-            if not is_cancelled_exception(error):
-                raise
-            return _cancelled(entry)
+        except (asyncio.CancelledError, FailureError) as error:
+            return _cancelled(entry) if is_cancelled_exception(error) else _unseen(entry)
         return _conflicting(entry)
 
     async def _looked(self, call: ToolCall, call_id: str) -> CallLook:
@@ -144,6 +142,11 @@ def _seen(entry: BatchedCall, look: CallLook) -> BatchedCall:
 
 def _cancelled(entry: BatchedCall) -> BatchedCall:
     return entry.model_copy(update={"state": BatchedState.CANCELLED, "error_type": ErrorType.CANCELLED})
+
+
+def _unseen(entry: BatchedCall) -> BatchedCall:
+    """Looking at it fails for a reason of ours; the other calls have no part in that."""
+    return entry.model_copy(update={"state": BatchedState.ERROR, "error_type": ErrorType.EXECUTION_ERROR})
 
 
 def _conflicting(entry: BatchedCall) -> BatchedCall:

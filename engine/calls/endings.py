@@ -6,13 +6,16 @@ from engine.store.clock import now
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult, ValidationIssue
 from toolagent.contracts.records import Event, EventType
 
-__all__ = ["LEFT_BEHIND", "STEP_LOST", "as_not_sent", "as_sent", "events_of", "lost_step", "misfit"]
+__all__ = ["LEFT_BEHIND", "STEP_FAULTY", "STEP_LOST", "as_not_sent", "as_sent", "events_of", "faulty_step", "lost_step", "misfit"]
 
 LEFT_BEHIND = "left_behind"
 """In `metadata` of a result: what the tool left that could not be removed. Its answer stands, as it may have acted."""
 
 STEP_LOST = "step_lost"
 """`details.reason` of a call whose step has killed or frozen its process."""
+
+STEP_FAULTY = "step_faulty"
+"""`details.reason` of a call whose answer could not be checked and recorded, for a reason of ours."""
 
 
 def events_of(result: ToolResult, *, started: bool) -> tuple[Event, ...]:
@@ -63,6 +66,12 @@ def lost_step(doing: str, attempts: int, outcome: str) -> ToolError:
     )
     details: JsonValue = {"reason": STEP_LOST, "lost_attempts": attempts, "outcome": outcome}
     return ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details=details)
+
+
+def faulty_step(faults: int, told: str, outcome: str) -> ToolError:
+    """The error of a call that ended and whose end cannot be written down as it was. `told` is the fault."""
+    message = f"Checking and recording the call's end failed {faults} times for a reason of ours: {told}. The service's log has more."
+    return ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details={"reason": STEP_FAULTY, "outcome": outcome})
 
 
 def as_sent(error: ToolError) -> ToolError:

@@ -4,7 +4,7 @@ from functools import partial
 
 from pydantic import JsonValue
 
-from engine.calls.endings import LEFT_BEHIND, as_not_sent, as_sent, events_of, lost_step, misfit
+from engine.calls.endings import LEFT_BEHIND, as_not_sent, as_sent, events_of, faulty_step, lost_step, misfit
 from engine.calls.long_values import walked
 from engine.calls.lookup import ToolLookup
 from engine.calls.settled import SettledCalls
@@ -38,10 +38,7 @@ class Settlements:
         """As `settle`, for whoever has just looked the tool up; None when it is gone."""
         manifest = entry.manifest if entry else None
         result = await _result(request.plan, await self._honest(request.plan, request.outcome), manifest)
-        record = await record_of(request.plan, manifest, request.workflow_id, request.run_id)
-        stands = await self._calls.settle(record, result, events_of(result, started=request.outcome.started_at is not None))
-        self._settled.tell(stands)
-        return stands
+        return await self._recorded(request, result, manifest, started=request.outcome.started_at is not None)
 
     async def give_up(self, request: SettleRequest, lost: int) -> ToolResult:
         """The result of a call whose settlement was lost with its worker so often: without the output, which nobody has looked at."""
@@ -49,8 +46,20 @@ class Settlements:
         ran = outcome.error is None
         error = outcome.error or lost_step("Checking and recording the tool's answer", lost, "executed" if ran else "unknown")
         result = failed(plan.call_id, plan.tool_id, error, outcome.started_at or now(), execution_time=outcome.execution_time)
-        record = await record_of(plan, None, request.workflow_id, request.run_id)
-        stands = await self._calls.settle(record, result, events_of(result, started=ran or outcome.started_at is not None))
+        return await self._recorded(request, result, None, started=ran or outcome.started_at is not None)
+
+    async def record_fault(self, request: SettleRequest, faults: int, told: str) -> ToolResult:
+        """The result of a call whose settlement failed so often: nothing that came from the tool or the caller's parameters is in it."""
+        plan, outcome = request.plan, request.outcome
+        ran = outcome.error is None
+        error = faulty_step(faults, told, "executed" if ran else "unknown")
+        result = failed(plan.call_id, plan.tool_id, error, outcome.started_at or now(), execution_time=outcome.execution_time)
+        return await self._recorded(request, result, None, started=ran or outcome.started_at is not None)
+
+    async def _recorded(self, request: SettleRequest, result: ToolResult, manifest: ToolManifest | None, *, started: bool) -> ToolResult:
+        """The result that stands: somebody may have settled the call before."""
+        record = await record_of(request.plan, manifest, request.workflow_id, request.run_id)
+        stands = await self._calls.settle(record, result, events_of(result, started=started))
         self._settled.tell(stands)
         return stands
 

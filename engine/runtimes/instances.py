@@ -5,6 +5,7 @@ from collections.abc import Coroutine, Generator, Mapping
 from contextlib import contextmanager
 from typing import TypeAlias
 
+import structlog
 from pydantic import JsonValue
 
 from engine.runtimes.failures import NotSent, RuntimeFailure, stopped
@@ -16,6 +17,7 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.routes import RunState
 from toolagent.contracts.sources import ToolSource
+from toolagent.core.failures import StoreUnavailableError
 from toolagent.core.shared_processes import process_of
 
 __all__ = ["Instance", "Instances", "Key", "key_of"]
@@ -24,6 +26,8 @@ Key: TypeAlias = tuple[str, str]
 """Tool id and version."""
 
 _SEEN_ENDED_S = 0.5
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 def key_of(entry: ToolEntry) -> Key:
@@ -154,7 +158,7 @@ class Instances:
                 await self._board.starting(entry, index)
             running = await runtime.start(entry.manifest, source, progress)
         except BaseException as error:
-            await self._board.ended(*key_of(entry), *_state_after(error))
+            await self._note_end(key_of(entry), *_state_after(error))
             raise
         instance = Instance(key_of(entry), index, source, runtime, running)
         replaced = self._up.get(instance.key)
@@ -182,7 +186,7 @@ class Instances:
         how = await runtime.ended(instance.running)
         if self._up.get(instance.key) is instance:
             del self._up[instance.key]
-            await self._board.ended(*instance.key, RunState.STOPPED if isinstance(how, Retired) else RunState.ERROR, how)
+            await self._note_end(instance.key, RunState.STOPPED if isinstance(how, Retired) else RunState.ERROR, how)
 
     async def _lost(self, instance: Instance) -> None:
         """It has ended: wait until that is noted, as the next start writes to the same files."""
@@ -194,10 +198,19 @@ class Instances:
         try:
             if tell:
                 # Before it is ended: a new start may begin meanwhile, and has the last word.
-                await self._board.ended(*instance.key, state, why)
+                await self._note_end(instance.key, state, why)
         finally:
             # Also when that cannot be written.
             await instance.runtime.stop(instance.running)
+
+    async def _note_end(self, key: Key, state: RunState, why: str | None) -> None:
+        """Whoever stops the host ends all tools, whether that can be written or not; the next start notes where they are."""
+        try:
+            await self._board.ended(*key, state, why)
+        except StoreUnavailableError as error:
+            if not self._is_closed:
+                raise
+            _log.warning("end_of_tool_not_noted", tool_id=key[0], reason=str(error))
 
     def _end_if_done(self, instance: Instance) -> None:
         if instance.is_retired and not instance.in_flight:

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
 from activities.admit import Admit
+from activities.attempt import MAX_TRIES
 from activities.call_tool import CallTool
 from engine.calls.admission import Admissions, CallLimits
 from engine.calls.call_folders import CallFolders
@@ -131,3 +133,16 @@ async def test_a_fast_call_whose_connection_is_lost_becomes_an_ordinary_one(desk
     assert isinstance(admission, Admitted)
     assert (admission.plan.fast, admission.plan.repeatable) == (False, True)
     assert await desk.calls.get(CALL_ID) is None
+
+
+async def test_an_admission_that_fails_for_a_reason_of_ours_is_not_tried_for_ever(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def faulty(*_given: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(CallTool, "make", faulty)
+    for _ in range(MAX_TRIES - 1):
+        with pytest.raises(ZeroDivisionError):
+            await desk.admit()
+    with pytest.raises(ApplicationError) as failure:
+        await desk.admit()
+    assert failure.value.non_retryable

@@ -3,19 +3,26 @@
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
+from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
 from activities.faults import MOST_FAULTS, Faults
 from activities.follow_task import FollowTask
+from activities.look_at_call import LookAtCall
 from engine.store.database import Database
 from engine.store.hosts import HostTable
 from engine.store.tasks import TaskTable
 from tests.store.making import BUILD, task
+from toolagent.client.failures import AnswerPendingError
+from toolagent.client.temporal import ToolAgentClient
+from toolagent.contracts.batches import CallLook, LookRequest
+from toolagent.contracts.calls import ErrorType, ToolCall, ToolError
 from toolagent.contracts.making import MakeRequest, MakeTask
 from toolagent.contracts.making_steps import EndStep
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.failures import StoreUnavailableError
+from toolagent.core.results import failed
 
 REQUEST = MakeRequest(task_id=task().task_id, spec=BUILD, description=task().description)
 END = EndStep(request=REQUEST, status=TaskState.FAILED, reason="No.")
@@ -24,7 +31,7 @@ END = EndStep(request=REQUEST, status=TaskState.FAILED, reason="No.")
 async def raised(work: Callable[[], Awaitable[object]]) -> Exception | None:
     try:
         await ActivityEnvironment().run(work)
-    except (ApplicationError, StoreUnavailableError, ZeroDivisionError) as error:
+    except (ApplicationError, AnswerPendingError, StoreUnavailableError, ZeroDivisionError) as error:
         return error
     return None
 
@@ -58,3 +65,30 @@ async def test_a_note_of_a_task_that_fails_for_a_reason_of_ours_is_not_tried_for
 
     found = [await raised(step) for _ in range(MOST_FAULTS)]
     assert [isinstance(error, ApplicationError) for error in found] == [False] * (MOST_FAULTS - 1) + [True]
+
+
+class Blind(ToolAgentClient):
+    """Temporal is away for as many looks as there are faults to a step, and then there is a fault of ours."""
+
+    looks = 0
+
+    async def look(self, call: ToolCall, call_id: str) -> CallLook:
+        self.looks += 1
+        if self.looks <= MOST_FAULTS:
+            error = ToolError(type=ErrorType.UNAVAILABLE, message="Temporal does not answer.")
+            raise AnswerPendingError(failed(call_id, call.tool_id, error, datetime.now(UTC)))
+        raise ZeroDivisionError
+
+
+async def test_a_look_at_a_call_waits_for_temporal_and_does_not_fail_for_a_reason_of_ours_for_ever() -> None:
+    look = LookAtCall(Blind(await Client.connect("127.0.0.1:1", lazy=True)))
+
+    async def step() -> None:
+        await look.look_at_call(LookRequest(call=ToolCall(tool_id="t"), call_id="call-00000001"))
+
+    found = [await raised(step) for _ in range(2 * MOST_FAULTS)]
+    assert [type(error) for error in found] == [
+        *[AnswerPendingError] * MOST_FAULTS,
+        *[ZeroDivisionError] * (MOST_FAULTS - 1),
+        ApplicationError,
+    ]

@@ -1,6 +1,7 @@
 """Batches on a real Temporal server: the real workflows, with scripted steps behind them."""
 
 import asyncio
+import uuid
 from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -9,6 +10,7 @@ import pytest
 from temporalio import activity
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
 from activities.look_at_call import LookAtCall
@@ -38,7 +40,12 @@ def batch(*calls: ToolCall, **more: object) -> ToolBatch:
 
 
 class Looks:
-    """The real looks, counted; the first `raced` say that the key is free, which is true no more when it is used."""
+    """The real looks, counted; the first `raced` say that the key is free, which is true no more when it is used.
+
+    None succeeds that is `faulty`.
+    """
+
+    faulty = False
 
     def __init__(self, client: ToolAgentClient, raced: int) -> None:
         self._look = LookAtCall(client)
@@ -51,6 +58,8 @@ class Looks:
         async with self.changed:
             self.count += 1
             self.changed.notify_all()
+        if self.faulty:
+            raise ApplicationError("It failed for a reason of ours, for the last time.", non_retryable=True)
         return CallLook(state=LookState.FREE) if self.count <= self._raced else await self._look.look_at_call(request)
 
     async def until(self, count: int) -> None:
@@ -240,6 +249,20 @@ async def test_when_others_are_quicker_again_and_again_that_one_call_is_refused_
         script.release.set()
     assert [one.error_type for one in result.results] == [ErrorType.REJECTED, ErrorType.EXECUTION_ERROR]
     assert reason_of(result.results[0]) == IDEMPOTENCY_CONFLICT
+
+
+async def test_a_call_that_cannot_be_looked_at_is_the_fault_of_no_other_call(temporal: Client) -> None:
+    script = Scripted()
+    script.release.set()
+    shared = call(1, idempotency_key=f"key-{uuid.uuid4().hex}")
+    async with looked_after(temporal, Steps(queue="batch-unseen", behaviour=script)) as (client, looks):
+        await client.run(shared)
+        looks.faulty = True
+        end = await client.batch_end((await client.start_batch(batch(shared, call(2)))).batch_id)
+    assert [(one.state, one.error_type) for one in end.calls] == [
+        (BatchedState.ERROR, ErrorType.EXECUTION_ERROR),
+        (BatchedState.SUCCESS, None),
+    ]
 
 
 async def test_one_key_is_one_batch_and_another_batch_under_it_is_refused(temporal: Client) -> None:

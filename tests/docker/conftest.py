@@ -120,7 +120,7 @@ async def make_runtime(
     """A runtime with other settings than the usual; several are like workers after each other."""
     made: list[DockerRuntime] = []
 
-    def make(users: Identities | None = None, **changed: object) -> DockerRuntime:
+    def make(users: Identities | None = None, engine: Engine = engine, **changed: object) -> DockerRuntime:
         given = replace(settings, **changed)  # pyright: ignore[reportArgumentType] - as the fields are named
         egress = Egress(given.state, identity=given.identity)
         runtime = DockerRuntime(DockerParts(given, engine, egress, book=book, secrets=SECRETS.get, users=users), http)

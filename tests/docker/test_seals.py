@@ -105,7 +105,7 @@ async def test_a_container_that_the_engine_made_and_could_not_tell_us_of_is_remo
 
 
 def test_the_key_stays_and_is_for_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "states"))
     first, other = Seals.of(tmp_path / "a"), Seals.of(tmp_path / "b")
     assert (tmp_path / "a/seal").stat().st_mode & 0o777 == 0o600
     assert first.key == (tmp_path / "a/seal").read_text() == other.key  # what `a` left is known to be ours when it is gone
@@ -114,3 +114,16 @@ def test_the_key_stays_and_is_for_nobody_else(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "c/seal").chmod(0o644)
     with pytest.raises(OSError, match="not ours alone"):
         Seals.of(tmp_path / "c")
+
+
+@pytest.mark.parametrize("left", ["", "ab12", "é" * 32])
+def test_what_a_crash_left_of_a_key_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: str) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "states"))
+    for file in (tmp_path / "states/tool-agent/seal", tmp_path / "state/seal"):
+        file.parent.mkdir(parents=True)
+        file.touch(mode=0o600)
+        file.write_text(left)
+    seals = Seals.of(tmp_path / "state")
+    assert len(seals.key) == 64
+    assert seals.known == (seals.key,)
+    assert seals.key == (tmp_path / "state/seal").read_text() == (tmp_path / "states/tool-agent/seal").read_text()

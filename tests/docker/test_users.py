@@ -4,10 +4,11 @@ import fcntl
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar, cast
 
 import pytest
 
-from engine.runtimes.docker.engine import Engine
+from engine.runtimes.docker.engine import Api, Engine, EngineRefused
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker.runtime import DockerRuntime
 from engine.runtimes.docker.settings import DockerSettings
@@ -23,6 +24,7 @@ from toolagent.core.shared_processes import place_of_volumes
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="An ordinary user has one user for all containers, which it says in its account.")
 
+T = TypeVar("T")
 Make = Callable[..., DockerRuntime]
 UIDS = DEFAULT_UIDS[-3:]
 """The far end: services of this machine that run meanwhile begin anywhere, and these are few."""
@@ -77,6 +79,47 @@ async def test_a_container_that_is_found_again_keeps_its_user_and_one_whose_user
     assert await user_in_use(engine, settings) != user
     assert await after.call(anew, source, request_of(mode="write", paths=["mine"])) == {"mine": "done"}
     await after.stop(anew)
+
+
+class Stubborn(Engine):
+    """Removes no container while it `refuses`."""
+
+    refuses = True
+
+    async def ask(self, what: Callable[[Api], T], timeout_s: float | None = None) -> T:
+        def asked(api: Api) -> T:
+            return what(cast("Api", _Kept(api)) if self.refuses else api)
+
+        return await super().ask(asked, timeout_s)
+
+
+class _Kept:
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    def __getattr__(self, name: str) -> object:
+        if name == "remove_container":
+            raise EngineRefused("removal of container is already in progress")
+        return getattr(self._api, name)
+
+
+async def test_a_container_that_starts_in_vain_and_cannot_be_removed_keeps_its_user_until_it_is(
+    make_runtime: Make, settings: DockerSettings, tmp_path: Path
+) -> None:
+    engine = Stubborn()
+    runtime = make_runtime(users_in(tmp_path), engine=engine, start_timeout_s=1.0)
+    with pytest.raises(StartFailed):
+        await runtime.start(TOOL, versatile(volumes={}, environment={}, command=["sleep", "60"]), silent)
+    user = await user_in_use(engine, settings)
+    lock = (tmp_path / "users" / user.partition(":")[0]).open()
+    with lock:
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        engine.refuses = False
+        assert len(await runtime.sweep()) == 1
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    await runtime.close()
+    engine.close()
 
 
 def test_a_tool_has_its_user_until_it_is_released_and_its_volumes_follow(settings: DockerSettings, engine: Engine, tmp_path: Path) -> None:

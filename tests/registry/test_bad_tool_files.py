@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
+from engine.registry.formats import tool_json
 from engine.store.database import Database
 from tests.registry.tool_files import METHOD, SCRIPT, ToolFiles, tool_file
 
 EXAMPLE: JsonValue = {"input": {"n": "no number"}}
 NUMBER: JsonValue = {"type": "object", "properties": {"n": {"type": "integer"}}}
+HANDLER: dict[str, JsonValue] = {"type": "service-method", "serviceName": "ExternalScriptExecutionService", "methodName": "executeScript"}
 
 
 @pytest.fixture
@@ -88,6 +90,25 @@ async def test_a_file_whose_name_is_no_text_keeps_nobody_from_being_loaded(files
 async def test_a_key_that_is_like_none_of_ours_is_kept(files: ToolFiles) -> None:
     files.write("a", {**tool_file(), "$schema": "https://example.com/tool.json", "x-owner": {"team": 7}})
     assert await files.run() == ()
+
+
+@pytest.mark.parametrize(
+    ("more", "field", "told"),
+    [
+        ({"inputSchema": NUMBER}, "$.inputSchema", "Did you mean 'parameters'?"),
+        ({"input_schema": NUMBER}, "$.input_schema", "Did you mean 'parameters'?"),
+        ({"returns": NUMBER}, "$.returns", "Did you mean 'output'?"),
+        ({"handler": {**HANDLER, "timeoutSeconds": 5}}, "$.handler.timeoutSeconds", "Its place is $.timeoutSeconds."),
+        ({"handler": {**HANDLER, "inputSchema": NUMBER}}, "$.handler.inputSchema", "Did you mean $.parameters?"),
+        ({"limits": {"memoryBytes": 1}}, "$.limits", "Its place is $.securityContext.limits."),
+        ({"securityContext": {"memoryBytes": 1}}, "$.securityContext.memoryBytes", "Its place is $.securityContext.limits.memoryBytes."),
+    ],
+)
+def test_what_would_bound_a_tool_under_another_name_or_in_another_place_is_not_taken_in_silence(
+    more: dict[str, JsonValue], field: str, told: str
+) -> None:
+    (fault,) = tool_json.read(json.dumps(tool_file() | more)).faults
+    assert (fault.path, fault.reason.removeprefix(f"Nothing here is called {field.rpartition('.')[2]!r}. ")) == (field, told)
 
 
 async def test_a_fault_names_line_and_column_as_the_file_has_them(files: ToolFiles) -> None:

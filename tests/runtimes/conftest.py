@@ -32,15 +32,17 @@ from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.records import Event
 from toolagent.contracts.routes import RunState, ToolRoute
 from toolagent.contracts.sources import LocalSource, ToolSource
+from toolagent.core.failures import StoreUnavailableError
 
 PROJECTS = Path(__file__).parents[1] / "tool_projects"
 BASE_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "TZ": "UTC"}
 
 
 class Routes:
-    """A RouteStore that remembers everything it was told."""
+    """A RouteStore that remembers everything it was told, but while it is `away`."""
 
     def __init__(self) -> None:
+        self.away = False
         self.saved: list[tuple[ToolRoute, str]] = []
         self.alerts: list[Event] = []
 
@@ -49,6 +51,8 @@ class Routes:
 
     async def save(self, route: ToolRoute, version: str) -> None:
         await asyncio.sleep(0)
+        if self.away:
+            raise StoreUnavailableError("Its disk is full.")
         self.saved.append((route, version))
 
     @property

@@ -376,15 +376,6 @@ async def test_a_source_that_was_changed_replaces_the_process_once_its_calls_hav
     assert await pid_of(supervisor, entry_of(local_source(health_path="/changed"))) == new
 
 
-async def test_after_closing_nothing_is_started_or_left(supervisor: Supervisor) -> None:
-    pids = await asyncio.gather(pid_of(supervisor, entry_of()), pid_of(supervisor, entry_of(tool_id="second")))
-    await supervisor.close()
-    assert [is_gone(pid) for pid in pids] == [True, True]
-    with pytest.raises(NotSent) as caught:
-        await call(supervisor, entry_of())
-    assert caught.value.error_type is ErrorType.UNAVAILABLE
-
-
 async def test_a_start_that_fails_leaves_an_error_in_the_route(supervisor: Supervisor, routes: Routes) -> None:
     with pytest.raises(StartFailed):
         await supervisor.start(entry_of(local_source("broken"), tool_id="broken"), silent)

@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -10,20 +9,13 @@ from sqlalchemy import text
 
 from engine.store.database import Database, UnusableDatabaseError, migrate
 from engine.store.sqlite_files import damages_of
-from tests.disks import tiny_disk
+from tests.disks import fill, tiny_disk
 from toolagent.core.failures import StoreUnwritableError
 
 
 def overwrite(file: Path, start: int) -> None:
     content = file.read_bytes()
     file.write_bytes(content[:start] + b"\xff" * (len(content) - start))
-
-
-def fill(filler: Path) -> None:
-    """Make a file of all the room that is left on its disk."""
-    with filler.open("wb", buffering=0) as target, suppress(OSError):
-        while True:
-            target.write(bytes(4096))
 
 
 async def check_until_it_fails(database: Database) -> None:

@@ -1,12 +1,11 @@
 """A disk without room: /health says so, calls are refused at once, and all goes on by itself when there is room again."""
 
-from contextlib import suppress
 from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.disks import tiny_disk
+from tests.disks import fill, tiny_disk
 from tests.system.conftest import MakeService
 from tests.system.service_process import run_tool
 from tests.system.waiting import wait_until
@@ -44,8 +43,16 @@ def test_a_full_disk_is_said_at_once_and_all_goes_on_when_there_is_room(make_ser
         service.stop()
 
 
-def fill(filler: Path) -> None:
-    """Make a file of all the room that is left on its disk."""
-    with filler.open("wb", buffering=0) as target, suppress(OSError):
-        while True:
-            target.write(bytes(4096))
+def test_a_service_that_is_stopped_on_a_full_disk_ends_its_tools_and_is_at_fault_for_nothing(
+    make_service: MakeService, tmp_path: Path
+) -> None:
+    service = make_service()
+    service.folder.mkdir()
+    with tiny_disk(service.state, "80m") as disk:
+        service.start()
+        assert run_tool(service.http, "versatile", {"x": 1})[0] == httpx.codes.OK
+        fill(disk / "filler")
+        assert service.stop() == 0, service.output
+        assert "end_of_tool_not_noted" in service.output
+        assert "Traceback" not in service.output
+        (disk / "filler").unlink()

@@ -35,3 +35,25 @@ def test_an_error_that_quotes_megabytes_is_a_short_line(way: str) -> None:
     assert "what was wrong" in said
     assert "a variable of it" not in said
     assert way == "logging" or json.loads(said)["exception"].startswith("Traceback")
+
+
+WAITS = """
+import logging
+from toolagent.core.failures import StoreFullError
+from workers.logs import configure_logging
+
+configure_logging()
+try:
+    try:
+        raise OSError("No space left on device")
+    except OSError as error:
+        raise StoreFullError("There is no room: 100 % of it is taken.") from error
+except StoreFullError:
+    logging.getLogger("temporalio.activity").warning("Completing activity as failed ({'activity_type': 'settle'})", exc_info=True)
+"""
+
+
+def test_an_activity_that_waits_for_its_store_says_so_in_one_line() -> None:
+    said = subprocess.run([sys.executable, "-c", WAITS], cwd=ROOT, capture_output=True, text=True, check=True).stderr
+    assert said.endswith("({'activity_type': 'settle'}): There is no room: 100 % of it is taken.\n")
+    assert said.count("\n") == 1

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 from temporalio import activity
+from temporalio.exceptions import ApplicationError
 
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
@@ -24,7 +25,7 @@ from toolagent.contracts.steps import (
 )
 from toolagent.core.results import failed, succeeded
 
-__all__ = ["PADDING", "Deliberate", "Preceded", "Steps", "Unhurried", "cancelled", "plan_of"]
+__all__ = ["PADDING", "Deliberate", "Preceded", "Steps", "Unadmitted", "Unhurried", "Unrecorded", "cancelled", "plan_of"]
 
 PADDING = "padding"
 """A parameter that a fast call does not answer with."""
@@ -130,6 +131,24 @@ class Preceded(Steps):
     async def settle(self, request: SettleRequest) -> ToolResult:
         at = activity.info().scheduled_time
         return succeeded(request.plan.call_id, request.plan.tool_id, "what was told before", at, execution_time=0.0, metadata={})
+
+
+@dataclass
+class Unadmitted(Steps):
+    """Whether the call may be made cannot be found out."""
+
+    @activity.defn(name=names.ADMIT)
+    async def admit(self, request: AdmitRequest) -> Admission:
+        raise ApplicationError(f"It failed for {request.call_id}.", non_retryable=True)
+
+
+@dataclass
+class Unrecorded(Steps):
+    """How the call ended cannot be written down."""
+
+    @activity.defn(name=names.SETTLE)
+    async def settle(self, request: SettleRequest) -> ToolResult:
+        raise ApplicationError(f"It failed for {request.plan.call_id}.", non_retryable=True)
 
 
 def cancelled() -> Finished:

@@ -12,15 +12,16 @@ from pydantic import JsonValue
 from temporalio import activity, workflow
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowHandle
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ActivityError, ApplicationError, ApplicationErrorCategory
 from temporalio.worker import Worker
 
-from tests.workflows.steps import PADDING, Deliberate, Preceded, Steps, Unhurried, cancelled
-from toolagent.client import names
+from tests.workflows.steps import PADDING, Deliberate, Preceded, Steps, Unadmitted, Unhurried, Unrecorded, cancelled
+from toolagent.client import names, stubs
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
-from toolagent.contracts.steps import CallOutcome, CallRequest, Placement
+from toolagent.contracts.steps import Admission, AdmitRequest, CallOutcome, CallRequest, Placement
 from toolagent.core.idempotency import call_id_for_key
 from workflows.invoke_tool import InvokeTool
+from workflows.options import BoundedLocalOptions, admit
 
 BEAT = timedelta(seconds=0.2)
 ECHO: JsonValue = {"tool_id": "echo", "params": {"message": "你好"}}
@@ -33,6 +34,26 @@ class SomebodyElse:
     @workflow.run
     async def run(self, queue: str) -> JsonValue:
         return await workflow.execute_child_workflow(names.INVOKE_TOOL, ECHO, task_queue=queue, result_type=dict)
+
+
+@workflow.defn
+class Impatient:
+    """Waits for an admission that never comes, with all options but the time as a call has them."""
+
+    @workflow.run
+    async def run(self) -> str:
+        given = AdmitRequest(call=ToolCall(tool_id="t"), call_id="call-00000001", workflow_id="w", run_id="r")
+        options: BoundedLocalOptions = {**admit("t"), "schedule_to_close_timeout": timedelta(seconds=2)}
+        try:
+            await workflow.execute_local_activity(stubs.admit, given, **options)
+        except ActivityError as error:
+            return type(error.cause).__name__
+        return ""
+
+
+@activity.defn(name=names.ADMIT)
+async def never(_request: AdmitRequest) -> Admission:
+    raise ApplicationError("The database does not answer.", category=ApplicationErrorCategory.BENIGN)
 
 
 @asynccontextmanager
@@ -244,3 +265,24 @@ async def test_a_call_whose_host_is_silent_is_placed_elsewhere(temporal: Client)
         result = await (await start(temporal, own)).result()
     assert result.status == "success"
     assert [request.plan.placement.host for request in steps.placed] == ["host-dead"]
+
+
+async def test_a_call_whose_end_cannot_be_recorded_ends_and_says_so(temporal: Client) -> None:
+    async with running(temporal, steps := Unrecorded(queue=f"bucket-{uuid.uuid4().hex[:8]}"), steps.queue) as queue:
+        result = await (await start(temporal, queue)).result()
+    assert result.error is not None
+    assert (result.error_type, result.error.details) == (ErrorType.EXECUTION_ERROR, {"reason": "not_recorded", "outcome": "executed"})
+
+
+async def test_a_call_that_cannot_be_admitted_ends_and_says_that_nothing_was_done(temporal: Client) -> None:
+    async with running(temporal, Unadmitted()) as queue:
+        result = await (await start(temporal, queue)).result()
+    assert result.error is not None
+    assert (result.error_type, result.error.details) == (ErrorType.UNAVAILABLE, {"sent": False})
+
+
+async def test_an_admission_that_never_comes_is_waited_for_no_longer_than_is_said(temporal: Client) -> None:
+    queue = f"tests-{uuid.uuid4().hex[:8]}"
+    async with Worker(temporal, task_queue=queue, workflows=[Impatient], activities=[never]):
+        ended = await temporal.execute_workflow(Impatient.run, id=queue, task_queue=queue, execution_timeout=timedelta(seconds=20))
+    assert ended == "TimeoutError"

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -86,6 +86,7 @@ class DockerRuntime:
         self._given = GivenContainers(parts)
         self._deaths = Deaths(parts.engine)
         self._up: dict[str, _Serving] = {}
+        self._there: dict[str, ExitStack] = {}  # what is given back when a container is gone, by its name
         self._timer = UnusedTimer(parts.settings.ttl_s, self._up, self._is_unused, self._retire)
 
     async def start(self, tool: ToolManifest, source: DockerSource, progress: Progress) -> Running:
@@ -199,7 +200,7 @@ class DockerRuntime:
         carried = await Carried.put_together(self._settings.state / "carried")
         async with AsyncExitStack() as stack:
             user = await asyncio.to_thread(user_of, self._parts, shape.place)
-            stack.callback(user.release)
+            stack.callback(self._release, name, user.release)
             mounts = await asyncio.to_thread(mounts_of, shape, source, user.settings)
             given = handed_over(variables.secret, self._settings.state / "containers", user.identity)
             stack.callback(self._egress.forget, name)
@@ -241,8 +242,10 @@ class DockerRuntime:
             same = (marks.tool, marks.version, marks.source) == (shape.marks.tool, shape.marks.version, shape.marks.source)
             if not same or not is_running or container in used:
                 continue
+            there = self._there.setdefault(marks.name, ExitStack())
             serving = await self._found_again(container, marks, shape, hosts, audited, source)
             if serving is not None:
+                self._there.pop(marks.name, there).close()
                 progress(f"found the container of {marks.tool} that was left")
                 return serving
             await self._swept(container, marks)
@@ -255,7 +258,7 @@ class DockerRuntime:
         found = await inspected(self._engine, container)
         async with AsyncExitStack() as stack:
             user = await asyncio.to_thread(user_of, self._parts, shape.place, str(found["Config"]["User"]))
-            stack.callback(user.release)
+            stack.callback(self._release, marks.name, user.release)
             if user.settings.user != found["Config"]["User"]:
                 return None
             way, opened = await self._opened(marks.name, shape.port, hosts, audited, user.identity)
@@ -351,8 +354,11 @@ class DockerRuntime:
             await self._http.forget(serving.running.endpoint)
             if serving.info is not None:
                 await self._book.note(gone(serving.info))
-                await self._removed(serving.container, serving.name)
-            serving.release()  # not that of one that may still run
+            try:
+                if serving.info is not None:
+                    await self._removed(serving.container, serving.name)
+            finally:
+                self._release(serving.name, serving.release)
             serving.is_buried = True
         self._deaths.say(serving.container, "is gone")
 
@@ -363,9 +369,16 @@ class DockerRuntime:
 
     async def _removed(self, container: str, name: str) -> None:
         """What is gone is no error. Raises EngineFailure."""
+        there = self._there.setdefault(name, ExitStack())
         with contextlib.suppress(Missing):
             await removed(self._engine, container)
+        self._there.pop(name, there).close()
         await asyncio.to_thread(self._egress.forget, name)
+
+    def _release(self, name: str, release: Callable[[], None]) -> None:
+        """The user of the container of this name: not of one that may still run, but when the sweep has removed it."""
+        there = self._there.get(name)
+        release() if there is None else there.callback(release)
 
     def _is_unused(self, serving: _Serving) -> bool:
         return not serving.in_flight and not serving.is_retiring and time.monotonic() - serving.used > self._settings.ttl_s

@@ -4,10 +4,12 @@ Names and labels are anybody's: a step of a build has the labels of its image, a
 """
 
 import contextlib
+import fcntl
 import functools
 import hashlib
 import hmac
 import os
+import re
 import secrets
 import tempfile
 from collections.abc import Mapping
@@ -19,7 +21,7 @@ from engine.runtimes.docker.labels import SEAL, Marks, Origin
 __all__ = ["Seals"]
 
 _FILE = "seal"
-_OF_THE_USER = Path(".local/state/tool-agent", _FILE)
+_KEY = re.compile("[0-9a-f]{32,}")
 _CONTAINER, _IMAGE = "container", "image"
 
 
@@ -76,33 +78,52 @@ def _sealed(key: str, *parts: str) -> str:
 def _of(state: Path) -> Seals:
     users = ""
     with contextlib.suppress(OSError, RuntimeError):  # there is no home, or none that can be written to
-        users = _kept(Path.home() / _OF_THE_USER, secrets.token_hex(32))
+        users = _kept(_states_of_the_user() / "tool-agent" / _FILE, secrets.token_hex(32))
     own = _kept(state / _FILE, users or secrets.token_hex(32))
     return Seals(own, tuple(dict.fromkeys(key for key in (own, users) if key)))
 
 
+def _states_of_the_user() -> Path:
+    """As the XDG Base Directory Specification has it. Raises RuntimeError when there is no home."""
+    said = Path(os.getenv("XDG_STATE_HOME", ""))
+    return said if said.is_absolute() else Path.home() / ".local/state"
+
+
 def _kept(file: Path, new: str) -> str:
-    """What the file says; `new` if there is none yet. Raises OSError, also when others may have read or written it."""
-    if not file.is_file():
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor, part = tempfile.mkstemp(dir=file.parent, prefix=".seal-")  # mode 0600
-        try:
-            with os.fdopen(descriptor, "w", encoding="ascii") as target:
-                target.write(new)
-            _placed(Path(part), file)
-        finally:
-            Path(part).unlink(missing_ok=True)
-    status = file.lstat()
+    """What the file says; `new` if that is no key, or it is not there. Raises OSError, also when others may have read or written it."""
+    if (key := _read(file)) is not None:
+        return key
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # Of several that begin at once one is first, and the others have its key.
+    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        if (key := _read(file)) is None:
+            _write(file, new)
+        return key or new
+    finally:
+        os.close(folder)
+
+
+def _read(file: Path) -> str | None:
+    """None where there is none, or what a crash or a full disk left of one: whoever knows that it is empty knows the key."""
+    try:
+        status = file.lstat()
+    except FileNotFoundError:
+        return None
     if status.st_uid != os.geteuid() or status.st_mode & 0o077:
         raise OSError(f"{file} is not ours alone. Remove it, and the containers and images with labels of ours.")
-    return file.read_text(encoding="ascii")
+    key = file.read_text(encoding="ascii", errors="replace")
+    return key if _KEY.fullmatch(key) else None
 
 
-def _placed(part: Path, file: Path) -> None:
-    """Of two that begin at once one is first."""
+def _write(file: Path, key: str) -> None:
+    descriptor, part = tempfile.mkstemp(dir=file.parent, prefix=".seal-")  # mode 0600
     try:
-        os.link(part, file)
-    except FileExistsError:
-        return
-    except OSError:  # a file system without links
-        part.rename(file)
+        with os.fdopen(descriptor, "w", encoding="ascii") as target:
+            target.write(key)
+            target.flush()
+            os.fsync(descriptor)
+        Path(part).replace(file)
+    finally:
+        Path(part).unlink(missing_ok=True)

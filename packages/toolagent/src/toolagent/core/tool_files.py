@@ -15,7 +15,7 @@ from toolagent.contracts.sandbox import HostPattern
 from toolagent.contracts.tool_files import ExternalScript, ToolFile
 from toolagent.core.commented_json import CommentedJson, NotJsonError, Place, Step, parse_commented
 from toolagent.core.schemas import with_defaults
-from toolagent.core.suggestions import nearest
+from toolagent.core.tool_file_fields import meant
 
 __all__ = [
     "CAPABILITIES",
@@ -245,7 +245,7 @@ def _of_security(file: ToolFile) -> Iterator[Found]:
 
 
 def _misspelled(value: dict[str, JsonValue]) -> Iterator[Found]:
-    """Keys that look like ones that are known. Others are kept, so that a later release may know them."""
+    """Keys that look like ones that are known, or are elsewhere. Others are kept, so that a later release may know them."""
     yield from _strangers(value, tool_file_schema(), ())
 
 
@@ -260,8 +260,8 @@ def _strangers(value: JsonValue, schema: JsonValue, path: tuple[Step, ...], root
         return
     unknown = [key for key in value if key not in properties]
     for key in unknown[:_MAX_STRANGERS]:
-        if near := nearest(key, properties.keys() - value.keys(), limit=1) if 2 < len(key) <= 100 else ():
-            yield (*path, key), f"Nothing here is called {key!r}. Did you mean {near[0]!r}?"
+        if (told := meant(key, properties.keys(), value.keys())) is not None:
+            yield (*path, key), f"Nothing here is called {key!r}. {told}"
     for key in value.keys() & properties.keys() - (_FREE if not path else set[str]()):
         yield from _strangers(value[key], properties[key], (*path, key), root)
 

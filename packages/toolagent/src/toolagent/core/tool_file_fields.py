@@ -1,0 +1,64 @@
+"""Where the fields of a `*.tool.json` belong that bound a tool, and what they are called elsewhere: one that is not seen binds nothing."""
+
+from collections.abc import Collection, Mapping
+
+from pydantic.fields import FieldInfo
+
+from toolagent.contracts.manifest import SecurityContext
+from toolagent.core.suggestions import nearest
+
+__all__ = ["meant"]
+
+_OURS = {
+    "inputSchema": "parameters",
+    "input_schema": "parameters",
+    "argsSchema": "parameters",
+    "args_schema": "parameters",
+    "arguments": "parameters",
+    "returns": "output",
+    "outputSchema": "output",
+    "output_schema": "output",
+    "resultSchema": "output",
+    "responseSchema": "output",
+    "requiresApproval": "requiresConfirmation",
+    "needsApproval": "requiresConfirmation",
+}
+"""By what the Model Context Protocol, model providers and other frameworks call it."""
+
+_AT_THE_TOP = (
+    "parameters",
+    "output",
+    "securityContext",
+    "dependencies",
+    "timeoutSeconds",
+    "sideEffectScope",
+    "permissionClass",
+    "requiresConfirmation",
+    "concurrency",
+)
+
+
+def meant(key: str, here: Collection[str], given: Collection[str]) -> str | None:
+    """What to say of a key that is none of the fields `here`, of which those `given` are there; None: it means nothing to us."""
+    ours = _OURS.get(key, key)
+    if ours in here:
+        return None if ours in given else f"Did you mean {ours!r}?"
+    if (place := _PLACES.get(ours)) is not None:
+        return f"Its place is $.{place}." if ours == key else f"Did you mean $.{place}?"
+    near = nearest(key, set(here) - set(given), limit=1) if 2 < len(key) <= 100 else ()
+    return f"Did you mean {near[0]!r}?" if near else None
+
+
+def _places() -> Mapping[str, str]:
+    """From the top of the file."""
+    places = {name: name for name in _AT_THE_TOP}
+    for name, about in SecurityContext.model_fields.items():
+        part = f"securityContext.{about.alias or name}"
+        fields: Mapping[str, FieldInfo] = getattr(about.annotation, "model_fields", {})
+        if fields:
+            places |= {about.alias or name: part}
+            places |= {field.alias or inner: f"{part}.{field.alias or inner}" for inner, field in fields.items()}
+    return places
+
+
+_PLACES = _places()

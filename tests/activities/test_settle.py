@@ -1,0 +1,114 @@
+"""A call that was made ends, also when its end cannot be checked or written down for a reason that nobody foresaw."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from temporalio.exceptions import ApplicationError
+from temporalio.testing import ActivityEnvironment
+
+from activities.attempt import MAX_TRIES
+from activities.settle import Settle
+from engine.calls.endings import STEP_FAULTY
+from engine.calls.settled import SettledCalls
+from engine.calls.settlement import Settlements
+from engine.calls.step_trace import StepTrace
+from engine.calls.steps import Steps
+from engine.registry.registry import ToolRegistry
+from engine.store.calls import CallTable
+from engine.store.database import Database
+from engine.store.lost_steps import LostStepTable
+from engine.store.routes import RouteTable
+from engine.store.tools import ToolTable
+from tests.disks import fill, tiny_disk
+from toolagent.contracts.calls import ErrorType, ToolResult
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.records import CallRecord, Event
+from toolagent.contracts.steps import CallPlan, Finished, Placement, SettleRequest
+from toolagent.core.failures import StoreUnwritableError
+from toolagent.core.results import reason_of
+
+PLAN = CallPlan(
+    call_id="call-00000001",
+    tool_id="t",
+    version="1.0.0",
+    params={"token": "sesame"},
+    fingerprint="f",
+    placement=Placement(queue="default"),
+    fast=False,
+    repeatable=False,
+    timeout_s=5,
+    start_timeout_s=5,
+    queue_timeout_s=5,
+)
+REQUEST = SettleRequest(plan=PLAN, outcome=Finished(output="a lot"), workflow_id="w", run_id="r")
+
+
+class FaultyRegistry(ToolRegistry):
+    """As with a tool whose row cannot be read."""
+
+    async def entry(self, tool_id: str, version: str | None = None) -> ToolEntry | None:
+        raise ZeroDivisionError(tool_id, version)
+
+
+class FaultyCalls(CallTable):
+    """Writes nothing down, whatever it is."""
+
+    async def settle(self, record: CallRecord, result: ToolResult, what_happened: tuple[Event, ...]) -> ToolResult:
+        raise ZeroDivisionError(record, result, what_happened)
+
+
+def settling(database: Database, trace: Path, *, registry: type[ToolRegistry] = ToolRegistry, calls: type[CallTable] = CallTable) -> Settle:
+    known = registry(ToolTable(database), RouteTable(database))
+    return Settle(Settlements(known, calls(database), SettledCalls()), Steps(StepTrace(trace), LostStepTable(database)))
+
+
+async def attempts(settle: Settle) -> list[ToolResult | Exception]:
+    """What each attempt gives, until Temporal would make no other; it is stopped after twenty."""
+    came: list[ToolResult | Exception] = []
+    while len(came) < 20:
+        try:
+            came.append(await ActivityEnvironment().run(settle.settle, REQUEST))
+        except (ZeroDivisionError, ApplicationError) as error:
+            came.append(error)
+        if not isinstance(came[-1], ZeroDivisionError):
+            break
+    return came
+
+
+async def test_a_call_that_cannot_be_settled_for_a_reason_of_ours_is_recorded_without_its_output(
+    database: Database, tmp_path: Path
+) -> None:
+    *before, last = await attempts(settling(database, tmp_path / "steps", registry=FaultyRegistry))
+    assert isinstance(last, ToolResult)
+    assert (len(before), last.error_type, last.result, reason_of(last)) == (MAX_TRIES, ErrorType.EXECUTION_ERROR, None, STEP_FAULTY)
+    record = await CallTable(database).get(PLAN.call_id)
+    assert record is not None
+    assert (record.result, record.params) == (last, {})
+
+
+async def test_a_call_whose_end_cannot_be_recorded_at_all_is_not_settled_for_ever(database: Database, tmp_path: Path) -> None:
+    *before, last = await attempts(settling(database, tmp_path / "steps", registry=FaultyRegistry, calls=FaultyCalls))
+    assert isinstance(last, ApplicationError)
+    assert (len(before), last.non_retryable, last.type) == (2 * MAX_TRIES - 1, True, "ZeroDivisionError")
+
+
+async def test_a_call_on_a_full_disk_is_settled_as_it_ended_when_there_is_room_again(empty_database: Path, tmp_path: Path) -> None:
+    with tiny_disk(tmp_path / "tiny", "2m") as disk:
+        database = Database(f"sqlite+aiosqlite:///{shutil.copyfile(empty_database, disk / 'tool-agent.db')}")
+        settle = settling(database, tmp_path / "steps")
+        outcome = Finished(output="x" * 200_000)
+        await database.check()
+        fill(disk / "filler")
+        for _ in range(2 * MAX_TRIES + 1):
+            with pytest.raises(StoreUnwritableError) as failure:
+                await ActivityEnvironment().run(settle.settle, REQUEST.model_copy(update={"outcome": outcome}))
+            assert failure.value.cause == "disk_full"
+        (disk / "filler").unlink()
+        result = await ActivityEnvironment().run(settle.settle, REQUEST.model_copy(update={"outcome": outcome}))
+        record = await CallTable(database).get(PLAN.call_id)
+        await database.close()
+    assert result.status == "success"
+    assert record is not None
+    assert record.result is not None
+    assert record.result.result == outcome.output

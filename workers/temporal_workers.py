@@ -42,6 +42,9 @@ _HEARTBEAT_THROTTLE = timedelta(seconds=1)
 _LAST = timedelta(seconds=0.5)
 """What has not ended by itself within the grace is cancelled then; so are those that wait for something."""
 
+_CALLS_AT_ONCE = 256
+"""Calls that are admitted or settled. More wait at Temporal, behind those that come later."""
+
 _CONTROL_SLOTS = 8
 _LOOK_SLOTS = 16
 _CALLBACK_SLOTS = 16
@@ -117,6 +120,8 @@ async def running_workers(
                 workflows=WORKFLOWS,
                 activities=[activities.admit.admit, activities.admit.place, activities.settle.settle, look, *call, *notes],
                 workflow_task_executor=executor,
+                max_concurrent_workflow_tasks=_CALLS_AT_ONCE,
+                max_concurrent_local_activities=_CALLS_AT_ONCE,
                 no_remote_activities=True,  # calls that wait, wait where the slots are counted
                 graceful_shutdown_timeout=_LAST,
             ),

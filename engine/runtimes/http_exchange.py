@@ -14,7 +14,7 @@ from engine.runtimes.builtin.destination import PinnedTransport
 from engine.runtimes.failures import CallFailed, NotSent
 from engine.runtimes.http_reply import Received, meaning_of, read
 from engine.runtimes.json_answers import MAX_RESULT_VALUES
-from engine.runtimes.peers import peer_client
+from engine.runtimes.peers import LargeAnswer, peer_client
 from engine.runtimes.public_servers import PublicServers
 from engine.runtimes.request_parts import Places, request_parts
 from engine.runtimes.runtime import ToolRequest
@@ -79,6 +79,7 @@ class HttpExchange:
         self._max_result_bytes, self._max_result_values, self._connect_timeout_s = max_result_bytes, max_result_values, connect_timeout_s
         self._tls = tls or ssl.create_default_context()
         self._clients: dict[str, httpx.AsyncClient] = {}
+        self._large = LargeAnswer.slots()
 
     async def aclose(self) -> None:
         clients, self._clients = list(self._clients.values()), {}
@@ -97,9 +98,13 @@ class HttpExchange:
         Raises NotSent when no connection came about or the request cannot be built, CallFailed for all that comes after.
         """
         built = self._build(target, request)
+        with LargeAnswer(self._large) as large:
+            return await self._answer(built, target, request, large)
+
+    async def _answer(self, built: httpx.Request, target: Target, request: ToolRequest, large: LargeAnswer) -> JsonValue:
         try:
             async with asyncio.timeout(request.timeout_s):
-                received = await self._exchange(built, target)
+                received = await self._exchange(built, target, large)
         except TimeoutError:
             raise CallFailed(
                 ErrorType.TIMEOUT,
@@ -151,12 +156,12 @@ class HttpExchange:
                 ErrorType.VALIDATION_ERROR, f"The request to {target.method} {place} cannot be written ({type(error).__name__})."
             ) from None
 
-    async def _exchange(self, built: httpx.Request, target: Target) -> Received:
+    async def _exchange(self, built: httpx.Request, target: Target, large: LargeAnswer) -> Received:
         endpoint = target.endpoint
         response: httpx.Response | None = None
         try:
             response = await self._client(endpoint, only_public=target.only_public).send(built, stream=True)
-            return await read(response, self._max_result_bytes)
+            return await read(response, self._max_result_bytes, large)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol) as error:
             raise NotSent(ErrorType.UNAVAILABLE, f"No connection to {endpoint}: {error or 'timed out'}", {"endpoint": endpoint}) from error
         except httpx.HTTPError as error:

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from engine.runtimes.failures import CallFailed
 from engine.runtimes.json_answers import MAX_RESULT_VALUES, TooMuchError, read_json
-from engine.runtimes.peers import read_at_most
+from engine.runtimes.peers import LargeAnswer, read_at_most
 from toolagent.contracts.calls import ErrorType, ToolError
 
 __all__ = ["Received", "meaning_of", "read"]
@@ -36,7 +36,7 @@ class Received:
     announced: int | None = None
 
 
-async def read(response: httpx.Response, max_result_bytes: int) -> Received:
+async def read(response: httpx.Response, max_result_bytes: int, large: LargeAnswer | None = None) -> Received:
     """Read at most what is of use: a result in full or not at all, the beginning of an error.
 
     Raises CallFailed for a result that cannot be unpacked, httpx.HTTPError when the connection breaks.
@@ -47,12 +47,13 @@ async def read(response: httpx.Response, max_result_bytes: int) -> Received:
     if response.is_success and announced is not None and announced > limit:
         return Received(response.status_code, b"", is_whole=False, announced=announced)
     try:
-        body, is_whole = await read_at_most(response, limit)
+        body, is_whole = await read_at_most(response, limit, large)
     except httpx.DecodingError as error:
         if not response.is_success:
             return Received(response.status_code, b"", is_whole=False)
         raise CallFailed(ErrorType.OUTPUT_VALIDATION_ERROR, f"The tool's answer cannot be read: {error}.", {"limit": limit}) from error
-    return Received(response.status_code, body, is_whole, announced)
+    # Nobody asks for half a result.
+    return Received(response.status_code, body if is_whole or not response.is_success else b"", is_whole, announced)
 
 
 def meaning_of(

@@ -1,13 +1,42 @@
 """HTTP clients for what others serve, and the one way to read their answers: whatever a peer sends, little of it is held at a time."""
 
+import asyncio
 from http.cookiejar import CookieJar, DefaultCookiePolicy
+from types import TracebackType
 
 import httpx
 
 from toolagent.client.bounded_answers import BoundedAnswers
 from toolagent.core.unpacking import PACKINGS
 
-__all__ = ["peer_client", "read_at_most"]
+__all__ = ["LargeAnswer", "peer_client", "read_at_most"]
+
+_LARGE_BYTES = 8 << 20
+_LARGE_AT_ONCE = 2
+
+
+class LargeAnswer:
+    """While an answer of one of these blocks is large, few others are: the rest waits, half read, for the time its reader has."""
+
+    def __init__(self, slots: asyncio.Semaphore) -> None:
+        self._slots, self._holds = slots, False
+
+    @staticmethod
+    def slots() -> asyncio.Semaphore:
+        """What those that share the memory share."""
+        return asyncio.Semaphore(_LARGE_AT_ONCE)
+
+    async def grown(self, size: int) -> None:
+        if size > _LARGE_BYTES and not self._holds:
+            await self._slots.acquire()
+            self._holds = True
+
+    def __enter__(self) -> "LargeAnswer":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._holds:
+            self._slots.release()
 
 
 def peer_client(
@@ -37,13 +66,15 @@ def peer_client(
     )
 
 
-async def read_at_most(response: httpx.Response, max_bytes: int) -> tuple[bytes, bool]:
+async def read_at_most(response: httpx.Response, max_bytes: int, large: LargeAnswer | None = None) -> tuple[bytes, bool]:
     """The beginning of the body, unpacked, and whether that is all of it. Raises httpx.HTTPError.
 
     It has no bound of time: every reader sets one around it.
     """
     body = bytearray()
     async for piece in response.aiter_raw():
+        if large is not None:
+            await large.grown(len(body) + len(piece))
         body += piece[: max_bytes + 1 - len(body)]
         if len(body) > max_bytes:
             return bytes(memoryview(body)[:max_bytes]), False

@@ -10,6 +10,7 @@ from typing import NoReturn, TypeVar
 import httpx
 
 from tests.attacks.peer import Peer
+from tests.attacks.verdict import QUICK_S
 from tests.system.service_process import ServiceProcess
 
 __all__ = ["Attack", "Kind", "Target", "answered", "at_once", "broken", "expect"]
@@ -33,7 +34,9 @@ class Target:
     http: httpx.Client = field(init=False)
 
     def __post_init__(self) -> None:
-        self.http = httpx.Client(base_url=self.service.api_url, timeout=PATIENCE_S, trust_env=False)
+        # All who ask at once have a connection of their own: else they would wait for each other before they ask.
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
+        self.http = httpx.Client(base_url=self.service.api_url, timeout=PATIENCE_S, trust_env=False, limits=limits)
 
     def call(self, tool_id: str, params: Mapping[str, object] | None = None, **more: object) -> httpx.Response:
         """Raises AssertionError when no answer comes within `PATIENCE_S`."""
@@ -56,7 +59,8 @@ class Attack:
     """`run` does it and returns the answer in a few words; it raises AssertionError with what did not hold.
 
     `may_refuse`: other callers may be refused meanwhile (a full disk). `is_load`: it keeps the machine busy by right, so that others are
-    slower. `in_ci`: it is short, and leaves the service well enough for the next. `has_middle`: SIGTERM in its middle is tried.
+    slower; `quick_s` is how late one of them may be answered then, in seconds. `in_ci`: it is short, and leaves the service well enough for
+    the next. `has_middle`: SIGTERM in its middle is tried.
     """
 
     name: str
@@ -64,6 +68,7 @@ class Attack:
     run: Callable[[Target], str]
     may_refuse: bool = False
     is_load: bool = False
+    quick_s: float = QUICK_S
     in_ci: bool = True
     has_middle: bool = True
 

@@ -77,11 +77,12 @@ def _leaves(target: Target) -> bool:
 KIND = Kind(
     "floods",
     (
-        Attack("crowd", "200 callers beside 60 slow ones", crowd, is_load=True),
+        # Who comes then is one of 261, whom two cores answer in turn.
+        Attack("crowd", "200 callers beside 60 slow ones; a quick one within 10 s", crowd, is_load=True, quick_s=10.0),
         Attack("asynchronous", "1,000 calls that nobody waits for", asynchronous, is_load=True),
         Attack("one-key", "one idempotency key from 50 callers at once", one_key, is_load=True),
         Attack("endless-peers", "eight answers without an end at once", endless_peers, is_load=True),
-        Attack("gone", "200 callers who leave before they are answered", gone, is_load=True),
+        Attack("gone", "200 callers who leave before they are answered; a quick one within 10 s", gone, is_load=True, quick_s=10.0),
     ),
     settings={"BUCKET_LIMITS": '{"default": 16, "http": 8}'},
 )

@@ -128,7 +128,7 @@ def _run(kind: Kind, attack: Attack, stand: Stand, extent: Extent) -> Row:
         time.sleep(1.0)
         ended = time.monotonic()
     figures = figures_of(watch.seen, began, ended)
-    faults += judge(figures, may_refuse=attack.may_refuse, is_load=attack.is_load)
+    faults += judge(figures, may_refuse=attack.may_refuse, is_load=attack.is_load, quick_s=attack.quick_s)
     left = _left(state, files, processes)
     if left:
         faults.append(f"left: {left}")

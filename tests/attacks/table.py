@@ -31,7 +31,8 @@ def _lines(rows: Sequence[Row], about: Mapping[str, str]) -> Iterator[str]:
     yield ""
     yield (
         f"Asked for: `/health` within {HEALTH_S:g} s throughout; a quick caller beside the attack with a median of at most {QUICK_RATIO:g}×"
-        f" that before it, and no answer over {QUICK_S:g} s; the service's Python process at most {MEMORY_MIB:g} MiB; nothing left in the"
+        f" that before it, and no answer over {QUICK_S:g} s where the attack names no other bound;"
+        f" the service's Python process at most {MEMORY_MIB:g} MiB; nothing left in the"
         " state directory, no process; SIGTERM in the middle of it stops the service within its grace and 5 s, which"
         " is tried of what takes over 1 s and of the first of each kind. The median"
         " of a quick caller is not judged beside what keeps the machine busy by right, and not of fewer than five calls."

@@ -62,11 +62,11 @@ def figures_of(seen: Seen, began: float, ended: float) -> Figures:
     )
 
 
-def judge(figures: Figures, *, may_refuse: bool = False, is_load: bool = False) -> list[str]:
+def judge(figures: Figures, *, may_refuse: bool = False, is_load: bool = False, quick_s: float = QUICK_S) -> list[str]:
     """What did not hold, in words; with `may_refuse` an answer is enough, whatever it says, and under load the median is not judged."""
     checks = (
         (figures.health_s is not None and figures.health_s <= HEALTH_S, f"/health took {_s(figures.health_s)}"),
-        (figures.quick_s is not None and figures.quick_s <= QUICK_S, f"a quick call took {_s(figures.quick_s)}"),
+        (figures.quick_s is not None and figures.quick_s <= quick_s, f"a quick call took {_s(figures.quick_s)}"),
         (
             is_load or figures.quick_ratio is None or figures.quick_ratio <= QUICK_RATIO,
             f"quick calls took {figures.quick_ratio or 0:.1f}× as long",

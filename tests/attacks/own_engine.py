@@ -41,7 +41,9 @@ class OwnEngine:
         for left in (self._pid_file, folder / "run/containerd/containerd.pid"):
             left.unlink(missing_ok=True)
         places = ["--data-root", f"{folder}/data", "--exec-root", f"{folder}/run", "--pidfile", str(self._pid_file), "--host", self.address]
-        command = [_program("dockerd"), *places, "--bridge=none", "--iptables=false", "--ip6tables=false"]
+        # An engine without a bridge removes `docker0`, which is that of the machine's: it gets a network of its own to do so.
+        alone = [_program("unshare"), "--net", "--"]
+        command = [*alone, _program("dockerd"), *places, "--bridge=none", "--iptables=false", "--ip6tables=false"]
         with (folder / "engine.log").open("ab") as log:
             child = Program(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 

@@ -60,7 +60,7 @@ bench: setup ## measure us beside others, in turns; ARGS="--quick" is short (see
 chaos: setup ## a thousand calls under kill -9; SEED=7 repeats a plan, ARGS="--calls 60 --kills 3" is short
 	@exec $(PY) -m bench.chaos $(if $(SEED),--seed $(SEED)) $(ARGS)
 
-attack: setup ## every attack on services of its own, with a monitor beside it; ARGS="--only bombs" some (about 25 minutes, results in tests/attacks/results)
+attack: setup ## every attack on services of its own, with a monitor beside it; ARGS="--only bombs" some (at most 45 minutes, results in tests/attacks/results)
 	@exec $(PY) -m tests.attacks $(ARGS)
 
 histories: setup ## play every path of every workflow on a real server and record it (tests/workflows/histories)

@@ -24,7 +24,7 @@ from tests.system.waiting import wait_until
 __all__ = ["GRACE_S", "MOST_S", "Extent", "run_kind"]
 
 GRACE_S = 5.0
-MOST_S = 1_380.0
+MOST_S = 2_520.0
 _MORE_S = 5.0
 _SETTLE_S = 30.0
 _START_BESIDE_S = 1.0

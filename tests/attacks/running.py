@@ -11,6 +11,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from temporalio.service import RPCError
 
 from tests.attacks.attack import Attack, Kind, Target, expect
 from tests.attacks.catalog import ATTACKER, attack_catalog
@@ -30,7 +31,7 @@ _SETTLE_S = 30.0
 _START_BESIDE_S = 1.0
 _OVER_AT_ONCE_S = 1.0
 """What took no longer has no middle: SIGTERM would come after it, as after any other."""
-_FOUND = (AssertionError, httpx.HTTPError, ValueError, KeyError, OSError, subprocess.SubprocessError)
+_FOUND = (AssertionError, RPCError, httpx.HTTPError, ValueError, KeyError, OSError, subprocess.SubprocessError)
 
 
 class Extent:

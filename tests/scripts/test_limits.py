@@ -2,6 +2,7 @@
 
 import pytest
 
+from engine.disk.removal import remove
 from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
 from tests.scripts.harness import MIB, Scripts
 from toolagent.contracts.calls import ErrorType
@@ -67,6 +68,7 @@ async def test_folders_too_deep_to_be_counted_are_named_and_not_the_disk(scripts
     nest = "import os, time\nos.chdir('.cache')\nfor _ in range(1500): os.mkdir('d'); os.chdir('d')\ntime.sleep(60)"
     failure = await scripts.failing(nest, fileAccess={"allowWrite": [".cache/**"]}, limits={"diskBytes": 512 * MIB})
     assert (cause_of(failure), failure.facts["limit"]) == ("levels", 128)
+    remove(scripts.state / "tools")  # pytest cannot
 
 
 async def test_one_file_may_not_grow_without_end(scripts: Scripts) -> None:

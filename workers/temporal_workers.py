@@ -142,10 +142,12 @@ async def running_workers(
         try:
             yield WorkerPool(workers, tasks)
         finally:
-            await grace.idle()
-            # Also those whose tasks have not begun yet: told nothing, they would begin now and run for ever.
-            await asyncio.gather(*(worker.shutdown() for worker in workers))
-            await asyncio.gather(*tasks, return_exceptions=True)
+            try:
+                await grace.idle()
+            finally:
+                # Also those whose tasks have not begun yet: told nothing, they would begin now and run for ever.
+                await asyncio.gather(*(worker.shutdown() for worker in workers))
+                await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _activity_worker(

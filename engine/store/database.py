@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _SLOTS = 64
-_CLOSE_S = 10.0
+_CLOSE_S = 3.0
 _EXAMPLES = "sqlite+aiosqlite:////folder/tool-agent.db or postgresql+asyncpg://user:password@host/database"
 _REMEDIES = {
     "28000": "the server refuses the user; look at the user in the URL and at the server's pg_hba.conf",

@@ -5,12 +5,20 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 
+from temporalio import activity
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
+
+from toolagent.client import names
 
 __all__ = ["Grace"]
 
 _LAST_S = 1.0
 """Of the grace: what has not ended before is ended by the workers, which takes its own time."""
+
+
+_SETTLE_S = 0.5
+"""Until the end of a call has come back from Temporal and is written down."""
 
 
 class Grace(Interceptor):
@@ -22,7 +30,7 @@ class Grace(Interceptor):
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self._until: float | None = None
-        self._in_hand = 0
+        self._in_hand, self._takes_calls = 0, True
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -45,10 +53,19 @@ class Grace(Interceptor):
                 self._idle.set()
 
     async def idle(self) -> None:
-        """Return when nothing is in hand, or the grace is about to be over."""
+        """Take no call any more; return when nothing is in hand and what has ended is settled, or the grace is about to be over."""
+        self._takes_calls = False
+        if not self._in_hand:
+            return
         with suppress(TimeoutError):
             async with asyncio.timeout(self.left_s - _LAST_S):
                 await self._idle.wait()
+                await asyncio.sleep(_SETTLE_S)
+
+    def insist_on_time(self, activity_type: str) -> None:
+        """Raises ApplicationError for a call that comes when nobody would wait for its end: begun now, it would be cut off."""
+        if not self._takes_calls and activity_type == names.CALL:
+            raise ApplicationError("The host stops.", type=names.ATTEMPT_ENDED, category=ApplicationErrorCategory.BENIGN)
 
     def intercept_activity(self, next: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
         return _Counted(next, self)
@@ -60,5 +77,6 @@ class _Counted(ActivityInboundInterceptor):
         self._grace = grace
 
     async def execute_activity(self, input: ExecuteActivityInput) -> object:
+        self._grace.insist_on_time(activity.info().activity_type)
         with self._grace.held():
             return await super().execute_activity(input)

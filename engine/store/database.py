@@ -112,10 +112,12 @@ class Database:
         """Wait for transactions that are under way, for some seconds, and begin none any more."""
         self._closed = True
         # A connection that is given back to a pool which is gone is closed by nobody.
-        if self._users:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._idle.wait(), _CLOSE_S)
-        await self._engine.dispose()
+        try:
+            if self._users:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._idle.wait(), _CLOSE_S)
+        finally:
+            await self._engine.dispose()
 
     @asynccontextmanager
     async def _connected(self) -> AsyncGenerator[AsyncConnection]:
@@ -170,6 +172,7 @@ async def _finished(work: Coroutine[None, None, None]) -> None:
     """Wait for its end, also when we are cancelled meanwhile."""
     task = asyncio.ensure_future(work)
     if (cancelled := await _ended(task)) is not None:
+        _ = task.cancelled() or task.exception()  # else asyncio would complain
         raise cancelled
     task.result()
 

@@ -66,7 +66,9 @@ class FollowTask:
         # What stands under the id may be another request, and ends by itself.
         with self._faults.bounded(), suppress(TaskConflictError):
             await self._tasks.create(begun(request, datetime.now(UTC)))
-            await self._tasks.settle(request.task_id, _ENDINGS[step.status], step.reason, tool_ids=step.tool_ids, evidence=step.evidence)
+            await self._tasks.settle(
+                request.task_id, _ENDINGS[step.status], step.reason, tool_ids=step.tool_ids, evidence=step.evidence, tried=step.tried
+            )
 
     async def _claimed(self, request: MakeRequest, *, is_first: bool) -> bool:
         """Whoever waits long asks often: what is written down already is not written again."""

@@ -1,6 +1,7 @@
 """The steps of a task on the host that does it."""
 
 import asyncio
+import hashlib
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -78,9 +79,10 @@ class MakeTool:
     @activity.defn(name=names.BUILD_CANDIDATE)
     async def build_candidate(self, step: BuildStep) -> BuildOutcome:
         async with beating() as pulse, telling(self._tasks, step.task_id, pulse.say) as tell:
+            await self._notes.write(step.task_id, _begun(step))
             async with _waiting():
                 outcome = await self._maker.build(step, tell, is_patient=_is_patient())
-            await self._notes.write(step.task_id, _said_of(outcome))
+            await self._notes.write(step.task_id, _said_of(step, outcome))
             return outcome
 
     @activity.defn(name=names.VERIFY_CANDIDATE)
@@ -125,13 +127,26 @@ def _dropped(inspected: Inspected) -> tuple[NewNote, ...]:
     return (NewNote("dropped", TaskNoteKind.STAGE, log_line(at, told), [*links], at),) if links else ()
 
 
-def _said_of(outcome: BuildOutcome) -> tuple[NewNote, ...]:
-    """Of a build without a model: what it left out, or why there is none."""
+def _begun(step: BuildStep) -> tuple[NewNote, ...]:
+    """Which of the ways it is."""
+    if not step.plan.found:
+        return ()
     at = now()
+    return (NewNote(f"build:{_key(step)}", TaskNoteKind.BUILD, log_line(at, f"[BUILD] trying {step.plan.found}"), None, at),)
+
+
+def _key(step: BuildStep) -> str:
+    """Of several ways each has lines of its own."""
+    return f"{step.plan.way}:{hashlib.sha256(step.plan.found.encode()).hexdigest()[:16]}"
+
+
+def _said_of(step: BuildStep, outcome: BuildOutcome) -> tuple[NewNote, ...]:
+    """Of a build without a model: what it left out, or why there is none."""
+    at, key = now(), _key(step)
     if outcome.candidate is None:
         why = abridged(f"{outcome.reason}\n{outcome.told}")
-        return (NewNote("not built", TaskNoteKind.BUILD, log_line(at, f"[BUILD] {why}", is_error=True), None, at),)
+        return (NewNote(f"not built:{key}", TaskNoteKind.BUILD, log_line(at, f"[BUILD] {why}", is_error=True), None, at),)
     return tuple(
-        NewNote(f"left out:{number}", TaskNoteKind.BUILD, log_line(at, f"[BUILD] left out: {line}"), None, at)
+        NewNote(f"left out:{key}:{number}", TaskNoteKind.BUILD, log_line(at, f"[BUILD] left out: {line}"), None, at)
         for number, line in enumerate(outcome.left_out, start=1)
     )

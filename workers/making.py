@@ -25,6 +25,7 @@ from engine.making.locking import ProjectLocks
 from engine.making.maker import Maker, MakerParts
 from engine.making.registration import Registration
 from engine.making.repairs import Repairs
+from engine.making.uv_runs import UvRuns
 from engine.making.workbench.bench import Workbenches
 from engine.making.workbench.proposals import Proposals
 from engine.making.workbench.runs import BenchParts
@@ -69,7 +70,8 @@ async def running_making(
     executor = Executor(parts.launcher, parts.sandboxing.sandbox)
     installing = through(parts.sandboxing.egress, trusted=True, is_apart=runs.is_apart)
     installer = Installer(indexes, installing, settings.tool_start_timeout_s)
-    locks = ProjectLocks(executor, programs, installer)
+    uv_runs = UvRuns(executor, programs, installer)
+    locks = ProjectLocks(uv_runs)
     candidates = Candidates(store.database, store.files)
     registration = Registration(store.registry, store.groups, store.evidence)
     async with AsyncExitStack() as stack:
@@ -88,6 +90,8 @@ async def running_making(
                 cache=folder / ".cases",
                 runtimes=parts,
                 cloner=cloner_of(settings, state, runs, executor),
+                executor=executor,
+                runs=uv_runs,
                 locks=locks,
                 candidates=candidates,
                 registration=registration,

@@ -85,7 +85,9 @@ async def judging(settings: Settings, launcher: Launcher, audit: Audit, host: st
 
 def programs_of(settings: Settings) -> Programs:
     """Those of this machine, but for what a setting names."""
-    return Programs.found(Path(uv.find_uv_bin()), node=settings.node_binary, bun=settings.bun_binary, path=environment().get("PATH"))
+    return Programs.found(
+        Path(uv.find_uv_bin()), node=settings.node_binary, bun=settings.bun_binary, pythons=settings.pythons, path=environment().get("PATH")
+    )
 
 
 @asynccontextmanager

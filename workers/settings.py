@@ -115,6 +115,11 @@ class Settings(BaseSettings):
     bun_binary: Annotated[
         Path | None, Field(description="The `bun` program; unset: the one on PATH, or else it is installed from npm.")
     ] = None
+    pythons: Annotated[
+        tuple[Path, ...],
+        NoDecode,
+        Field(description="Pythons that tools may run on, before those that are found: programs, or folders of them; comma-separated."),
+    ] = ()
     environments_dir: Annotated[
         Path | None,
         Field(
@@ -218,7 +223,9 @@ class Settings(BaseSettings):
     single_tx_limit_usd: Annotated[float, Field(ge=0, description="What one call may cost.")] = 20.0
     require_approval_above_usd: Annotated[float, Field(ge=0, description="From which price a person is asked.")] = 10.0
 
-    @field_validator("allowed_hosts", "repo_schemes", "http_request_allow", "callback_allow", "tool_dirs", "sandbox_levels", mode="before")
+    @field_validator(
+        "allowed_hosts", "repo_schemes", "http_request_allow", "callback_allow", "tool_dirs", "pythons", "sandbox_levels", mode="before"
+    )
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value

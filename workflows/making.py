@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from pydantic import JsonValue
 from temporalio import workflow
@@ -18,7 +18,7 @@ from temporalio.exceptions import (
 
 from toolagent.client import names, stubs
 from toolagent.contracts.agent import AgentEnd, AgentRequest, AgentResult, Guidance
-from toolagent.contracts.making import MakeRequest, Stage
+from toolagent.contracts.making import MakeRequest, Stage, Tried
 from toolagent.contracts.making_steps import (
     AgentStart,
     Assessed,
@@ -32,11 +32,12 @@ from toolagent.contracts.making_steps import (
     TaskStep,
     VerifyStep,
 )
-from toolagent.contracts.task_specs import TASK_ID_PATTERN, is_making
+from toolagent.contracts.plans import BuildPlan
+from toolagent.contracts.task_specs import TASK_ID_PATTERN, GithubDeploy, is_making
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.loop import MOST_HEARD, another_round
 from toolagent.core.stage_account import Entered, stage_account
-from toolagent.core.task_reasons import ready_reason, why_a_model
+from toolagent.core.task_reasons import abridged, ready_reason, why_a_model
 from workflows import making_options as options
 from workflows.inputs import guidance_of, input_of
 from workflows.lost_hosts import HostLost, found_host, is_not_taken, on_host
@@ -80,11 +81,15 @@ class Work:
         """What was cloned; empty where there is no repository."""
         self.otherwise = ""
         """What holds when the task does not succeed."""
+        self.tried: tuple[Tried, ...] = ()
+        """The ways that need no model: those that are none, and, before them, those that were tried."""
         self._task_id = ""
         self._slot = Slot(host="")
         self._agent_on: str | None = None
         """The host that has the agent's files."""
         self._is_moved = False
+        self._is_coded = False
+        """The agent was to do it."""
         self._entered: tuple[Entered, ...] = ()
         self._cost_usd = 0.0
 
@@ -107,13 +112,14 @@ class Work:
             end = _ended_by(request, error)
         if end.status is not TaskState.COMPLETED and self.otherwise:
             end = end.model_copy(update={"reason": f"{end.reason}\n\n{self.otherwise}"})
+        end = end.model_copy(update={"tried": self._all_tried(end)})
         if self._slot.host and (left := await self._cleared(request)):
             end = end.model_copy(update={"reason": f"{end.reason}\n\n{left}"})
         # Only now: whoever reads that it has ended finds nothing left of it.
         await _surely(lambda: workflow.execute_local_activity(stubs.end_task, end, **options.task_note(f"end: {end.status}")))
         workflow.set_current_details(stage_account(self._entered, workflow.now(), self._cost_usd))
         await workflow.wait_condition(workflow.all_handlers_finished)
-        return MakeEnd(task_id=request.task_id, status=end.status, tool_ids=end.tool_ids, reason=end.reason)
+        return MakeEnd(task_id=request.task_id, status=end.status, tool_ids=end.tool_ids, reason=end.reason, tried=end.tried)
 
     async def enter(self, request: MakeRequest, stage: Stage, *, went_well: bool = True) -> None:
         """Not when the task is to be cancelled."""
@@ -123,6 +129,17 @@ class Work:
         await workflow.execute_local_activity(stubs.enter_stage, step, **options.task_note(f"stage: {stage}"))
         self._show(stage)
         _heed_cancellation()
+
+    async def build_begins(self, request: MakeRequest, *, went_well: bool) -> None:
+        """Where it has not: what failed before the gate is followed by the next way."""
+        if not self._entered or self._entered[-1].stage is not Stage.BUILD:
+            await self.enter(request, Stage.BUILD, went_well=went_well)
+
+    def came(self, plan: BuildPlan, outcome: Literal["passed", "failed"], reason: str = "") -> None:
+        """What became of a way; it stands behind those that were tried before it."""
+        so_far = [one for one in self.tried if one.outcome in ("passed", "failed")]
+        one = Tried(way=plan.way, found=plan.found, outcome=outcome, reason=abridged(reason))
+        self.tried = (*so_far, one, *self.tried[len(so_far) :])
 
     async def step(self, stub: Callable[[S], Awaitable[R]], step: S, summary: str, *, anywhere: bool = False, certain: bool = False) -> R:
         """On the host of the task, or, when that is lost, `anywhere` that is alive, if it needs nothing of what lies there.
@@ -143,6 +160,7 @@ class Work:
 
     async def coded(self, request: MakeRequest, brief: BriefStep) -> EndStep:
         """By the agent, in as many rounds as it has. Raises NotMade, HostLost."""
+        self._is_coded = True
         asked = await self.step(stubs.brief_agent, brief, "brief the agent")
         self.otherwise = self.otherwise or why_a_model(brief.notes)
         self._agent_on = self._slot.host
@@ -196,6 +214,14 @@ class Work:
         self._show(Stage.ANNOUNCE)
         reason = ready_reason(registered.tool_ids, evidence.left_out)
         return EndStep(request=request, status=TaskState.COMPLETED, reason=reason, tool_ids=registered.tool_ids, evidence=evidence)
+
+    def _all_tried(self, end: EndStep) -> tuple[Tried, ...]:
+        """With the agent, where it was to do it."""
+        if not self._is_coded or not isinstance(end.request.spec, GithubDeploy):
+            return self.tried
+        outcome = "passed" if end.status is TaskState.COMPLETED else "failed"
+        reason = "" if outcome == "passed" else end.reason.partition("\n")[0]
+        return (*self.tried, Tried(way="coding", found="coding agent", outcome=outcome, reason=reason))
 
     def _show(self, stage: Stage) -> None:
         """On Temporal's page of the workflow; nothing of it is in the history."""

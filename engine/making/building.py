@@ -2,21 +2,23 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TypeVar
 
 from engine.making.live_documents import live_document
-from engine.making.locking import LockFailed, ProjectLocks
 from engine.making.openapi.document import DocumentRefused, OpenApiDocument
 from engine.making.openapi.operations import LeftOut
 from engine.making.openapi.servers import insist_on_public
 from engine.making.openapi.sources import docker_sources, local_sources, remote_sources
 from engine.making.openapi.tools import Described, Drafted, NoTools, SourceOf, draft
-from engine.making.packaging import insist_on_room, pack_asgi, pack_repository
+from engine.making.packaging import insist_on_room, pack_repository
+from engine.making.python_projects.packing import pack_asgi
+from engine.making.python_projects.preparing import Order, PythonProjects
 from engine.making.tool_file_entries import left_out_of, tool_file_candidate
 from engine.making.trees import Tree
-from engine.making.wanted import NotWanted, wanted_of
+from engine.making.uv_runs import LockFailed
+from engine.making.wanted import NotWanted
 from engine.runtimes.addresses import Resolve, resolve
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.runtime import Progress, Runtime, ToolRequest
@@ -65,6 +67,8 @@ class Built:
     candidate: Candidate
     folders: Mapping[str, Path] = field(default_factory=dict[str, Path])
     left_out: tuple[LeftOut, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What of its environment did not fit, and what was chosen instead."""
 
 
 class ModellessBuilder:
@@ -72,14 +76,14 @@ class ModellessBuilder:
 
     def __init__(
         self,
-        locks: ProjectLocks,
+        projects: PythonProjects,
         local: Runtime[LocalSource],
         docker: Runtime[DockerSource] | None = None,
         *,
         private_hosts: tuple[str, ...] = (),
         resolve: Resolve = resolve,
     ) -> None:
-        self._locks, self._local, self._docker = locks, local, docker
+        self._projects, self._local, self._docker = projects, local, docker
         self._private_hosts, self._resolve = private_hosts, resolve
 
     async def of_tool_files(self, plan: ToolFileBuild, repository: Path, about: Described) -> Built:
@@ -104,18 +108,18 @@ class ModellessBuilder:
         """Packs the project into `place.folder`. Raises BuildFailed, ScriptFailure (`UnavailableError`)."""
         try:
             await asyncio.to_thread(insist_on_room, repository)
-            progress("reading what the project depends on")
-            wanted = await asyncio.to_thread(lambda: wanted_of(Tree.read(repository), PurePosixPath(plan.project)))
-            progress("locking what the project depends on")
-            lock = await self._locks.lock(wanted, (_SERVER,), place.work)
-            await asyncio.to_thread(pack_asgi, plan, repository, lock, place.folder)
+            site = place.work.with_name("site")
+            order = Order(repository, plan.project, (_SERVER,), site, place.work, about.tool_name, needs_package=False)
+            prepared = await self._projects.prepare(order, progress)
+            await asyncio.to_thread(pack_asgi, plan, repository, prepared, place.folder)
         except LockFailed as error:
             raise BuildFailed(error.message, error.told) from error
         except (NotWanted, ValueError, OSError) as error:
             raise BuildFailed(f"The repository cannot become a local tool: {error}") from error
         source = LocalSource(host_dir=place.host_dir)
         document = await self._asked(self._local, source, about, place, progress) or await self._in_tree(plan.document, repository)
-        return _built(await _drafted(document, about, local_sources(document, place.host_dir)), place.folder)
+        built = _built(await _drafted(document, about, local_sources(document, place.host_dir)), place.folder)
+        return replace(built, notes=prepared.notes)
 
     async def docker(self, plan: DockerBuild, repository: Path, about: Described, place: Place, progress: Progress) -> Built:
         """The image is built of the repository as it is, copied to `place.folder`. Raises BuildFailed."""

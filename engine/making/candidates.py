@@ -18,6 +18,7 @@ __all__ = ["Candidates"]
 
 _NAME = "candidate.json"
 _CHUNK = 1 << 20
+_LONGEST_TOLD = 300
 
 
 class Candidates:
@@ -32,11 +33,23 @@ class Candidates:
         packed = {folder: await archives.content_of(folder, folder.name) for folder in dict.fromkeys(folders.values())}
         entries = tuple(_with_content(entry, packed.get(folders.get(entry.manifest.tool_id, Path()))) for entry in candidate.entries)
         locks = await asyncio.to_thread(_locks_of, candidate, folders)
-        text = candidate.model_copy(update={"entries": entries, "locks": locks}).model_dump_json()
+        return await self._kept(task_id, candidate.model_copy(update={"entries": entries, "locks": locks}))
+
+    async def _kept(self, task_id: str, candidate: Candidate) -> str:
+        text = candidate.model_dump_json()
         file = await self._files.put(_chunks(text.encode()), _NAME, "application/json")
         async with self._database.write() as connection:
             await hold_files(connection, holder_of_candidates(task_id), (file.file_id, *named_files(text)))
         return file.file_id
+
+    async def narrow(self, task_id: str, candidate: Candidate, without: Mapping[str, str]) -> str:
+        """The id of the file of the same candidate without these tools, each with why: what was packed of it stays as it is."""
+        entries = tuple(entry for entry in candidate.entries if entry.manifest.tool_id not in without)
+        ids = tuple(entry.manifest.tool_id for entry in entries)
+        left = tuple(" ".join(f"{tool_id}: {why}".split())[:_LONGEST_TOLD] for tool_id, why in without.items())
+        group = candidate.group.model_copy(update={"tool_ids": ids}) if candidate.group else None
+        own = candidate.model_copy(update={"entries": entries, "group": group, "left_out": (*candidate.left_out, *left)})
+        return await self._kept(task_id, own)
 
     async def load(self, candidate: str) -> Candidate:
         """Raises ContentMissingError."""

@@ -50,6 +50,7 @@ class Accounts:
             behaviour=behaviour,
             checks=tuple(checks),
             left_out=candidate.left_out,
+            notes=candidate.notes,
             rounds=step.round,
             turns=spent.turns,
             tokens=spent.tokens,

@@ -5,10 +5,13 @@ from pathlib import PurePosixPath
 
 from toolagent.contracts.plans import AsgiBuild
 
-__all__ = ["REPOSITORY", "launcher_of"]
+__all__ = ["REPOSITORY", "SITE", "launcher_of"]
 
 REPOSITORY = "repository"
 """The folder beside the launcher that holds the repository: its own `main.py` has its place there."""
+
+SITE = "site"
+"""The folder beside it with the repository's own package, where it has one that can be built."""
 
 _TEXT = '''\
 """Serves the app of the repository beside this file: `python main.py --port N`. Written by Tool Agent."""
@@ -29,6 +32,8 @@ if __name__ == "__main__":
     os.chdir(REPOSITORY / {project!r})
     # Instead of the folder of this file, whose `main` is none of the repository's.
     sys.path[0:1] = [str(REPOSITORY / {root!r}), str(REPOSITORY / {project!r})]
+    # What the package says of itself; its modules are those of the repository.
+    sys.path.append(str(REPOSITORY.with_name({site!r})))
     uvicorn.run({app!r}, factory={is_factory!r}, host="127.0.0.1", port=port, access_log=False)
 '''
 
@@ -41,8 +46,14 @@ def launcher_of(plan: AsgiBuild) -> str:
     for folder in (plan.root, plan.project):
         if folder.startswith("/") or ".." in PurePosixPath(folder).parts:
             raise ValueError(f"{folder!r} is no folder of the repository.")
+    app = f"{plan.module}:{plan.attribute}"
     text = _TEXT.format(
-        repository=REPOSITORY, project=plan.project, root=plan.root, app=f"{plan.module}:{plan.attribute}", is_factory=plan.is_factory
+        repository=REPOSITORY,
+        site=SITE,
+        project=plan.project,
+        root=plan.root,
+        app=app,
+        is_factory=plan.is_factory,
     )
     ast.parse(text)
     return text

@@ -10,56 +10,35 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from engine.disk.leftovers import discard
 from engine.disk.removal import remove
-from engine.making.interpreters import Interpreters
+from engine.making.uv_runs import WORK, LockFailed, UvRuns
 from engine.making.wanted import Wanted
-from engine.runtimes.sandbox.box import Box, Mount
-from engine.runtimes.sandbox.package_indexes import IndexesUnknown
-from engine.runtimes.sandbox.sandbox import run_name
-from engine.runtimes.scripts.environments import Index, Installer
-from engine.runtimes.scripts.execution import Execution, Executor, Order
-from engine.runtimes.scripts.network import no_network
-from engine.runtimes.scripts.programs import Programs
-from toolagent.contracts.manifest import SecurityContext
-from toolagent.contracts.sandbox import SandboxLimits
-from toolagent.contracts.sources import ScriptLanguage
+from engine.runtimes.scripts.environments import Index
+from engine.runtimes.scripts.programs import Program
 
-__all__ = ["LockFailed", "ProjectLocks", "insist_on_index", "pinned"]
+__all__ = ["ProjectLocks", "insist_on_index", "pinned"]
 
 _MIB = 1024 * 1024
-_TOLD = 4_000
 _MAX_LOCK = 16 * _MIB
-_LIMITS = SandboxLimits(
-    memory_bytes=2048 * _MIB, cpus=2, processes=256, open_files=4096, file_bytes=1024 * _MIB, disk_bytes=2048 * _MIB,
-    output_bytes=4 * _MIB, wall_s=86_400,
-)  # fmt: skip
 _QUIET = ("--no-header", "--no-annotate", "--quiet")
 _HASHES = re.compile(r"(?:(?:^|\s+)--hash=\w+:[0-9A-Fa-f]+)+$")
 _COMMENT = re.compile(r"(?:^|\s)#.*$")
 _INCLUDED = re.compile(r"(?:-r|--requirement|-c|--constraint)(?:\s*=\s*|\s+)[^\s:]+")
-_WORK = "work"
-_CACHE = "cache"
-
-
-class LockFailed(Exception):
-    """There is no lock; `told` is the end of what uv wrote."""
-
-    def __init__(self, message: str, told: str = "") -> None:
-        super().__init__(message)
-        self.message, self.told = message, told
+_WHAT = "What the project depends on cannot be locked"
 
 
 class ProjectLocks:
     """By uv, as environments are made, with the same index."""
 
-    def __init__(self, executor: Executor, programs: Programs, installer: Installer) -> None:
-        self._executor, self._programs, self._installer = executor, programs, installer
-        self._interpreters = Interpreters(executor, programs)
+    def __init__(self, runs: UvRuns) -> None:
+        self._runs = runs
 
-    async def lock(self, wanted: Wanted, besides: Sequence[str], into: Path, not_after: datetime | None = None) -> str:
+    async def lock(
+        self, wanted: Wanted, besides: Sequence[str], into: Path, not_after: datetime | None = None, python: Program | None = None
+    ) -> str:
         """The text of a `requirements.lock` that has what is wanted and `besides`; what a lock of its own says is kept.
 
-        With `not_after` what no pin holds was published before that; what is pinned was judged by whoever did that.
-        `into` is a folder for the work, emptied first and gone afterwards. Raises LockFailed, ScriptFailure (`UnavailableError`).
+        With `not_after` what no pin holds was published before that; what is pinned was judged by whoever did that. It is for `python`,
+        or ours. `into` is a folder for the work, emptied first and gone afterwards. Raises LockFailed, ScriptFailure (`UnavailableError`).
         """
         insist_on_index("\n".join(wanted.lines), with_files=True)
         if not (wanted.lines or wanted.uv_lock or besides):
@@ -67,58 +46,31 @@ class ProjectLocks:
         await asyncio.to_thread(remove, into)
         try:
             await asyncio.to_thread(_prepare, into, wanted, besides)
-            await self._interpreters.put_into(into / _WORK / _CACHE, into / "interpreter")
-            lock = await self._locked(wanted, besides, into, _age(wanted, not_after))
+            await self._runs.prepare(into)
+            lock = await self._locked(wanted, besides, into, _age(wanted, not_after), python or self._runs.programs.python)
         finally:
             await asyncio.shield(asyncio.to_thread(discard, into))
         insist_on_index(lock)
         return lock
 
-    async def _locked(self, wanted: Wanted, besides: Sequence[str], into: Path, age: Sequence[str]) -> str:
-        work, uv = into / _WORK, str(self._programs.uv.file)
+    async def _locked(self, wanted: Wanted, besides: Sequence[str], into: Path, age: Sequence[str], python: Program) -> str:
+        work = into / WORK
         if wanted.uv_lock:
-            exporting = (uv, "export", "--frozen", "--offline", "--no-dev", "--no-emit-project", *_QUIET, "--output-file", "wanted.txt")
-            await self._take(exporting, into, Index())
+            exporting = ("export", "--frozen", "--offline", "--no-dev", "--no-emit-project", *_QUIET, "--output-file", "wanted.txt")
+            await self._runs.take((*exporting, "--python", str(python.file)), into, Index(), python, _WHAT)
         own = await asyncio.to_thread(_text, work / "wanted.txt")
         if wanted.is_lock or wanted.uv_lock:
             missing = _missing(own, besides)
             if not missing:
                 return own
             await asyncio.to_thread((work / "besides.txt").write_text, "".join(f"{name}\n" for name in missing))
-        index = await self._index()
+        index = await self._runs.index()
         inputs = ("wanted.txt", "besides.txt", "--constraints", "pins.txt")
-        how = ("--generate-hashes", "--universal", "--no-strip-markers", "--python", str(self._programs.python.file))
+        how = ("--generate-hashes", "--universal", "--no-strip-markers", "--python", str(python.file))
         without_builds = ("--no-build",) if index.passwords else ()
-        await self._take((uv, "pip", "compile", *inputs, *how, *age, *without_builds, *_QUIET, "--output-file", "lock.txt"), into, index)
+        arguments = ("pip", "compile", *inputs, *how, *age, *without_builds, *_QUIET, "--output-file", "lock.txt")
+        await self._runs.take(arguments, into, index, python, _WHAT)
         return await asyncio.to_thread(_text, work / "lock.txt")
-
-    async def _index(self) -> Index:
-        try:
-            return await self._installer.indexes(ScriptLanguage.PYTHON)
-        except IndexesUnknown as error:
-            raise LockFailed(f"What the project depends on cannot be locked: {error}") from error
-
-    async def _take(self, argv: Sequence[str], into: Path, index: Index) -> None:
-        """Raises LockFailed, ScriptFailure."""
-        limits = self._executor.sandbox.grant(SecurityContext(limits=_LIMITS)).account.enforced.limits
-        work = into / _WORK
-        mounts = (*self._programs.uv.mounts, *self._programs.python.mounts, Mount(work, work, writable=True))
-        variables = {
-            **index.variables,
-            "PATH": "/usr/bin:/bin",
-            "LANG": "C.UTF-8",
-            "HOME": str(work),
-            "TMPDIR": str(work),
-            "UV_CACHE_DIR": str(work / _CACHE),
-            "UV_NO_PROGRESS": "1",
-            "UV_PYTHON_DOWNLOADS": "never",
-        }
-        box = Box(run_name("lock"), work, limits, mounts, variables)
-        network = self._installer.network if index.hosts else no_network
-        async with network(box, argv, index.hosts) as opened:
-            done = await self._executor.run(Order(opened.argv, opened.box, self._installer.timeout_s, into / "log"))
-        if done.code != 0 or done.cut:
-            raise _failure(done, index.passwords)
 
 
 def insist_on_index(lines: str, *, with_files: bool = False) -> None:
@@ -154,7 +106,7 @@ def _age(wanted: Wanted, not_after: datetime | None) -> tuple[str, ...]:
 
 
 def _prepare(into: Path, wanted: Wanted, besides: Sequence[str]) -> None:
-    work = into / _WORK
+    work = into / WORK
     work.mkdir(parents=True)
     files = {
         **wanted.files,
@@ -184,12 +136,3 @@ def _text(path: Path) -> str:
 
 def _missing(lock: str, besides: Sequence[str]) -> list[str]:
     return [name for name in besides if not re.search(rf"^{re.escape(name)}==", lock, re.MULTILINE)]
-
-
-def _failure(done: Execution, passwords: Sequence[str]) -> LockFailed:
-    told = done.without(passwords).stderr.decode(errors="replace").strip()
-    if done.cut:
-        return LockFailed("Finding the versions of what the project depends on took too long, or said too much.", told[-_TOLD:])
-    lines = [line.strip() for line in told.splitlines() if line.strip()]
-    why = next((line for line in reversed(lines) if line.startswith("cause:")), lines[0] if lines else f"uv exited with code {done.code}")
-    return LockFailed(f"What the project depends on cannot be locked: {why[:1_000].removeprefix('cause: ')}", told[-_TOLD:])

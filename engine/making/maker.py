@@ -1,6 +1,7 @@
 """The steps of a task on this host, from what is asked for to versions that can be called."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
@@ -22,15 +23,19 @@ from engine.making.keys import keys_of_others, wants_key
 from engine.making.locking import ProjectLocks
 from engine.making.openapi.tools import Described
 from engine.making.outages import Outage, is_outage
+from engine.making.programs.building import ProgramBuilder
+from engine.making.python_projects.preparing import PythonProjects
 from engine.making.registration import Registration
 from engine.making.repairs import Mended, NotASuccessor, Repairs
 from engine.making.repository_addresses import CloneFailed
 from engine.making.schema_rights import unnamed_files
+from engine.making.uv_runs import UvRuns
 from engine.making.workbench.bench import Workbenches
 from engine.registry.archives import NotPackedError
 from engine.runtimes import RUNTIMES
 from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.runtime import Progress, Runtime
+from engine.runtimes.scripts.execution import Executor
 from engine.runtimes.scripts.failures import ScriptFailure
 from toolagent.contracts.making import Candidate, CheckResult
 from toolagent.contracts.making_steps import (
@@ -44,7 +49,17 @@ from toolagent.contracts.making_steps import (
     TaskStep,
     VerifyStep,
 )
-from toolagent.contracts.plans import AsgiBuild, BuildPlan, CodingBuild, DockerBuild, NothingToBuild, OpenApiRemote, ToolFileBuild
+from toolagent.contracts.plans import (
+    AsgiBuild,
+    BuildPlan,
+    CodingBuild,
+    DockerBuild,
+    McpBuild,
+    NothingToBuild,
+    OpenApiRemote,
+    ProgramBuild,
+    ToolFileBuild,
+)
 from toolagent.contracts.sources import DockerSource, LocalSource
 from toolagent.contracts.task_specs import GithubDeploy, RepairTool
 from toolagent.core.task_requests import subject_of
@@ -68,6 +83,8 @@ class MakerParts:
     cache: Path
     runtimes: RuntimeParts
     cloner: Cloner
+    executor: Executor
+    runs: UvRuns
     locks: ProjectLocks
     candidates: Candidates
     registration: Registration
@@ -122,7 +139,7 @@ class Maker:
         """Without a model. When it `is_patient`, it raises Outage for what of ours is away; else that is why nothing was built."""
         try:
             built = await self._built(step, progress)
-            candidate = built.candidate.model_copy(update={"left_out": told_of(built.left_out)})
+            candidate = built.candidate.model_copy(update={"left_out": told_of(built.left_out), "notes": built.notes})
             file_id = await self._parts.candidates.keep(step.task_id, candidate, built.folders)
             return BuildOutcome(candidate=file_id, left_out=candidate.left_out)
         except (BuildFailed, NotPackedError, ScriptFailure) as failure:
@@ -159,8 +176,12 @@ class Maker:
                 progress,
                 checks,
             )
+        narrowed = None
+        if without := _left_out(step, candidate, judgement.faulty):
+            narrowed = await parts.candidates.narrow(step.task_id, candidate, without)
+            candidate = await parts.candidates.load(narrowed)
         evidence = await parts.accounts.evidence(step, candidate, judgement.checks, judgement.behaviour, judgement.seconds)
-        return Assessed(evidence=evidence, for_the_maker=judgement.for_the_maker)
+        return Assessed(evidence=evidence, for_the_maker="" if narrowed else judgement.for_the_maker, candidate=narrowed)
 
     async def register(self, step: RegisterStep) -> Registered:
         """Make it callable, all of it or nothing."""
@@ -213,7 +234,7 @@ class Maker:
         repository, about = self._clone_of(step.task_id), Described(subject_of(step.spec), step.spec.description)
         data, host_dir = folder / "data", f"tools/made/{about.tool_name.replace(':', '_')}"
         place = Place(data / host_dir, host_dir, folder / "work")
-        builder = self._builder(data)
+        builder = self._builder(data, step.task_id)
         plan: BuildPlan = step.plan
         match plan:
             case ToolFileBuild():
@@ -224,10 +245,25 @@ class Maker:
                 return await builder.asgi(plan, repository, about, place, progress)
             case DockerBuild():
                 return await builder.docker(plan, repository, about, place, progress)
+            case ProgramBuild():
+                return await ProgramBuilder(self._projects(step.task_id), self._parts.executor).build(
+                    plan, self._deploy(step), repository, about, place, progress
+                )
+            case McpBuild():
+                raise BuildFailed("MCP servers of repositories are not built yet.")
             case CodingBuild() | NothingToBuild():
                 raise BuildFailed("There is no way to build it without a model.")
 
-    def _builder(self, data: Path) -> ModellessBuilder:
+    def _deploy(self, step: BuildStep) -> GithubDeploy:
+        if not isinstance(step.spec, GithubDeploy):
+            raise BuildFailed("The task names no repository.")
+        return step.spec
+
+    def _projects(self, task_id: str) -> PythonProjects:
+        """Its environments are the task's."""
+        return PythonProjects(self._parts.runs, self._parts.locks, self._parts.runtimes.sandboxing.environments.for_task(task_id))
+
+    def _builder(self, data: Path, task_id: str) -> ModellessBuilder:
         """Its runtimes find projects below the task's own folder, and write there; they are asked once, and hold nothing after that."""
         parts, sandbox = self._parts.runtimes, self._parts.runtimes.sandboxing.sandbox
         folder = data.parent
@@ -242,8 +278,15 @@ class Maker:
             docker=docker,
         )
         return ModellessBuilder(
-            self._parts.locks,
+            self._projects(task_id),
             cast("Runtime[LocalSource]", RUNTIMES["local"](own)),
             cast("Runtime[DockerSource]", RUNTIMES["docker"](own)) if docker else None,
             private_hosts=() if isinstance(sandbox, str) else sandbox.policy.private_hosts,
         )
+
+
+def _left_out(step: VerifyStep, candidate: Candidate, faulty: Mapping[str, str]) -> Mapping[str, str]:
+    """Operations that go, so that the others may stay: not of what we wrote, not those that the task names, and not all of them."""
+    if candidate.written_by_us or not isinstance(step.spec, GithubDeploy) or step.spec.operations:
+        return {}
+    return faulty if len(faulty) < len(candidate.entries) else {}

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from engine.making.locking import LockFailed
+from engine.making.uv_runs import LockFailed
 from engine.runtimes.docker.engine import EngineFailure, EngineRefused
 from engine.runtimes.failures import RuntimeFailure
 from engine.runtimes.sandbox.box import LevelUnavailable

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.disk.removal import remove
-from engine.making.launcher import REPOSITORY, launcher_of
 from engine.making.trees import LEFT_OUT, Tree
 from engine.registry.archives import MAX_BYTES, MAX_FILES
 from engine.runtimes.folders import entries
-from toolagent.contracts.plans import AsgiBuild
 
-__all__ = ["Room", "insist_on_fit", "insist_on_room", "pack_asgi", "pack_repository"]
+__all__ = ["Room", "copy_into", "insist_on_fit", "insist_on_room", "open_to_all", "pack_repository"]
 
 _MIB = 1024 * 1024
 _DEEPEST = 200
@@ -49,23 +47,12 @@ def insist_on_room(repository: Path) -> None:
 _REMEDY = "Leave out of it what the app does not need, or have the app fetch it when it runs."
 
 
-def pack_asgi(plan: AsgiBuild, repository: Path, lock: str, into: Path) -> None:
-    """Makes the folder `into` anew: `main.py`, `requirements.lock` and the repository. Raises ValueError, OSError. Blocks."""
-    launcher = launcher_of(plan)
-    remove(into)
-    into.mkdir(parents=True)
-    (into / "main.py").write_text(launcher)
-    (into / "requirements.lock").write_text(lock)
-    _copy(repository, into / REPOSITORY, Room())
-    _open_to_all(into)
-
-
 def pack_repository(repository: Path, into: Path, room: Room | None = None) -> None:
     """Makes the folder `into` anew, of the repository as it is. Raises ValueError, also for what does not fit; OSError. Blocks."""
     remove(into)
     into.parent.mkdir(parents=True, exist_ok=True)
-    _copy(repository, into, room or Room())
-    _open_to_all(into)
+    copy_into(repository, into, room or Room())
+    open_to_all(into)
 
 
 def insist_on_fit(repository: Path, room: Room) -> None:
@@ -74,14 +61,15 @@ def insist_on_fit(repository: Path, room: Room) -> None:
         pass
 
 
-def _open_to_all(folder: Path) -> None:
-    """Who reads it in the sandbox is another user."""
+def open_to_all(folder: Path) -> None:
+    """Whoever reads it in the sandbox is another user. Blocks."""
     for entry in entries(folder):
         Path(entry.path).chmod(entry.stat().st_mode | (0o755 if entry.is_dir() else 0o644))
     folder.chmod(0o755)
 
 
-def _copy(repository: Path, target: Path, room: Room) -> None:
+def copy_into(repository: Path, target: Path, room: Room) -> None:
+    """Into a folder that is not there yet. Raises ValueError for what does not fit; OSError. Blocks."""
     target.mkdir()
     for source, path in _fitting(repository, room):
         (target / path).parent.mkdir(parents=True, exist_ok=True)

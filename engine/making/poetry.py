@@ -8,7 +8,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from engine.making.projects import Table
 
-__all__ = ["PoetryUnclear", "poetry_requirements"]
+__all__ = ["PoetryUnclear", "poetry_requirements", "poetry_specifier"]
 
 _CLAUSE = re.compile(r"(\^|~=|~|===?|!=|<=?|>=?|)\s*v?([0-9][^\s,|]*)")
 _NUMBERS = re.compile(r"\d+")
@@ -33,6 +33,11 @@ def poetry_requirements(dependencies: Table) -> Iterator[str]:
                     yield _of_table(name, table)
             case _:
                 raise PoetryUnclear(f"What pyproject.toml says of the dependency {name!r} cannot be read.")
+
+
+def poetry_specifier(version: str) -> str:
+    """A version as Poetry writes it (`^3.9`), as a specifier. Raises PoetryUnclear."""
+    return ",".join(_specifiers("python", version))
 
 
 def _of_table(name: str, table: Table) -> str:

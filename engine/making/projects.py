@@ -12,7 +12,7 @@ from engine.making.trees import Tree
 __all__ = ["PYPROJECT", "Table", "dependencies_named", "is_project", "project_folder", "pyproject_of", "toml_of"]
 
 PYPROJECT = "pyproject.toml"
-_SAYING = ("uv.lock", "poetry.lock", "requirements.lock", "requirements.txt")
+_SAYING = ("uv.lock", "poetry.lock", "Pipfile.lock", "Pipfile", "requirements.lock", "requirements.txt", "setup.py", "setup.cfg")
 _MAX_BYTES = 256 * 1024
 _NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 

@@ -1,20 +1,19 @@
 """What a Python project depends on, as lines for the installer, and the lock it brings itself, if it has one that can be used."""
 
+import json
 import re
-import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import cast
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
 from engine.making.poetry import PoetryUnclear, poetry_requirements
 from engine.making.projects import PYPROJECT, Table, pyproject_of, toml_of
 from engine.making.trees import Tree
 
-__all__ = ["NotWanted", "Wanted", "wanted_of"]
+__all__ = ["Locked", "NotWanted", "Wanted", "declared_of", "locked_of", "wanted_of"]
 
 _MAX_LOCK = 16 * 1024 * 1024
 _ITSELF = re.compile(r"(?:-e\s+|--editable[= ])?\.(?:/|\[[^\]]*\])?\s*(?:#.*)?")
@@ -41,30 +40,41 @@ class Wanted:
     """The lines are a lock with hashes."""
 
 
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """What a lock says; `name` is its file's."""
+
+    name: str
+    wanted: Wanted
+
+
 def wanted_of(tree: Tree, folder: PurePosixPath) -> Wanted:
-    """Of the project in a folder of the repository. Raises NotWanted. Blocks."""
-    about = pyproject_of(tree, folder)
-    _insist_on_python(about)
-    _insist_on_index(about)
+    """Of the project in a folder of the repository: what its lock says, if it has one that can be used. Raises NotWanted. Blocks."""
+    locked = locked_of(tree, folder)
+    return locked.wanted if locked is not None else declared_of(tree, folder)
+
+
+def locked_of(tree: Tree, folder: PurePosixPath) -> Locked | None:
+    """None without a lock. Raises NotWanted. Blocks."""
+    _insist_on_index(pyproject_of(tree, folder))
     lock = tree.text(folder / "requirements.lock", _MAX_LOCK)
     if lock is not None and "--hash=" in lock:
-        return Wanted(tuple(lock.splitlines()), is_lock=True)
+        return Locked("requirements.lock", Wanted(tuple(lock.splitlines()), is_lock=True))
     uv_lock, text = tree.text(folder / "uv.lock", _MAX_LOCK), tree.text(folder / PYPROJECT)
     if uv_lock is not None and text is not None:
-        return Wanted(uv_lock={"uv.lock": uv_lock, PYPROJECT: text})
-    lines = (*_declared(tree, folder, about),)
-    return Wanted(lines, _pins(tree, folder), dict(_included(tree, folder)))
+        return Locked("uv.lock", Wanted(uv_lock={"uv.lock": uv_lock, PYPROJECT: text}))
+    if pins := _pins(tree, folder):
+        return Locked("poetry.lock", replace(declared_of(tree, folder), pins=pins))
+    if lines := (*_pipfile_lock(tree.text(folder / "Pipfile.lock", _MAX_LOCK)),):
+        return Locked("Pipfile.lock", Wanted(lines))
+    return None
 
 
-def _insist_on_python(about: Table) -> None:
-    said = about.table("project").text("requires-python")
-    here = f"{sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}"
-    try:
-        fits = SpecifierSet(said).contains(here, prereleases=True)
-    except InvalidSpecifier as error:
-        raise NotWanted(f"`requires-python` of the project is {said!r}, which cannot be read.") from error
-    if not fits:
-        raise NotWanted(f"The project needs Python {said}, and this host has {here}.")
+def declared_of(tree: Tree, folder: PurePosixPath) -> Wanted:
+    """What the project says in words of its own. Raises NotWanted. Blocks."""
+    about = pyproject_of(tree, folder)
+    _insist_on_index(about)
+    return Wanted((*_declared(tree, folder, about),), files=dict(_included(tree, folder)))
 
 
 def _insist_on_index(about: Table) -> None:
@@ -87,8 +97,33 @@ def _declared(tree: Tree, folder: PurePosixPath, about: Table) -> Iterator[str]:
             raise NotWanted(str(error)) from error
     elif requirements is not None:
         yield from _of_requirements(requirements)
-    elif not project.values:
+    elif pipfile := toml_of(tree, folder / "Pipfile", _MAX_LOCK).table("packages").values:
+        yield from _of_pipfile(pipfile)
+    elif not project.values or "dependencies" in project.texts("dynamic"):
         raise NotWanted("The project does not say what it depends on in a file that can be read.")
+
+
+def _of_pipfile(packages: Mapping[str, object]) -> Iterator[str]:
+    for name, value in packages.items():
+        version = (
+            value if isinstance(value, str) else Table(cast("dict[str, object]", value)).text("version") if isinstance(value, dict) else ""
+        )
+        yield name if version in ("", "*") else f"{name}{version}"
+
+
+def _pipfile_lock(text: str | None) -> Iterator[str]:
+    """Packages of an index with their versions, as requirements."""
+    try:
+        read: object = json.loads(text or "")
+    except (ValueError, RecursionError):
+        return
+    packages = Table(cast("dict[str, object]", read)).table("default") if isinstance(read, dict) else Table()
+    for name in packages.values:
+        about = packages.table(name)
+        extras = f"[{','.join(about.texts('extras'))}]" if about.texts("extras") else ""
+        markers = f" ; {about.text('markers')}" if about.text("markers") else ""
+        if about.text("version").startswith("=="):
+            yield f"{name}{extras}{about.text('version')}{markers}"
 
 
 def _of_requirements(text: str) -> Iterator[str]:

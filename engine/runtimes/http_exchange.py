@@ -74,12 +74,25 @@ class HttpExchange:
         connect_timeout_s: float = 10.0,
         tls: ssl.SSLContext | None = None,
         public: PublicServers | None = None,
+        keepalive_s: float = _KEEPALIVE_S,
     ) -> None:
         self._public = public or PublicServers()
         self._max_result_bytes, self._max_result_values, self._connect_timeout_s = max_result_bytes, max_result_values, connect_timeout_s
         self._tls = tls or ssl.create_default_context()
+        self._keepalive_s = keepalive_s
         self._clients: dict[str, httpx.AsyncClient] = {}
         self._large = LargeAnswer.slots()
+
+    def unconnected(self) -> "HttpExchange":
+        """Another one, whose every request has a connection of its own: none is blamed for what the one before did to it."""
+        return HttpExchange(
+            max_result_bytes=self._max_result_bytes,
+            max_result_values=self._max_result_values,
+            connect_timeout_s=self._connect_timeout_s,
+            tls=self._tls,
+            public=self._public,
+            keepalive_s=0.0,
+        )
 
     async def aclose(self) -> None:
         clients, self._clients = list(self._clients.values()), {}
@@ -184,7 +197,8 @@ class HttpExchange:
         return self._clients[socket]
 
     def _transport(self, socket: str) -> httpx.AsyncBaseTransport:
-        limits = httpx.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=_KEEPALIVE_S)
+        kept = 100 if self._keepalive_s else 0
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=kept, keepalive_expiry=self._keepalive_s)
         return httpx.AsyncHTTPTransport(verify=self._tls, trust_env=False, limits=limits, uds=socket or None)
 
     def _public_transport(self) -> httpx.AsyncBaseTransport:

@@ -255,8 +255,7 @@ class LocalRuntime:
         home, calls = self._settings.state.resolve() / "tools" / place / "home", self._settings.calls.resolve() / place
         for folder in (home, calls):
             folder.mkdir(parents=True, exist_ok=True)
-        root = environment.folder.root.resolve()
-        mounts = [Mount(project, project), Mount(root, root), Mount(home, _HOME, writable=True), Mount(calls, calls, writable=True)]
+        mounts = [Mount(project, project), *environment.mounts, Mount(home, _HOME, writable=True), Mount(calls, calls, writable=True)]
         asked, unmet = _asked_for(grant)
         host = self._sandboxing.variables
         variables = {variable: host[variable] for variable in grant.enforced.environment if variable in host}

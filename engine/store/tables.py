@@ -232,6 +232,7 @@ tasks = Table(
     Column("progress", Text, nullable=False),
     Column("reason", Text, nullable=False),
     Column("evidence", Text),
+    Column("tried", Text),
     # Of the ledger, by the transaction that writes there.
     Column("cost_usd", Float, nullable=False),
     Column("tokens", BigInteger, nullable=False),

@@ -6,11 +6,12 @@ from datetime import datetime
 from pydantic import JsonValue
 
 from engine.store.task_notes import NewNote
-from toolagent.contracts.making import MakeTask, TaskNoteKind
+from toolagent.contracts.making import MakeTask, TaskNoteKind, Tried
 from toolagent.contracts.task_specs import BuildTool, GithubDeploy, RepairTool
 from toolagent.core.coding_log import cost_line, done_line, log_line
+from toolagent.core.task_reasons import tried_line
 
-__all__ = ["ended", "requested"]
+__all__ = ["ended", "requested", "tried_notes"]
 
 
 def requested(task: MakeTask) -> NewNote:
@@ -35,6 +36,14 @@ def ended(task: MakeTask, *, well: bool, reason: str, tool_ids: Sequence[str], c
         announced = [_error(task, reason, at)]
     payload: JsonValue = {"task_tokens": task.tokens, "task_cost_usd": cost_usd}
     return (*announced, NewNote("cost", TaskNoteKind.COST, cost_line(at, cost_usd), payload, at))
+
+
+def tried_notes(tried: Sequence[Tried], at: datetime) -> tuple[NewNote, ...]:
+    """A line for each way to a tool of a repository, and what came of it."""
+    return tuple(
+        NewNote(f"tried:{number}", TaskNoteKind.BUILD, log_line(at, f"[TRIED] {tried_line(one)}"), one.model_dump(mode="json"), at)
+        for number, one in enumerate(tried, start=1)
+    )
 
 
 def _wanted(task: MakeTask) -> str:

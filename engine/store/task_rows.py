@@ -10,7 +10,7 @@ from engine.store.clock import timestamp
 from engine.store.tables import tasks
 from toolagent.contracts.calls import Caller
 from toolagent.contracts.contract import Contract
-from toolagent.contracts.making import MakeTask, Stage, StageView
+from toolagent.contracts.making import MakeTask, Stage, StageView, Tried
 from toolagent.contracts.making_views import ListedTask
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.texts import well_formed
@@ -18,6 +18,7 @@ from toolagent.core.texts import well_formed
 __all__ = ["LISTED", "is_same_request", "json_of", "listed_of", "stages_of", "task_of", "task_row"]
 
 _STAGES = TypeAdapter(tuple[StageView, ...])
+_TRIED = TypeAdapter(tuple[Tried, ...])
 
 LISTED = tuple(tasks.c[name] for name in ListedTask.model_fields)
 """The columns of a `ListedTask`."""
@@ -41,6 +42,7 @@ def task_row(task: MakeTask) -> dict[str, object]:
         "progress": well_formed(task.progress),
         "reason": well_formed(task.reason),
         "evidence": task.evidence.model_dump_json() if task.evidence else None,
+        "tried": json_of(task.tried) if task.tried else None,
         "cost_usd": task.cost_usd,
         "tokens": task.tokens,
         "unpriced_turns": task.unpriced_turns,
@@ -63,6 +65,7 @@ def task_of(row: RowMapping) -> MakeTask:
             "stages": stages_of(row["stages"]),
             "caller": Caller.model_validate_json(row["caller"]),
             "evidence": evidence,
+            "tried": _TRIED.validate_json(row["tried"]) if row["tried"] else (),
             "key": row["request_key"],
         }
     )

@@ -13,12 +13,12 @@ from engine.store.clock import now, timestamp
 from engine.store.database import Database
 from engine.store.file_references import holder_of_candidates, release_files
 from engine.store.tables import model_turns, tasks
-from engine.store.task_announcements import ended, requested
+from engine.store.task_announcements import ended, requested, tried_notes
 from engine.store.task_notes import NewNote, lock_of_task, read_note, write_notes
 from engine.store.task_rows import LISTED, is_same_request, json_of, listed_of, stages_of, task_of, task_row
 from engine.store.task_slots import TaskSlots
 from engine.store.upserts import insert_new
-from toolagent.contracts.making import Evidence, MakeTask, Stage, StageView, TaskNote, TaskNoteKind
+from toolagent.contracts.making import Evidence, MakeTask, Stage, StageView, TaskNote, TaskNoteKind, Tried
 from toolagent.contracts.making_views import ListedTask
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.coding_log import log_line
@@ -130,6 +130,7 @@ class TaskTable:
         *,
         tool_ids: Sequence[str] = (),
         evidence: Evidence | None = None,
+        tried: Sequence[Tried] = (),
     ) -> MakeTask:
         """Write down how it ended, with the last lines of its log, and give its slot back; all in one transaction.
 
@@ -146,6 +147,7 @@ class TaskTable:
                 "reason": well_formed(reason),
                 "tool_ids": json.dumps([*tool_ids]),
                 "evidence": evidence.model_dump_json() if evidence else None,
+                "tried": json_of(tried) if tried else None,
                 "stages": json_of(stages),
                 "progress": "",
                 "slot_at": None,
@@ -155,7 +157,7 @@ class TaskTable:
             await release_files(connection, holder_of_candidates(task_id))
             well, cost = status is TaskState.COMPLETED, await _cost(connection, task)
             announced = ended(task, well=well, reason=reason, tool_ids=tool_ids, cost_usd=cost, at=at)
-            await write_notes(connection, task_id, (*_said_of(stages), *announced))
+            await write_notes(connection, task_id, (*_said_of(stages), *tried_notes(tried, at), *announced))
             return await _get(connection, task_id)
 
     async def on_host(self, host: str) -> frozenset[str]:

@@ -1,12 +1,22 @@
-"""Which way a tool is built."""
+"""Which ways lead to a tool of a repository, and in which order they are tried."""
 
 import pytest
 from pydantic import JsonValue
 
-from toolagent.contracts.making import Finding, FindingKind, Inspection
-from toolagent.contracts.plans import AsgiBuild, BuildPlan, CodingBuild, DockerBuild, NothingToBuild, OpenApiRemote, ToolFileBuild
+from toolagent.contracts.making import Finding, FindingKind, Inspection, Tried
+from toolagent.contracts.plans import (
+    AsgiBuild,
+    BuildPlan,
+    CodingBuild,
+    DockerBuild,
+    McpBuild,
+    NothingToBuild,
+    OpenApiRemote,
+    ProgramBuild,
+    ToolFileBuild,
+)
 from toolagent.contracts.task_specs import BuildTool, GithubDeploy, MakeRuntime, RepairTool
-from toolagent.core.planning import plan
+from toolagent.core.planning import Ways, first_way, ways
 
 
 def finding(kind: FindingKind, path: str, **details: JsonValue) -> Finding:
@@ -16,84 +26,89 @@ def finding(kind: FindingKind, path: str, **details: JsonValue) -> Finding:
 TOOL_FILE = finding(FindingKind.TOOL_FILE, "x.tool.json", tool_id="x")
 EXAMPLE = finding(FindingKind.TOOL_FILE, "examples/x.tool.json", tool_id="x", aside=True)
 FAULTY = finding(FindingKind.TOOL_FILE, "y.tool.json", faults=["$: bad"])
-APP = finding(FindingKind.ASGI, "app.py", module="app", attribute="app", is_factory=False, root="src", project="")
+APP = finding(FindingKind.ASGI, "app.py", module="app", attribute="app", is_factory=False, root="src", project="", framework="fastapi")
 LOOSE_APP = finding(FindingKind.ASGI, "app.py", module="app", attribute="app", is_factory=False, root="")
 DOCUMENT = finding(FindingKind.OPENAPI, "openapi.json", server_url="https://example.com", operations=1)
-PLACELESS = finding(FindingKind.OPENAPI, "openapi.json", operations=1)
-OLD = finding(FindingKind.OPENAPI, "swagger.json", refused="Swagger 2.0 is too old")
+PLACELESS = finding(FindingKind.OPENAPI, "openapi.json", operations=1, fault="It names no server.")
+OLD = finding(FindingKind.OPENAPI, "swagger.json", refused="Swagger 1.2 is too old")
 IMAGE = finding(FindingKind.DOCKERFILE, "Dockerfile", ports=[80, 90])
 MUTE_IMAGE = finding(FindingKind.DOCKERFILE, "Dockerfile", ports=[])
 BAD_IMAGE = finding(FindingKind.DOCKERFILE, "Dockerfile", refused="ADD https://…")
-
-
-def planned(*findings: Finding, runtime: MakeRuntime | None = None, code: int = 1) -> BuildPlan:
-    spec = GithubDeploy(repo_url="https://example.com/x/y", tool_name="x", runtime=runtime)
-    return plan(spec, Inspection(findings=findings, files=9, code_files=code)).model_copy(update={"notes": ()})
-
+PROGRAM = finding(FindingKind.CONSOLE_SCRIPT, "cli/pyproject.toml", scripts={"greet": "greet:main"}, language="python")
+SERVER = finding(FindingKind.MCP_SERVER, "server.py", project="", language="python", module="server.py")
 
 ASGI = AsgiBuild(module="app", attribute="app", root="src")
 TOOL_FILES = ToolFileBuild(paths=("x.tool.json",))
 DOCKER = DockerBuild(dockerfile="Dockerfile", port=80)
+REMOTE = OpenApiRemote(path="openapi.json", server_url="https://example.com")
 
 
-def test_the_first_way_without_a_model_is_taken() -> None:
-    assert planned(TOOL_FILE, FAULTY, APP, IMAGE) == TOOL_FILES
-    assert planned(FAULTY, APP, IMAGE) == ASGI
-    assert planned(APP, DOCUMENT, IMAGE) == ASGI.model_copy(update={"document": "openapi.json"})
-    assert planned(LOOSE_APP, IMAGE) == DOCKER
-    assert planned(DOCUMENT, IMAGE, code=0) == DOCKER.model_copy(update={"document": "openapi.json"})
-    assert planned(DOCUMENT, IMAGE) == DOCKER.model_copy(update={"document": "openapi.json"})
+def found(*findings: Finding, runtime: MakeRuntime | None = None, code: int = 1) -> Ways:
+    spec = GithubDeploy(repo_url="https://example.com/x/y", tool_name="x", runtime=runtime)
+    return ways(spec, Inspection(findings=findings, files=9, code_files=code))
 
 
-def test_tools_for_examples_and_tests_are_meant_where_nothing_else_is_there() -> None:
-    example = ToolFileBuild(paths=("examples/x.tool.json",))
-    assert planned(TOOL_FILE, EXAMPLE) == TOOL_FILES
-    assert planned(EXAMPLE, APP) == ASGI
-    assert planned(EXAMPLE) == planned(EXAMPLE, FAULTY) == example
-    assert planned(EXAMPLE, runtime="docker") == CodingBuild()
+def plans(*findings: Finding, runtime: MakeRuntime | None = None) -> list[BuildPlan]:
+    return [plan.model_copy(update={"found": ""}) for plan in found(*findings, runtime=runtime).plans]
+
+
+def test_all_that_was_recognised_is_tried_in_a_fixed_order() -> None:
+    everything = (EXAMPLE, DOCUMENT, PROGRAM, IMAGE, APP, SERVER, TOOL_FILE)
+    assert plans(*everything) == [
+        TOOL_FILES,
+        McpBuild(module="server.py"),
+        ASGI.model_copy(update={"document": "openapi.json"}),
+        DOCKER.model_copy(update={"document": "openapi.json"}),
+        ProgramBuild(project="cli", programs=("greet",)),
+        REMOTE,
+        ToolFileBuild(paths=("examples/x.tool.json",)),
+    ]
+    assert isinstance(found(*everything).last, CodingBuild)
+
+
+def test_several_of_one_kind_are_tried_the_best_first() -> None:
+    other = finding(FindingKind.DOCKERFILE, "docker/Dockerfile", ports=[8000])
+    assert plans(IMAGE, other) == [DOCKER, DockerBuild(dockerfile="docker/Dockerfile", port=8000)]
 
 
 def test_the_runtime_that_is_asked_for_decides() -> None:
-    assert planned(APP, IMAGE, runtime="docker") == DOCKER
-    assert planned(APP, IMAGE, runtime="uv") == planned(APP, IMAGE, runtime="local") == ASGI
-    assert planned(APP, runtime="docker") == CodingBuild()
-    assert planned(IMAGE, runtime="local") == CodingBuild()
+    assert plans(APP, IMAGE, runtime="docker") == [DOCKER]
+    assert plans(APP, IMAGE, runtime="uv") == plans(APP, IMAGE, runtime="local") == [ASGI]
+    (other,) = [one for one in found(APP, IMAGE, runtime="docker").others if one.outcome == "not_possible"]
+    assert (other.way, other.found) == ("asgi", "fastapi app app:app, app.py")
 
 
-@pytest.mark.parametrize("runtime", [None, "local", "docker"])
-def test_a_document_alone_is_a_service_somewhere_else(runtime: MakeRuntime | None) -> None:
-    assert planned(DOCUMENT, runtime=runtime, code=0) == OpenApiRemote(path="openapi.json", server_url="https://example.com")
-
-
-def test_with_code_beside_it_a_document_is_not_alone() -> None:
-    assert planned(DOCUMENT, code=1) == CodingBuild()
+def test_each_way_is_told_of_also_when_nothing_was_found_for_it() -> None:
+    told = {(one.way, one.outcome) for one in found(FAULTY, MUTE_IMAGE, LOOSE_APP).others}
+    impossible = {("tool_file", "not_possible"), ("docker", "not_possible"), ("asgi", "not_possible")}
+    assert told == impossible | {("mcp", "not_found"), ("program", "not_found"), ("openapi_remote", "not_found")}
 
 
 @pytest.mark.parametrize("findings", [(), (OLD,), (PLACELESS,), (BAD_IMAGE,), (FAULTY,)])
 def test_what_nothing_can_be_run_of_is_nothing_for_the_agent_either(findings: tuple[Finding, ...]) -> None:
-    assert isinstance(planned(*findings, code=0), NothingToBuild)
+    assert isinstance(found(*findings, code=0).last, NothingToBuild)
 
 
 def test_the_reason_says_what_was_wrong_with_what_was_there() -> None:
-    spec = GithubDeploy(repo_url="https://example.com/x/y", tool_name="x")
-    found = plan(spec, Inspection(findings=(OLD,), files=1))
-    assert isinstance(found, NothingToBuild)
-    assert found.reason.startswith("swagger.json")
-    faulty = PLACELESS.model_copy(update={"details": {"operations": 1, "fault": "It names no server."}})
-    found = plan(spec, Inspection(findings=(faulty,), files=1))
-    assert isinstance(found, NothingToBuild)
-    assert found.reason.startswith("openapi.json: It names no server.")
-
-
-@pytest.mark.parametrize("findings", [(), (MUTE_IMAGE,), (LOOSE_APP,), (FAULTY,)])
-def test_code_that_no_recogniser_can_build_is_for_the_agent(findings: tuple[Finding, ...]) -> None:
-    assert planned(*findings) == CodingBuild()
-
-
-def test_why_not_another_way_is_told_to_the_agent() -> None:
-    spec = GithubDeploy(repo_url="https://example.com/x/y", tool_name="x", runtime="docker")
-    assert len(plan(spec, Inspection(findings=(APP, FAULTY), code_files=1)).notes) == 2
+    last = found(PLACELESS, code=0).last
+    assert isinstance(last, NothingToBuild)
+    assert last.reason.startswith("openapi.json: It names no server.")
 
 
 def test_what_is_to_be_written_or_mended_is_for_the_agent() -> None:
-    assert plan(BuildTool(tool_name="x", description="x")) == plan(RepairTool(tool_id="x")) == CodingBuild()
+    nothing = Ways((), (), CodingBuild())
+    assert ways(BuildTool(tool_name="x", description="x")) == ways(RepairTool(tool_id="x")) == nothing
+
+
+def test_a_task_that_began_before_every_way_was_tried_goes_on_as_it_began() -> None:
+    def first(*findings: Finding, code: int = 1) -> tuple[str, ...]:
+        return tuple(plan.way for plan in first_way(found(*findings, code=code)).plans)
+
+    assert first(SERVER, APP, IMAGE) == ("asgi",)
+    assert first(PROGRAM, DOCUMENT) == ()
+    assert first(DOCUMENT, code=0) == ("openapi_remote",)
+    assert not first_way(found(APP)).goes_on
+
+
+def test_ways_are_told_as_they_were_found() -> None:
+    assert Tried(way="mcp", outcome="not_found") in found(PROGRAM).others

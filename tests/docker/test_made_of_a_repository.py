@@ -10,6 +10,8 @@ from engine.making.building import ModellessBuilder, Place
 from engine.making.inspection import inspect
 from engine.making.locking import ProjectLocks
 from engine.making.openapi.tools import Described
+from engine.making.python_projects.preparing import PythonProjects
+from engine.making.uv_runs import UvRuns
 from engine.runtimes.docker.engine import Engine
 from engine.runtimes.docker.runtime import DockerRuntime
 from engine.runtimes.docker.settings import DockerSettings
@@ -25,7 +27,7 @@ from tests.sandboxing import sandboxing
 from toolagent.contracts.plans import DockerBuild
 from toolagent.contracts.sources import DockerSource
 from toolagent.contracts.task_specs import GithubDeploy
-from toolagent.core.planning import plan
+from toolagent.core.planning import ways
 from workers.scripts import indexes_of
 from workers.settings import environment
 
@@ -62,18 +64,20 @@ async def test_a_dockerfile_becomes_a_tool_that_answers(
     repository.mkdir()
     for name, text in FILES.items():
         (repository / name).write_text(textwrap.dedent(text))
-    way = plan(GithubDeploy(repo_url="https://example.com/a/b", tool_name="doubler"), inspect(repository))
-    assert way == DockerBuild(dockerfile="Dockerfile", port=8080)
+    (way, *_) = ways(GithubDeploy(repo_url="https://example.com/a/b", tool_name="doubler"), inspect(repository)).plans
     assert isinstance(way, DockerBuild)
+    assert (way.dockerfile, way.port) == ("Dockerfile", 8080)
     runtime = make_runtime(data=data)
     place = Place(data / "tools" / "doubler", "tools/doubler", tmp_path / "work")
     with Guardian(settings.owner) as guardian:
         launcher = Launcher(settings.owner, guardian, {"PATH": "/usr/bin:/bin"})
         sandbox = sandboxing(settings.state, launcher, tmp_path / "environments")
         programs = Programs.found(Path(uv.find_uv_bin()))
-        locks = ProjectLocks(Executor(launcher, sandbox.sandbox), programs, Installer(indexes_of(programs, environment())))
+        runs = UvRuns(Executor(launcher, sandbox.sandbox), programs, Installer(indexes_of(programs, environment())))
         local = LocalRuntime(LocalSettings(data, settings.state, settings.state / "calls"), launcher, sandbox, http)
-        built = await ModellessBuilder(locks, local, runtime).docker(way, repository, Described("doubler"), place, silent)
+        built = await ModellessBuilder(PythonProjects(runs, ProjectLocks(runs), sandbox.environments), local, runtime).docker(
+            way, repository, Described("doubler"), place, silent
+        )
     assert await containers_of(engine, settings) == []
     (entry,) = built.candidate.entries
     source = entry.sources[0]

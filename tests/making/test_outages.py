@@ -10,9 +10,9 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.make_tool import MakeTool
 from engine.making.building import BuildFailed, Built
-from engine.making.locking import LockFailed
 from engine.making.maker import Maker, MakerParts
 from engine.making.outages import Outage, is_outage
+from engine.making.uv_runs import LockFailed
 from engine.runtimes.docker.engine import EngineFailure, EngineRefused, EngineUnavailable
 from engine.runtimes.docker.images import failure_of
 from engine.runtimes.failures import StartFailed

@@ -19,6 +19,7 @@ WORDS: dict[str, JsonValue] = {"type": "build_tool", "tool_name": "reckoner", "d
 WITH_AN_EXAMPLE: JsonValue = {**WORDS, "examples": [{"input": {"n": 1}, "expected_output": {"n": 1}}]}
 APP = Finding(kind=FindingKind.ASGI, path="app.py", summary="an app", details={"module": "app", "attribute": "app", "project": ""})
 AN_APP = Inspected(inspection=Inspection(findings=(APP,), files=2, code_files=1))
+TWO_APPS = Inspected(inspection=Inspection(findings=(APP, APP.model_copy(update={"path": "api.py"})), files=2, code_files=2))
 NOT_PASSED = "health: nothing answers."
 
 
@@ -44,7 +45,13 @@ async def in_two_rounds(stage: Stage) -> AnyHandle:
 
 
 async def not_passed(stage: Stage) -> AnyHandle:
-    return await play_create(stage, REPOSITORY, MakingSteps(inspected=AN_APP, faults=(NOT_PASSED,)))
+    """By what was built, and there is no model that could do better."""
+    return await play_create(stage, REPOSITORY, MakingSteps(inspected=AN_APP, faults=(NOT_PASSED,), turns={0: no_model()}))
+
+
+async def by_the_second_way(stage: Stage) -> AnyHandle:
+    """What was built of the first app does not pass; the second one does."""
+    return await play_create(stage, REPOSITORY, MakingSteps(inspected=TWO_APPS, faults=(NOT_PASSED, "")))
 
 
 async def not_passed_in_any_round(stage: Stage) -> AnyHandle:
@@ -123,6 +130,7 @@ PATHS: Mapping[str, Callable[[Stage], Awaitable[AnyHandle]]] = {
     "not-built-without-a-model": not_built_without_a_model,
     "in-two-rounds": in_two_rounds,
     "not-passed": not_passed,
+    "by-the-second-way": by_the_second_way,
     "not-passed-in-any-round": not_passed_in_any_round,
     "answered": answered,
     "passed-by-another": passed_by_another,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from google.protobuf.message import Message
 from temporalio.api.enums.v1 import EventType, ParentClosePolicy
-from temporalio.api.history.v1 import HistoryEvent
+from temporalio.api.history.v1 import HistoryEvent, MarkerRecordedEventAttributes
 from temporalio.client import WorkflowHistory
 
 __all__ = ["Fingerprints", "difference", "fingerprint"]
@@ -51,10 +51,17 @@ def _subject(event: HistoryEvent) -> str:
             upsert = event.upsert_workflow_search_attributes_event_attributes
             return " ".join(sorted(upsert.search_attributes.indexed_fields))
         case EventType.EVENT_TYPE_MARKER_RECORDED:
-            marker = event.marker_recorded_event_attributes
-            return f"{marker.marker_name} {json.loads(marker.details['data'].payloads[0].data).get('activity_type', '')}"
+            return _marked(event.marker_recorded_event_attributes)
         case _:
             return ""
+
+
+def _marked(marker: MarkerRecordedEventAttributes) -> str:
+    """A local activity by its type, a patch by its name."""
+    told = [json.loads(one.data) for name in marker.details for one in marker.details[name].payloads if one.data]
+    named = (one.get("activity_type") or one.get("id") for one in told if isinstance(one, dict))
+    subject = next(filter(None, named), None)
+    return f"{marker.marker_name} {subject or ''}".strip()
 
 
 def _text(fingerprints: Fingerprints) -> list[str]:

@@ -75,6 +75,7 @@ class MakingSteps:
     holds: str = ""
     asked: list[str] = field(default_factory=list[str])
     stages: list[Stage] = field(default_factory=list[Stage])
+    verified: int = 0
     mended: list[str] = field(default_factory=list[str])
     remarks: list[str] = field(default_factory=list[str])
     ends: list[EndStep] = field(default_factory=list[EndStep])
@@ -159,8 +160,9 @@ class MakingSteps:
     @activity.defn(name=names.VERIFY_CANDIDATE)
     async def verify(self, step: VerifyStep) -> Assessed:
         self.mended.append(step.mends)
+        self.verified += 1
         evidence = Evidence(task_id=step.task_id, at=datetime(2026, 11, 21, tzinfo=UTC), rounds=step.round)
-        return Assessed(evidence=evidence, for_the_maker=self.faults[step.round - 1])
+        return Assessed(evidence=evidence, for_the_maker=self.faults[self.verified - 1])
 
     @activity.defn(name=names.REGISTER_CANDIDATE)
     async def register(self, step: RegisterStep) -> Registered:

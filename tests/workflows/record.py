@@ -22,10 +22,12 @@ from tests.workflows.scenarios import SCENARIOS, play
 from toolagent.client.plugin import ToolAgentPlugin
 from workers.dev_server import read_config, server_command, temporal_binary
 
-__all__ = ["FINGERPRINTS", "FOLDER", "IDENTITY", "keep", "stored"]
+__all__ = ["BEFORE", "FINGERPRINTS", "FOLDER", "IDENTITY", "keep", "stored"]
 
 ROOT = Path(__file__).parents[2]
 FOLDER = Path(__file__).parent / "histories"
+BEFORE = Path(__file__).parent / "histories-before"
+"""Of workflows as they were before a patch: tasks that are under way during an update go on as these do."""
 FINGERPRINTS = Path(__file__).parent / "histories-fingerprints.json"
 IDENTITY = "recorder"
 """Of client and workers; else every event would name this machine."""

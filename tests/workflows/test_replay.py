@@ -16,7 +16,7 @@ from temporalio.workflow import NondeterminismError
 
 from tests.workflows.changed import Changed
 from tests.workflows.fingerprints import difference, fingerprint
-from tests.workflows.record import FINGERPRINTS, FOLDER, IDENTITY, ROOT, keep, stored
+from tests.workflows.record import BEFORE, FINGERPRINTS, FOLDER, IDENTITY, ROOT, keep, stored
 from tests.workflows.scenarios import SCENARIOS, play
 from toolagent.client.plugin import ToolAgentPlugin
 from workers.temporal_workers import WORKFLOWS
@@ -49,6 +49,12 @@ async def failures_of(workflows: Sequence[type], histories: Mapping[str, Workflo
 
 async def test_every_recorded_history_is_replayed() -> None:
     assert await failures_of(WORKFLOWS, HISTORIES) == {}, REMEDY
+
+
+async def test_what_began_before_a_patch_is_replayed() -> None:
+    before = stored(BEFORE)
+    assert before
+    assert await failures_of(WORKFLOWS, before) == {}
 
 
 async def test_a_workflow_that_does_something_else_fails_replay() -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import AsyncGenerator
 
 from engine.making.gate.bad_params import bad_params
+from engine.making.gate.derived_cases import as_probed
 from engine.making.gate.subject import Came, Params, Reply, Subject
 from engine.making.gate.wording import listed, quoted
 from toolagent.contracts.catalog import ToolEntry
@@ -23,9 +24,10 @@ _WANTED = 'It has to answer 422 with {"error": {"type": "validation_error", "mes
 
 
 async def check(subject: Subject) -> CheckResult:
-    """Sent past our own check, as whatever else may reach it later would."""
+    """Sent past our own check, as whatever else may reach it later would. Of others' tools it is only told: calls are checked."""
     faults: list[str] = []
     asked = 0
+    deaths = subject.trial.account().deaths
     for entry in subject.entries:
         match entry.sources[0]:
             case LocalSource() | DockerSource() | RemoteSource() as source if subject.may_be_probed(entry):
@@ -39,7 +41,8 @@ async def check(subject: Subject) -> CheckResult:
         return CheckResult(check=NAME, passed=True, applies=False, details=details)
     told = f"{max(asked - len(faults), 0)} of {asked} were refused."
     details = f"{told}\n{listed(faults, subject.limits.told)}\n{_WANTED}" if faults else told
-    return CheckResult(check=NAME, passed=not faults, details=details)
+    died = subject.trial.account().deaths > deaths
+    return CheckResult(check=NAME, passed=not faults or not (subject.written_by_us or died), details=details)
 
 
 async def _tried(subject: Subject, entry: ToolEntry, source: LocalSource | DockerSource | RemoteSource) -> tuple[int, list[str]]:
@@ -100,7 +103,7 @@ async def _base(subject: Subject, entry: ToolEntry) -> Params:
     for example in subject.given:
         if entry in await subject.takers(example):
             return example.input
-    cases = await subject.cases.of(entry.manifest)
+    cases = await subject.cases.of(as_probed(entry.manifest))
     return cases[0] if cases else {}
 
 

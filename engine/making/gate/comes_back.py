@@ -3,11 +3,13 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from engine.making.gate.derived_cases import as_probed
 from engine.making.gate.subject import Came, Subject
 from engine.making.gate.wording import listed
 from engine.runtimes.failures import NotSent
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import CheckResult
+from toolagent.contracts.sources import BuiltinSource, DockerSource, LocalSource, McpSource, RemoteSource, ScriptSource
 from toolagent.core.expectations import unexpected
 from toolagent.core.shared_processes import process_key
 
@@ -20,7 +22,7 @@ async def check(subject: Subject) -> CheckResult:
     """What a crash leaves in its home folder must not keep it from starting."""
     faults: list[str] = []
     killed = 0
-    for entries in _by_process(subject.entries):
+    for entries in _by_process([entry for entry in subject.entries if _has_process(entry)]):
         before = [await _asked(subject, entry) for entry in entries]
         try:
             if not await subject.trial.kill(entries[0].manifest.tool_id):
@@ -33,6 +35,15 @@ async def check(subject: Subject) -> CheckResult:
     if not killed:
         return CheckResult(check=NAME, passed=True, applies=False, details="It has no process here that could be killed.")
     return CheckResult(check=NAME, passed=not faults, details=listed(faults, subject.limits.told) or "It was killed and came back.")
+
+
+def _has_process(entry: ToolEntry) -> bool:
+    """Between calls. What has none is not asked in vain."""
+    match entry.sources[0]:
+        case LocalSource() | DockerSource() | McpSource():
+            return True
+        case ScriptSource() | RemoteSource() | BuiltinSource():
+            return False
 
 
 def _by_process(entries: Sequence[ToolEntry]) -> Iterable[Sequence[ToolEntry]]:
@@ -82,7 +93,7 @@ async def _asked(subject: Subject, entry: ToolEntry) -> _Seen | None:
         return None  # the examples were asked for, but once
     fitting = [one for one in subject.given if entry in await subject.takers(one)]
     example = fitting[0] if fitting else None
-    params = example.input if example else next(iter(await subject.cases.of(entry.manifest)), None)
+    params = example.input if example else next(iter(await subject.cases.of(as_probed(entry.manifest))), None)
     if params is None:
         return None
     reply = await subject.trial.call(entry.manifest.tool_id, params)

@@ -7,33 +7,48 @@ from engine.making.gate.subject import Came, Params, Subject
 from engine.making.gate.wording import listed, quoted
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import CheckResult
+from toolagent.contracts.manifest import JsonSchema, ToolManifest
+from toolagent.contracts.sources import ScriptSource
 from toolagent.core.schemas import FILE_PATH, mentions_format
 
-__all__ = ["NAME", "check", "why_not"]
+__all__ = ["NAME", "as_probed", "check", "why_not"]
 
 NAME = "derived cases"
 _FINE = (Came.ANSWER, Came.REFUSAL)
+_ENOUGH = 8
+"""Cases of which none came well, after which no more is asked."""
 
 
 async def check(subject: Subject) -> CheckResult:
-    """To refuse a case with a 4xx is fine: a schema cannot say everything."""
+    """To refuse a case with a 4xx is fine: a schema cannot say everything.
+
+    What we wrote answers every case. A tool of others that fails one may do all that its callers want; it is told, and held to be
+    broken when its process ends, or when no case came well.
+    """
     said: list[str] = []
-    faults: list[str] = []
+    faults: dict[str, str] = {}
+    doubts: list[str] = []
     asked = 0
-    for entry in subject.entries:
-        no = why_not(subject, entry)
-        cases = await subject.cases.of(entry.manifest) if no is None else ()
+    for number, entry in enumerate(subject.entries):
+        name, no = entry.manifest.tool_id, why_not(subject, entry)
+        cases = (await subject.cases.of(as_probed(entry.manifest)))[: _share(subject, entry, number)] if no is None else ()
         if not cases:
-            said.append(no or f"none could be derived from the input schema of {entry.manifest.tool_id!r}")
+            if no is None and number >= subject.limits.script_cases:
+                continue
+            said.append(no or f"none could be derived from the input schema of {name!r}")
             continue
         tried = await _tried(subject, entry, cases)
         asked += tried.done
-        faults += tried.faults
         said += tried.said
+        if tried.faults and (subject.written_by_us or tried.died or not tried.fine):
+            faults[name] = listed(tried.faults, subject.limits.told)
+        else:
+            doubts += tried.faults
     told = "; ".join([f"{asked} cases were tried", *said])
     if not asked and not faults:
         return CheckResult(check=NAME, passed=True, applies=False, details=f"Not asked: {'; '.join(said)}.")
-    return CheckResult(check=NAME, passed=not faults, details=f"{told}.\n{listed(faults, len(faults))}".strip())
+    whole = [f"{told}.", *faults.values(), *([f"It came well otherwise:\n{listed(doubts, subject.limits.told)}"] if doubts else [])]
+    return CheckResult(check=NAME, passed=not faults, details="\n".join(whole), faults=faults)
 
 
 def why_not(subject: Subject, entry: ToolEntry) -> str | None:
@@ -41,16 +56,43 @@ def why_not(subject: Subject, entry: ToolEntry) -> str | None:
     name = entry.manifest.tool_id
     if not subject.may_be_probed(entry):
         return f"{name!r} may change something elsewhere, so it is given no made-up input"
-    if mentions_format(entry.manifest.input_schema, FILE_PATH):
+    if mentions_format(as_probed(entry.manifest).input_schema, FILE_PATH):
         return f"{name!r} takes files, which are not made up"
     return None
 
 
+def as_probed(manifest: ToolManifest) -> ToolManifest:
+    """The same without the files that it need not be given."""
+    schema = manifest.input_schema
+    properties, required = schema.get("properties"), schema.get("required", [])
+    if not isinstance(properties, dict) or not isinstance(required, list):
+        return manifest
+    left = {name: one for name, one in properties.items() if name in required or not _takes_file(one)}
+    return manifest.model_copy(update={"input_schema": {**schema, "properties": left}}) if len(left) < len(properties) else manifest
+
+
+def _takes_file(schema: object) -> bool:
+    one: JsonSchema = {"type": "object", "properties": {"value": schema}} if isinstance(schema, dict) else {}
+    return mentions_format(one, FILE_PATH)
+
+
+def _share(subject: Subject, entry: ToolEntry, number: int) -> int:
+    """Each call of a script is a process of its own, so that all of them share a few; of very many the first get one."""
+    if subject.written_by_us or not isinstance(entry.sources[0], ScriptSource):
+        return subject.limits.cases
+    if number >= subject.limits.script_cases:
+        return 0
+    return max(1, subject.limits.script_cases // len(subject.entries))
+
+
 @dataclass(slots=True)
 class _Tried:
-    """`done` counts those that were sent; `said` is why others were not."""
+    """`done` counts those that were sent, `fine` those that came well; `said` is why others were not. `died`: its process ended."""
 
     done: int = 0
+    fine: int = 0
+    died: bool = False
+    silent: int = 0
     faults: list[str] = field(default_factory=list[str])
     said: list[str] = field(default_factory=list[str])
 
@@ -84,8 +126,17 @@ async def _try(subject: Subject, tool_id: str, cases: tuple[Params, ...], tried:
         tried.done += 1
         before, deaths = deaths, subject.trial.account().deaths
         died = deaths > before
+        tried.died |= died
+        tried.silent += reply.came is Came.SILENCE
+        tried.fine += reply.came in _FINE and not died
         if reply.came not in _FINE or died:
             ended = " Its process ended." if died else ""
             tried.faults.append(f"With input {quoted(case)}, which its input schema allows, it {reply.came}: {reply.message}{ended}")
-        if len(tried.faults) == subject.limits.told:
+        if _is_enough(subject, tried):
             return
+
+
+def _is_enough(subject: Subject, tried: _Tried) -> bool:
+    if subject.written_by_us:
+        return len(tried.faults) == subject.limits.told
+    return tried.died or tried.silent == subject.limits.told or (not tried.fine and tried.done == _ENOUGH)

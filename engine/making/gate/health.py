@@ -17,18 +17,20 @@ _SERVER_ERROR = 500
 
 async def check(subject: Subject) -> CheckResult:
     """Of tools that we write `/health` answers 200; of others their health path, or, where none is declared, what is no failure."""
-    faults: list[str] = []
+    faults: dict[str, str] = {}
     asked = 0
     for entry in subject.entries:
         match entry.sources[0]:
             case LocalSource() | DockerSource() | RemoteSource() as source:
                 asked += 1
-                faults += await _faults(subject, entry, source)
+                if found := await _faults(subject, entry, source):
+                    faults[entry.manifest.tool_id] = " ".join(found)
             case _:
                 continue
     if not asked:
         return CheckResult(check=NAME, passed=True, applies=False, details="It is no server, so it has no health path.")
-    return CheckResult(check=NAME, passed=not faults, details=listed(faults, subject.limits.told) or "It answered.")
+    details = listed([*faults.values()], subject.limits.told) or "It answered."
+    return CheckResult(check=NAME, passed=not faults, details=details, faults=faults)
 
 
 async def _faults(subject: Subject, entry: ToolEntry, source: LocalSource | DockerSource | RemoteSource) -> list[str]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -27,6 +27,14 @@ class Judgement:
     @property
     def passed(self) -> bool:
         return bool(self.checks) and all(check.passed for check in self.checks)
+
+    @property
+    def faulty(self) -> Mapping[str, str]:
+        """By tool, why it is not to be called; empty when nothing is wrong, or something is with all of them."""
+        failed = [check for check in self.checks if not check.passed]
+        if not all(check.faults for check in failed):
+            return {}
+        return {tool_id: f"{check.check}: {fault}" for check in reversed(failed) for tool_id, fault in check.faults.items()}
 
     @property
     def for_the_maker(self) -> str:
@@ -59,7 +67,9 @@ async def judge(subject: Subject, tell: Callable[[str], None] = _unheard, checks
 
 
 async def _ask(subject: Subject, checks: tuple[Check, ...], results: list[CheckResult], tell: Callable[[str], None]) -> None:
-    subject.cases.begin(entry.manifest for entry in subject.entries if derived_cases.why_not(subject, entry) is None)
+    subject.cases.begin(
+        derived_cases.as_probed(entry.manifest) for entry in subject.entries if derived_cases.why_not(subject, entry) is None
+    )
     for check in checks:
         asked = time.monotonic()
         result = await check(subject)

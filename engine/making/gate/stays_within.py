@@ -21,7 +21,8 @@ async def check(subject: Subject) -> CheckResult:
         return CheckResult(check=NAME, passed=True, applies=False, details="It does not run in a sandbox of this host.")
     undeclared = [host for host in account.hosts if not _is_declared(subject, host)]
     if undeclared or account.unnamed:
-        return CheckResult(check=NAME, passed=False, details=_told(undeclared, unnamed=account.unnamed))
+        # Nothing was reached. Whoever writes a tool for us has to say what it needs; others' programs often ask for more than that.
+        return CheckResult(check=NAME, passed=not subject.written_by_us, details=_told(subject, undeclared, unnamed=account.unnamed))
     seen = "It asked for nothing that it does not declare." if account.calls else "It was given nothing to do, so this shows little."
     return CheckResult(check=NAME, passed=True, applies=account.calls > 0, details=" ".join([seen, *_limits(account)]))
 
@@ -33,9 +34,11 @@ def _is_declared(subject: Subject, host: str) -> bool:
     return any(host_matches(pattern, name, int(port)) for pattern in patterns)
 
 
-def _told(hosts: list[str], *, unnamed: bool) -> str:
+def _told(subject: Subject, hosts: list[str], *, unnamed: bool) -> str:
     named = f"It asked for {', '.join(hosts[:_NAMED])}, and does not declare that. " if hosts else ""
     more = "With examples that were kept back it asked for hosts that it does not declare. " if unnamed else ""
+    if not subject.written_by_us:
+        return f"{named}{more}It was refused. A task that is to let it says so in `hosts`."
     return f"{named}{more}Name the hosts in {_FIELD} of its manifest, or do without them."
 
 

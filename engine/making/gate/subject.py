@@ -100,12 +100,13 @@ class OnTrial(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GateLimits:
-    """`cases`: how many are derived from an input schema at most, within `derivation_s` seconds.
+    """`cases`: how many are derived from an input schema at most, within `derivation_s` seconds. `script_cases`: calls of others' scripts.
 
     `cases_s`: how long those of one tool may take, and likewise its bad input; `whole_s`: how long all that is asked may take.
     """
 
     cases: int = 25
+    script_cases: int = 12
     derivation_s: float = 15.0
     cases_s: float = 60.0
     whole_s: float = 3600.0

@@ -20,6 +20,7 @@ from engine.runtimes import RUNTIMES
 from engine.runtimes.audit import Audit
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.failures import NotSent, RuntimeFailure
+from engine.runtimes.http_exchange import HttpExchange
 from engine.runtimes.http_reply import read
 from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.peers import peer_client
@@ -207,10 +208,10 @@ async def on_trial(
     """
     folder = parts.local.state / _FOLDER / secrets.token_hex(8)
     await asyncio.to_thread(folder.mkdir, parents=True, mode=0o700)
-    sightings = Sightings(parts.sandboxing.audit)
+    sightings, http = Sightings(parts.sandboxing.audit), parts.http.unconnected()
     supervisor: Supervisor | None = None
     try:
-        own = apart(_of_task(parts, task_id), folder, sightings)
+        own = replace(apart(_of_task(parts, task_id), folder, sightings), http=http)
         tags = {source.type for entry in entries for source in entry.sources}
         supervisor = Supervisor({tag: RUNTIMES[tag](own) for tag in tags & RUNTIMES.keys()}, sightings, parts.local.host)
         await asyncio.to_thread(own.local.calls.mkdir)
@@ -218,7 +219,7 @@ async def on_trial(
         yield Trial(entries, supervisor, sightings, own, files, limits or TrialLimits(), progress, caller, is_patient=is_patient)
     finally:
         # Whoever is cancelled a second time must not stop the ending.
-        await asyncio.shield(asyncio.ensure_future(_end(supervisor, folder)))
+        await asyncio.shield(asyncio.ensure_future(_end(supervisor, http, folder)))
 
 
 def apart(parts: RuntimeParts, folder: Path, audit: Audit) -> RuntimeParts:
@@ -254,11 +255,12 @@ def _scripts(scripts: ScriptService, parts: RuntimeParts, folder: Path, audit: A
     return scripts.observed(folder / _TOOLS, parts.sandboxing.environments, network, ScriptAccounts(audit, parts.local.host).ran)
 
 
-async def _end(supervisor: Supervisor | None, folder: Path) -> None:
+async def _end(supervisor: Supervisor | None, http: HttpExchange, folder: Path) -> None:
     try:
         if supervisor is not None:
             await supervisor.close()
     finally:
+        await http.aclose()
         await asyncio.to_thread(discard, folder)
 
 

@@ -1,31 +1,84 @@
-"""Recognises programs that a Python project installs."""
+"""Recognises programs that a project installs: Python's console scripts, and the `bin` of npm packages."""
 
+import configparser
+import json
+import re
 from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import cast
+
+from pydantic import JsonValue
 
 from engine.making.projects import PYPROJECT, Table, pyproject_of
 from engine.making.recognisers.recogniser import is_aside
 from engine.making.trees import Tree
 from toolagent.contracts.making import Finding, FindingKind
 
-__all__ = ["recognise_console_scripts"]
+__all__ = ["console_scripts_of", "npm_programs_of", "recognise_console_scripts"]
 
 _MOST = 10
 _MOST_NAMED = 50
 _LONGEST = 200
+_SETUP = ("setup.cfg", "setup.py")
+_SAYS = re.compile(r"[\"']\s*([A-Za-z0-9][\w.-]*)\s*=\s*([\w.]+\s*:\s*[\w.]+)[^\"']*[\"']")
+_GROUP = re.compile(r"console_scripts.*?\]", re.DOTALL)
 
 
 def recognise_console_scripts(tree: Tree) -> Iterator[Finding]:
-    """`details.scripts`: `module:function` by the name of the program."""
-    found = [path for path in tree.files if path.name == PYPROJECT]
-    for path in sorted(found[:_MOST], key=lambda path: is_aside(path.as_posix())):
-        scripts = _scripts(pyproject_of(tree, path.parent))
+    """`details`: `language`, and `scripts`, what each program is (`module:function`, or a file) by its name. The nearest come first."""
+    folders = dict.fromkeys(path.parent for path in tree.files if path.name in (PYPROJECT, *_SETUP))
+    for folder in sorted(list(folders)[:_MOST], key=lambda folder: is_aside(f"{folder}/x")):
+        where, scripts = console_scripts_of(tree, folder)
         if scripts:
-            names = ", ".join(sorted(scripts))
-            summary = f"Installs the programs {names}."
-            yield Finding(kind=FindingKind.CONSOLE_SCRIPT, path=path.as_posix(), summary=summary, details={"scripts": dict(scripts)})
+            yield _finding(where, "python", scripts)
+    packages = [path for path in tree.files if path.name == "package.json"][:_MOST]
+    for path in sorted(packages, key=lambda path: is_aside(path.as_posix())):
+        if programs := npm_programs_of(tree, path):
+            yield _finding(path, "nodejs", programs)
 
 
-def _scripts(project: Table) -> Mapping[str, str]:
+def console_scripts_of(tree: Tree, folder: PurePosixPath) -> tuple[PurePosixPath, Mapping[str, str]]:
+    """The file that names the console scripts of a Python project, and these. Blocks."""
+    project = pyproject_of(tree, folder)
     tables = (project.table("project").table("scripts"), project.table("tool").table("poetry").table("scripts"))
-    found = [(name[:_LONGEST], target[:_LONGEST]) for table in tables for name, target in table.values.items() if isinstance(target, str)]
-    return dict(found[:_MOST_NAMED])
+    if found := dict(pair for table in tables for pair in _texts(table)):
+        return folder / PYPROJECT, found
+    configured = _of_setup_cfg(tree.text(folder / "setup.cfg") or "")
+    if configured:
+        return folder / "setup.cfg", configured
+    group = _GROUP.search(tree.text(folder / "setup.py") or "")
+    return folder / "setup.py", dict(_SAYS.findall(group[0])[:_MOST_NAMED]) if group else {}
+
+
+def npm_programs_of(tree: Tree, path: PurePosixPath) -> Mapping[str, str]:
+    """The programs of a `package.json`. Blocks."""
+    try:
+        read: object = json.loads(tree.text(path) or "")
+    except (ValueError, RecursionError):
+        return {}
+    package = Table(cast("dict[str, object]", read)) if isinstance(read, dict) else Table()
+    name = package.text("name").rpartition("/")[2]
+    file = package.text("bin")
+    return {name: file} if file and name else dict(_texts(package.table("bin")))
+
+
+def _texts(table: Table) -> Iterator[tuple[str, str]]:
+    found = ((name[:_LONGEST], value[:_LONGEST]) for name, value in table.values.items() if isinstance(value, str))
+    yield from (pair for pair, _ in zip(found, range(_MOST_NAMED), strict=False))
+
+
+def _of_setup_cfg(text: str) -> Mapping[str, str]:
+    read = configparser.RawConfigParser(strict=False)
+    try:
+        read.read_string(text)
+        lines = read.get("options.entry_points", "console_scripts", fallback="").splitlines()
+    except configparser.Error:
+        return {}
+    pairs = (line.partition("=") for line in lines if "=" in line)
+    return {name.strip()[:_LONGEST]: target.strip()[:_LONGEST] for name, _, target in pairs}
+
+
+def _finding(path: PurePosixPath, language: str, scripts: Mapping[str, str]) -> Finding:
+    summary = f"Installs the programs {', '.join(sorted(scripts))}."
+    details: dict[str, JsonValue] = {"scripts": dict(scripts), "language": language}
+    return Finding(kind=FindingKind.CONSOLE_SCRIPT, path=path.as_posix(), summary=summary, details=details)

@@ -13,10 +13,11 @@ from pydantic import ValidationError
 from engine.disk.leftovers import discard
 from engine.making.candidates import Candidates
 from engine.making.finishing import finished
-from engine.making.locking import LockFailed, ProjectLocks, pinned
+from engine.making.locking import ProjectLocks, pinned
 from engine.making.packaging import pack_repository
 from engine.making.projects import PYPROJECT, pyproject_of
 from engine.making.trees import Tree
+from engine.making.uv_runs import LockFailed
 from engine.making.wanted import Wanted
 from engine.making.workbench.bench import Workbench
 from engine.making.workbench.places import Area, place_of

@@ -109,8 +109,7 @@ def box_of(
 def _interpreter(environment: Environment, programs: Programs) -> tuple[Mount, ...]:
     match environment.language:
         case ScriptLanguage.PYTHON:
-            root = environment.folder.root
-            return (Mount(root, root),)
+            return environment.mounts
         case ScriptLanguage.NODEJS:
             return programs.insist("Node.js", programs.node).mounts
         case ScriptLanguage.BUN:

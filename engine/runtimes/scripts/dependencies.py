@@ -9,12 +9,16 @@ from pathlib import Path
 
 from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
 from engine.runtimes.scripts.paths import Script
+from engine.runtimes.scripts.pythons import minor_of
 from toolagent.contracts.sources import ScriptLanguage
 
-__all__ = ["INLINE", "Dependencies", "Kind", "dependencies_of"]
+__all__ = ["INLINE", "PYTHON_VERSION", "Dependencies", "Kind", "dependencies_of"]
 
 INLINE = "script.py"
 """The name under which metadata that stands in a script itself is handed to uv."""
+
+PYTHON_VERSION = ".python-version"
+"""Names the minor version of Python that the packages are for, as uv and pyenv read it."""
 
 _MAX_FILE_BYTES = 16 * 1_048_576
 _OPENS = "# /// script"
@@ -61,6 +65,11 @@ class Dependencies:
             return None
         return self.files[f"{INLINE}.lock" if self.kind is Kind.INLINE_LOCK else self.named]
 
+    @property
+    def python(self) -> str:
+        """The minor version of Python that is asked for; empty: this host's own."""
+        return minor_of(self.files.get(PYTHON_VERSION, b"").decode(errors="replace"))
+
     def digest(self, stamp: str) -> str:
         """`stamp` says with which programs it is installed."""
         family = "python" if self.language is ScriptLanguage.PYTHON else "node"
@@ -88,18 +97,23 @@ def _python(script: Script) -> tuple[Kind, Iterable[str], dict[str, bytes]]:
         if _is_there(lock):
             return Kind.INLINE_LOCK, (), {INLINE: block, f"{INLINE}.lock": _read(lock)}
         return Kind.INLINE, (), {INLINE: block}
-    folder = script.folder
+    kind, names = _beside(script.folder)
+    version = (PYTHON_VERSION,) if _is_there(script.folder / PYTHON_VERSION) else ()
+    return kind, (*names, *version), {}
+
+
+def _beside(folder: Path) -> tuple[Kind, tuple[str, ...]]:
     if _is_there(folder / "requirements.lock"):
-        return Kind.REQUIREMENTS_LOCK, ("requirements.lock",), {}
+        return Kind.REQUIREMENTS_LOCK, ("requirements.lock",)
     if _is_there(folder / "requirements.txt"):
         included = {*folder.glob("*requirements*.txt"), *folder.glob("constraints*.txt")}
         names = sorted(path.name for path in included if _is_there(path) and path.name != "requirements.txt")
-        return Kind.REQUIREMENTS, ("requirements.txt", *names), {}
+        return Kind.REQUIREMENTS, ("requirements.txt", *names)
     if _is_there(folder / "pyproject.toml"):
         if _is_there(folder / "uv.lock"):
-            return Kind.UV_LOCK, ("uv.lock", "pyproject.toml"), {}
-        return Kind.PYPROJECT, ("pyproject.toml",), {}
-    return Kind.NOTHING, (), {}
+            return Kind.UV_LOCK, ("uv.lock", "pyproject.toml")
+        return Kind.PYPROJECT, ("pyproject.toml",)
+    return Kind.NOTHING, ()
 
 
 def _javascript(folder: Path, language: ScriptLanguage) -> tuple[Kind, Iterable[str], dict[str, bytes]]:

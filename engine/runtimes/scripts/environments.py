@@ -63,11 +63,18 @@ _BUN_FILE = "bun/bin/bun.exe"
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """`modules` is the folder of npm's packages, where there are any."""
+    """`modules` is the folder of npm's packages, where there are any; `python` the interpreter that packages of Python are for."""
 
     language: ScriptLanguage
     folder: EnvironmentFolder
     modules: Path | None
+    python: Program | None = None
+
+    @property
+    def mounts(self) -> tuple[Mount, ...]:
+        """What a program has to see to run in it, besides npm's packages, whose place depends on the program."""
+        root = self.folder.root
+        return (*(self.python.mounts if self.python else ()), Mount(root, root))
 
     @property
     def is_made(self) -> bool:
@@ -170,10 +177,11 @@ class ScriptEnvironments:
         await asyncio.to_thread(drop, self._folder, task_id)
 
     def find(self, dependencies: Dependencies) -> Environment:
-        """Where this environment is or will be. Looks at the machine's programs, nothing else."""
+        """Where this environment is or will be. Looks at the machine's programs, nothing else. Raises ScriptFailure (`DependencyError`)."""
         folder = EnvironmentFolder(self._folder / dependencies.digest(self._stamp(dependencies)))
         has_modules = dependencies.kind is not Kind.NOTHING and dependencies.language is not ScriptLanguage.PYTHON
-        return Environment(dependencies.language, folder, folder.modules if has_modules else None)
+        python = self.programs.python_of(dependencies.python) if dependencies.language is ScriptLanguage.PYTHON else None
+        return Environment(dependencies.language, folder, folder.modules if has_modules else None, python)
 
     def is_whole(self, environment: Environment) -> bool:
         """Whether it is there, with everything in it that was put there, for who is about to use it.
@@ -333,8 +341,13 @@ class ScriptEnvironments:
 
     def _stamp(self, dependencies: Dependencies) -> str:
         """Another interpreter needs packages of its own."""
-        by_language = {ScriptLanguage.PYTHON: self.programs.python, ScriptLanguage.NODEJS: self.programs.node}
-        program = by_language.get(dependencies.language, self.programs.bun)
+        match dependencies.language:
+            case ScriptLanguage.PYTHON:
+                program = self.programs.python_of(dependencies.python)
+            case ScriptLanguage.NODEJS:
+                program = self.programs.node
+            case ScriptLanguage.BUN:
+                program = self.programs.bun
         return program.stamp if program else ""
 
 

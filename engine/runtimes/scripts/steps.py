@@ -71,17 +71,18 @@ class Step:
 
 
 def steps_of(dependencies: Dependencies, folder: EnvironmentFolder, programs: Programs) -> tuple[Step, ...]:
-    """Raises ScriptFailure (`UnavailableError`) when a program that is needed is not on this host."""
+    """Raises ScriptFailure (`UnavailableError`, of a Python `DependencyError`) when a program that is needed is not on this host."""
     return _BY_KIND[dependencies.kind](dependencies, folder, programs)
 
 
 def _python(*arguments: str, lock: Sequence[str] = ()) -> Callable[[Dependencies, EnvironmentFolder, Programs], tuple[Step, ...]]:
     """A bare environment, and what is installed into it: by `uv pip …`, from what `lock` makes of a lock if there is one."""
 
-    def steps(_: Dependencies, folder: EnvironmentFolder, programs: Programs) -> tuple[Step, ...]:
+    def steps(dependencies: Dependencies, folder: EnvironmentFolder, programs: Programs) -> tuple[Step, ...]:
         uv, python = str(programs.uv.file), ("--python", str(folder.python))
-        there = [programs.uv]
-        made = [Step((uv, "venv", "--no-project", "--python", str(programs.python.file), str(folder.root / "env")), there, False)]
+        interpreter = programs.python_of(dependencies.python)
+        there = [programs.uv, interpreter]
+        made = [Step((uv, "venv", "--no-project", "--python", str(interpreter.file), str(folder.root / "env")), there, False)]
         if lock:
             made.append(Step((uv, *lock, "--frozen", "--offline", "--no-header", "--quiet", "--output-file", _EXPORTED), there, False))
         if arguments:

@@ -15,6 +15,7 @@ from engine.making.dependencies.index_addresses import addresses_from
 from engine.making.dependencies.popular import PopularPackages
 from engine.making.dependencies.simple_index import SimpleIndex
 from engine.making.locking import ProjectLocks
+from engine.making.uv_runs import UvRuns
 from engine.making.workbench.bench import Workbench, Workbenches
 from engine.making.workbench.proposals import Proposals
 from engine.runtimes.docker.building import BuildContainers
@@ -99,7 +100,11 @@ async def make_agent(tmp_path: Path, sqlite_url: str) -> AsyncGenerator[Make]:
     async with bench_parts(tmp_path / "state") as parts:
         index = SimpleIndex(addresses_from(parts.installer.indexes))
         gate = DependencyGate(DependencyPolicy(), index, PopularPackages.read(POPULAR))
-        locks, candidates, taken = ProjectLocks(parts.executor, parts.programs, parts.installer), Candidates(database, files), set[str]()
+        locks, candidates, taken = (
+            ProjectLocks(UvRuns(parts.executor, parts.programs, parts.installer)),
+            Candidates(database, files),
+            set[str](),
+        )
 
         async def is_anothers(_task_id: str, tool_id: str) -> bool:
             return tool_id in taken

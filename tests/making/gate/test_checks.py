@@ -76,8 +76,14 @@ def entry(
 
 @pytest.fixture
 def subject(folders: tuple[Path, Path]) -> Callable[..., Subject]:
-    def make(candidate: Candidate, *entries: ToolEntry, given: tuple[Example, ...] = GIVEN, withheld: tuple[Example, ...] = ()) -> Subject:
-        return Subject(entries or (entry(),), candidate, Derivation(folders[1]), given, withheld)
+    def make(
+        candidate: Candidate,
+        *entries: ToolEntry,
+        given: tuple[Example, ...] = GIVEN,
+        withheld: tuple[Example, ...] = (),
+        written_by_us: bool = False,
+    ) -> Subject:
+        return Subject(entries or (entry(),), candidate, Derivation(folders[1]), given, withheld, written_by_us=written_by_us)
 
     return make
 
@@ -224,7 +230,7 @@ async def test_what_shares_a_process_is_killed_once_and_all_of_it_has_to_come_ba
 async def test_hosts_that_are_declared_may_be_refused(subject: Make, hosts: tuple[str, ...], *, passed: bool) -> None:
     account = SandboxAccount(level=SandboxLevel.BUBBLEWRAP, requested=SandboxGrant(), enforced=SandboxGrant())
     candidate = Candidate(seen=Account(hosts=hosts, calls=1, sandbox=account))
-    result = await stays_within.check(subject(candidate, entry(hosts=("*.example.test",))))
+    result = await stays_within.check(subject(candidate, entry(hosts=("*.example.test",)), written_by_us=True))
     assert (result.passed, result.applies) == (passed, True)
 
 
@@ -233,12 +239,37 @@ async def test_where_no_call_was_made_nothing_is_shown(subject: Make) -> None:
     result = await stays_within.check(subject(Candidate(seen=Account(sandbox=account))))
     assert (result.passed, result.applies) == (True, False)
     seen = Account(hosts=("other.test:443",), sandbox=account)
-    assert not (await stays_within.check(subject(Candidate(seen=seen)))).passed
+    assert not (await stays_within.check(subject(Candidate(seen=seen), written_by_us=True))).passed
+
+
+async def test_what_others_programs_ask_for_is_refused_to_them_and_told(subject: Make) -> None:
+    account = SandboxAccount(level=SandboxLevel.BUBBLEWRAP, requested=SandboxGrant(), enforced=SandboxGrant())
+    result = await stays_within.check(subject(Candidate(seen=Account(hosts=("other.test:443",), calls=1, sandbox=account))))
+    assert result.passed
+    assert "other.test:443" in result.details
+    assert "`hosts`" in result.details
+
+
+def failing(*tool_ids: str) -> Candidate:
+    return Candidate(lambda tool_id, _content: Reply(Came.ERROR if tool_id in tool_ids else Came.ANSWER, message="HTTP 500"))
+
+
+async def test_one_that_fails_every_case_is_told_apart_from_the_others(subject: Make) -> None:
+    result = await derived_cases.check(subject(failing("second"), entry(tool_id="first"), entry(tool_id="second")))
+    assert (result.passed, list(result.faults)) == (False, ["second"])
+
+
+async def test_one_of_others_that_fails_a_case_only_is_not_held_to_be_broken(subject: Make) -> None:
+    coming = iter((Reply(Came.ERROR, message="HTTP 500"),))
+    candidate = Candidate(lambda _tool, _content: next(coming, Reply(Came.ANSWER)))
+    result = await derived_cases.check(subject(candidate))
+    assert result.passed
+    assert "HTTP 500" in result.details
 
 
 async def test_how_many_hosts_it_asked_for_with_what_was_kept_back_is_not_told(subject: Make) -> None:
     account = SandboxAccount(level=SandboxLevel.BUBBLEWRAP, requested=SandboxGrant(), enforced=SandboxGrant())
-    result = await stays_within.check(subject(Candidate(seen=Account(unnamed=True, sandbox=account))))
+    result = await stays_within.check(subject(Candidate(seen=Account(unnamed=True, sandbox=account)), written_by_us=True))
     assert not result.passed
     assert not [character for character in result.details if character.isdigit()]
 

@@ -52,8 +52,8 @@ class Waiting(Candidate):
 
 @pytest.fixture
 def subject(tmp_path: Path) -> Callable[..., Subject]:
-    def make(candidate: Candidate, judged: ToolEntry = entry(), **limits: float) -> Subject:  # noqa: B008 - it is frozen
-        return Subject((judged,), candidate, Known(tmp_path), limits=GateLimits(**limits))  # pyright: ignore[reportArgumentType]
+    def make(candidate: Candidate, judged: ToolEntry = entry(), *, written_by_us: bool = False, **limits: float) -> Subject:  # noqa: B008 - it is frozen
+        return Subject((judged,), candidate, Known(tmp_path), written_by_us=written_by_us, limits=GateLimits(**limits))  # pyright: ignore[reportArgumentType]
 
     return make
 
@@ -85,7 +85,7 @@ async def test_a_server_that_wants_a_key_that_is_not_set_is_given_no_made_up_inp
 
 async def test_what_hangs_on_bad_input_is_seen_after_three(subject: Make) -> None:
     candidate = Candidate(lambda _tool, _content: Reply(Came.SILENCE, message="It did not answer within 30 s."))
-    result = await bad_input.check(subject(candidate))
+    result = await bad_input.check(subject(candidate, written_by_us=True))
     assert (result.passed, len(candidate.sent)) == (False, 3)
 
 
@@ -93,7 +93,7 @@ async def test_what_hangs_on_bad_input_is_seen_after_three(subject: Make) -> Non
 async def test_what_takes_all_of_the_time_fails_and_what_somebody_else_had_no_time_for_is_raised(
     subject: Make, check: Callable[[Subject], Awaitable[CheckResult]]
 ) -> None:
-    result = await check(subject(Waiting(), cases_s=0.05))
+    result = await check(subject(Waiting(), cases_s=0.05, written_by_us=True))
     assert "took all of 0.05 s" in result.details
     assert not result.passed
 

@@ -14,6 +14,8 @@ from engine.making.inspection import inspect
 from engine.making.locking import ProjectLocks
 from engine.making.openapi.tools import Described
 from engine.making.packaging import pack_repository
+from engine.making.python_projects.preparing import PythonProjects
+from engine.making.uv_runs import UvRuns
 from engine.registry.archives import packed
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.local import LocalRuntime, Sandboxing
@@ -29,7 +31,7 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.plans import AsgiBuild, DockerBuild, OpenApiRemote, ToolFileBuild
 from toolagent.contracts.sources import DockerSource, LocalSource, RemoteSource
 from toolagent.contracts.task_specs import GithubDeploy
-from toolagent.core.planning import plan
+from toolagent.core.planning import ways
 from workers.scripts import indexes_of
 from workers.settings import environment
 
@@ -38,15 +40,16 @@ ABOUT = Described("notes", "Notes.")
 
 
 @pytest.fixture
-def locks(launcher: Launcher, sandbox: Sandboxing) -> ProjectLocks:
+def projects(launcher: Launcher, sandbox: Sandboxing) -> PythonProjects:
     programs = sandbox.environments.programs
     installer = Installer(indexes_of(programs, environment()), through(sandbox.egress, trusted=True))
-    return ProjectLocks(Executor(launcher, sandbox.sandbox), programs, installer)
+    runs = UvRuns(Executor(launcher, sandbox.sandbox), programs, installer)
+    return PythonProjects(runs, ProjectLocks(runs), sandbox.environments)
 
 
 @pytest.fixture
-def builder(locks: ProjectLocks, local: LocalRuntime) -> ModellessBuilder:
-    return ModellessBuilder(locks, local)
+def builder(projects: PythonProjects, local: LocalRuntime) -> ModellessBuilder:
+    return ModellessBuilder(projects, local)
 
 
 @pytest.fixture
@@ -73,9 +76,9 @@ async def test_a_repository_with_an_app_becomes_tools_that_answer(
 ) -> None:
     url = repository(tmp_path / "origin", files_of(REPOSITORIES / "notes"))
     clone = await Cloner(Executor(launcher, sandbox.sandbox), schemes=("file",)).clone(url, tmp_path / "clone")
-    way = plan(GithubDeploy(repo_url=url, tool_name="notes"), inspect(clone.folder))
-    assert way == AsgiBuild(module="notes.main", attribute="app", root="src", project="")
+    (way, *_) = ways(GithubDeploy(repo_url=url, tool_name="notes"), inspect(clone.folder)).plans
     assert isinstance(way, AsgiBuild)
+    assert (way.module, way.attribute, way.root, way.project) == ("notes.main", "app", "src", "")
     built = await builder.asgi(way, clone.folder, ABOUT, place, silent)
     counting, repeating = built.candidate.entries
     assert built.folders == {"notes_count_words": place.folder, "notes_repeat": place.folder}
@@ -175,9 +178,9 @@ class Unstarted:
     ],
 )
 async def test_why_a_container_does_not_start_is_said_first(
-    tmp_path: Path, locks: ProjectLocks, local: LocalRuntime, place: Place, failure: StartFailed, told: str
+    tmp_path: Path, projects: PythonProjects, local: LocalRuntime, place: Place, failure: StartFailed, told: str
 ) -> None:
-    builder = ModellessBuilder(locks, local, cast("Runtime[DockerSource]", Unstarted(failure)))
+    builder = ModellessBuilder(projects, local, cast("Runtime[DockerSource]", Unstarted(failure)))
     (tmp_path / "origin").mkdir()
     with pytest.raises(BuildFailed) as caught:
         await builder.docker(DockerBuild(dockerfile="Dockerfile", port=9000), tmp_path / "origin", ABOUT, place, silent)
@@ -205,16 +208,16 @@ async def resolve(host: str, _: int) -> list[str]:
 
 
 @pytest.mark.parametrize("url", ["https://private.test", "http://localhost:8000", "http://127.0.0.1", "http://169.254.169.254", "/api"])
-async def test_a_server_that_is_not_public_is_not_called(tmp_path: Path, locks: ProjectLocks, local: LocalRuntime, url: str) -> None:
+async def test_a_server_that_is_not_public_is_not_called(tmp_path: Path, projects: PythonProjects, local: LocalRuntime, url: str) -> None:
     (tmp_path / "openapi.json").write_text(remote_document(url))
-    builder = ModellessBuilder(locks, local, resolve=resolve)
+    builder = ModellessBuilder(projects, local, resolve=resolve)
     with pytest.raises(BuildFailed):
         await builder.remote(OpenApiRemote(path="openapi.json", server_url=url), tmp_path, ABOUT)
 
 
-async def test_a_document_alone_becomes_remote_tools(tmp_path: Path, locks: ProjectLocks, local: LocalRuntime) -> None:
+async def test_a_document_alone_becomes_remote_tools(tmp_path: Path, projects: PythonProjects, local: LocalRuntime) -> None:
     (tmp_path / "openapi.json").write_text(remote_document("https://public.test/v1"))
-    builder = ModellessBuilder(locks, local, resolve=resolve)
+    builder = ModellessBuilder(projects, local, resolve=resolve)
     built = await builder.remote(OpenApiRemote(path="openapi.json", server_url="https://public.test/v1"), tmp_path, ABOUT)
     (entry,) = built.candidate.entries
     assert entry.sources == (
@@ -245,7 +248,7 @@ async def test_what_is_no_tool_of_those_in_files_is_told(tmp_path: Path, builder
         (tmp_path / folder / "x.py").write_text("print(1)")
         (tmp_path / folder / "a.tool.json").write_text(tool_file("a"))
     (tmp_path / "b.tool.json").write_text("{}")
-    way = plan(GithubDeploy(repo_url="https://example.com/x/y", tool_name="notes"), inspect(tmp_path))
+    (way, *_) = ways(GithubDeploy(repo_url="https://example.com/x/y", tool_name="notes"), inspect(tmp_path)).plans
     assert way == ToolFileBuild(paths=("a.tool.json", "scripts/a.tool.json"))
     assert isinstance(way, ToolFileBuild)
     left_out = {one.operation: one.reason for one in (await builder.of_tool_files(way, tmp_path, ABOUT)).left_out}

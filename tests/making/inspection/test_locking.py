@@ -7,8 +7,9 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from engine.making.locking import LockFailed, ProjectLocks, insist_on_index
+from engine.making.locking import ProjectLocks, insist_on_index
 from engine.making.trees import Tree
+from engine.making.uv_runs import LockFailed, UvRuns
 from engine.making.wanted import NotWanted, Wanted, wanted_of
 from engine.runtimes.local import Sandboxing
 from engine.runtimes.processes import Launcher
@@ -37,7 +38,7 @@ def locks(tmp_path: Path, launcher: Launcher, sandbox: Sandboxing, index: Packag
         return Index(index.hosts, index.variables)
 
     network = through(Egress(tmp_path / "state", (), resolve=resolve), trusted=True)
-    return ProjectLocks(Executor(launcher, sandbox.sandbox), sandbox.environments.programs, Installer(indexes, network, 60.0))
+    return ProjectLocks(UvRuns(Executor(launcher, sandbox.sandbox), sandbox.environments.programs, Installer(indexes, network, 60.0)))
 
 
 def wanted(folder: Path, files: Mapping[str, str]) -> Wanted:

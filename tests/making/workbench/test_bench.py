@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.making.locking import ProjectLocks
+from engine.making.uv_runs import UvRuns
 from engine.making.wanted import Wanted
 from engine.making.workbench.bench import Workbench, Workbenches
 from engine.making.workbench.places import WORK, place_of
@@ -146,7 +147,7 @@ async def test_only_projects_that_are_there_can_be_worked_in(bench: Workbench) -
 async def test_a_project_that_was_made_before_is_brought_with_the_packages_of_its_lock(bench: Workbench, tmp_path: Path) -> None:
     folder = await bench.create_project("words")
     await bench.add_dependency(folder, IDNA, 60.0, dev=False)
-    locks = ProjectLocks(bench._parts.executor, bench._parts.programs, bench._parts.installer)  # pyright: ignore[reportPrivateUsage]
+    locks = ProjectLocks(UvRuns(bench._parts.executor, bench._parts.programs, bench._parts.installer))  # pyright: ignore[reportPrivateUsage]
     lock = await locks.lock(Wanted(("idna>=3",)), (), tmp_path / "locking")
     before = tmp_path / "before"
     await asyncio.to_thread(_tool_in, before, lock)

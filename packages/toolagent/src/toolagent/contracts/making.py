@@ -26,6 +26,7 @@ __all__ = [
     "StageView",
     "TaskNote",
     "TaskNoteKind",
+    "Tried",
 ]
 
 
@@ -46,6 +47,15 @@ class StageView(Contract):
     started_at: datetime
     ended_at: datetime | None = None
     cost_usd: float = 0.0
+
+
+class Tried(Contract):
+    """One way to a tool of a repository: what was found for it, and what came of it."""
+
+    way: Annotated[str, Field(description="As in a plan: `tool_file`, `mcp`, `asgi`, `docker`, `program`, `openapi_remote`, `coding`.")]
+    found: Annotated[str, Field(description="What was recognised, and where; empty: nothing.")] = ""
+    outcome: Literal["passed", "failed", "not_possible", "not_found"]
+    reason: Annotated[str, Field(description="Why it was not enough.")] = ""
 
 
 class MakeRequest(Contract):
@@ -92,6 +102,9 @@ class Inspection(Contract):
     is_whole: Annotated[bool, Field(description="Otherwise it has more files than were looked at.")] = True
 
 
+_NOTES = "What of its environment did not fit (versions, the Python), and what was chosen instead."
+
+
 class Candidate(Contract):
     """What a build gave: tools that are not registered yet, and the group they form when they are several."""
 
@@ -100,6 +113,7 @@ class Candidate(Contract):
     written_by_us: Annotated[bool, Field(description="Then it has to answer on /health.")] = False
     locks: Annotated[dict[str, str], Field(description="Of tools with a locked environment, by their ids: see `Evidence.lock`.")] = {}
     left_out: Annotated[tuple[str, ...], Field(description="What could have been a tool too, each with why it is none.")] = ()
+    notes: Annotated[tuple[str, ...], Field(description=_NOTES)] = ()
 
 
 class CheckResult(Contract):
@@ -110,6 +124,7 @@ class CheckResult(Contract):
     details: str = ""
     seconds: float = 0.0
     applies: Annotated[bool, Field(description="Otherwise it was not asked, and `details` say why.")] = True
+    faults: Annotated[dict[str, str], Field(description="What is wrong, by the tool that it is wrong with; empty: with all of them.")] = {}
 
 
 class Evidence(Contract):
@@ -129,6 +144,7 @@ class Evidence(Contract):
     ] = "unverified"
     checks: tuple[CheckResult, ...] = ()
     left_out: Annotated[tuple[str, ...], Field(description="What could have been a tool too, each with why it is none.")] = ()
+    notes: Annotated[tuple[str, ...], Field(description=_NOTES)] = ()
     rounds: int = 1
     turns: Annotated[int, Field(description="Turns of the model that the task took until then.")] = 0
     tokens: Annotated[int, Field(description="All that they read and wrote.")] = 0
@@ -189,5 +205,8 @@ class MakeTask(Contract):
     started_at: datetime | None = None
     ended_at: datetime | None = None
     evidence: Evidence | None = None
+    tried: Annotated[
+        tuple[Tried, ...], Field(description="The ways to a tool of a repository, in the order in which they were tried.")
+    ] = ()
     caller: Caller = Caller()
     key: Annotated[str, Field(description="The hash of caller and idempotency key; empty without one.")] = ""

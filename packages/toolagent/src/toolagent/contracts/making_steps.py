@@ -7,7 +7,7 @@ from pydantic import Field
 
 from toolagent.contracts.agent import AgentRequest
 from toolagent.contracts.contract import Contract
-from toolagent.contracts.making import Evidence, Inspection, MakeRequest, Stage
+from toolagent.contracts.making import Evidence, Inspection, MakeRequest, Stage, Tried
 from toolagent.contracts.plans import BuildPlan
 from toolagent.contracts.task_specs import TaskSpec
 from toolagent.contracts.tasks import TaskState
@@ -157,6 +157,7 @@ class Assessed(Contract):
 
     evidence: Evidence
     for_the_maker: str = ""
+    candidate: Annotated[str | None, Field(description="What passed, where that is less than what was built; else null.")] = None
 
 
 class RegisterStep(Contract):
@@ -185,6 +186,7 @@ class EndStep(Contract):
     reason: str = ""
     tool_ids: tuple[str, ...] = ()
     evidence: Evidence | None = None
+    tried: tuple[Tried, ...] = ()
 
 
 class MakeEnd(Contract):
@@ -194,3 +196,4 @@ class MakeEnd(Contract):
     status: TaskState
     tool_ids: tuple[str, ...] = ()
     reason: str = ""
+    tried: tuple[Tried, ...] = ()

@@ -6,11 +6,22 @@ from pydantic import Field
 
 from toolagent.contracts.contract import Contract
 
-__all__ = ["AsgiBuild", "BuildPlan", "CodingBuild", "DockerBuild", "NothingToBuild", "OpenApiRemote", "ToolFileBuild"]
+__all__ = [
+    "AsgiBuild",
+    "BuildPlan",
+    "CodingBuild",
+    "DockerBuild",
+    "McpBuild",
+    "NothingToBuild",
+    "OpenApiRemote",
+    "ProgramBuild",
+    "ToolFileBuild",
+]
 
 
 class _Plan(Contract):
     notes: Annotated[tuple[str, ...], Field(description="Why not another way; for people and for the agent.")] = ()
+    found: Annotated[str, Field(description="What was recognised, and where: `console script greet, pyproject.toml`.")] = ""
 
 
 class ToolFileBuild(_Plan):
@@ -49,6 +60,25 @@ class DockerBuild(_Plan):
     document: Annotated[str | None, Field(description="An OpenAPI document in the repository.")] = None
 
 
+class ProgramBuild(_Plan):
+    """Command line programs that a project installs: each subcommand a tool."""
+
+    way: Literal["program"] = "program"
+    project: Annotated[str, Field(description="Folder of the repository that is the project; empty: its top.")] = ""
+    language: Literal["python", "nodejs"] = "python"
+    programs: Annotated[tuple[str, ...], Field(description="Their names, as far as they are known before it is built.")] = ()
+
+
+class McpBuild(_Plan):
+    """A server of the Model Context Protocol, started in the sandbox; each of its tools is a tool."""
+
+    way: Literal["mcp"] = "mcp"
+    project: Annotated[str, Field(description="Folder of the repository that is the project; empty: its top.")] = ""
+    language: Literal["python", "nodejs"] = "python"
+    programs: Annotated[tuple[str, ...], Field(description="Console scripts that may start it.")] = ()
+    module: Annotated[str, Field(description="The file that makes the server, in the repository; empty: not known.")] = ""
+
+
 class CodingBuild(_Plan):
     """The coding agent has to do it."""
 
@@ -63,6 +93,6 @@ class NothingToBuild(_Plan):
 
 
 BuildPlan = Annotated[
-    ToolFileBuild | OpenApiRemote | AsgiBuild | DockerBuild | CodingBuild | NothingToBuild,
+    ToolFileBuild | OpenApiRemote | AsgiBuild | DockerBuild | ProgramBuild | McpBuild | CodingBuild | NothingToBuild,
     Field(discriminator="way"),
 ]

@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import ToolId
+from toolagent.contracts.sandbox import EnvironmentName
 
 __all__ = [
     "LONGEST_WORDS",
@@ -28,6 +29,8 @@ __all__ = [
 ]
 
 TASK_ID_PATTERN = r"^(create|repair)_[0-9a-f]{8}$"
+
+REF_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._/+-]*$"
 
 TaskId = Annotated[str, StringConstraints(pattern=TASK_ID_PATTERN)]
 
@@ -85,6 +88,24 @@ class GithubDeploy(_Spec):
     tool_name: ToolId
     runtime: MakeRuntime | None = None
     description: Annotated[str, Field(max_length=LONGEST_WORDS)] = ""
+    ref: Annotated[str | None, Field(min_length=1, max_length=200, pattern=REF_PATTERN, description="A branch, a tag or a commit.")] = None
+    path: Annotated[str | None, Field(min_length=1, max_length=500, description="The folder of the repository that is meant.")] = None
+    env: Annotated[
+        dict[EnvironmentName, Annotated[str, Field(max_length=32_768)]],
+        Field(max_length=100, description="Variables that the tool runs with: texts, or `secret:NAME`."),
+    ] = {}
+    hosts: Annotated[tuple[str, ...], Field(max_length=50, description="Hosts that the tool may reach, as in a manifest.")] = ()
+    operations: Annotated[
+        tuple[Annotated[str, Field(min_length=1, max_length=200)], ...],
+        Field(max_length=200, description="The operations, commands or tags that are wanted, `*` for any letters; empty: all."),
+    ] = ()
+    probe: Annotated[
+        Literal["none", "safe", "full"],
+        Field(description="Made-up input for a server that is not ours: none, what its document calls safe, or all."),
+    ] = "safe"
+    server_url: Annotated[
+        str | None, Field(max_length=2_000, pattern=r"^https?://", description="Where an OpenAPI document of the repository is served.")
+    ] = None
 
 
 class BuildTool(_Spec):

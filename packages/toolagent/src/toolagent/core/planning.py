@@ -1,111 +1,176 @@
-"""Which way a tool is built of what a repository was recognised as."""
+"""Which ways lead to a tool, of what a repository was recognised as, in the order in which they are tried."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from toolagent.contracts.making import Finding, FindingKind, Inspection
-from toolagent.contracts.plans import AsgiBuild, BuildPlan, CodingBuild, DockerBuild, NothingToBuild, OpenApiRemote, ToolFileBuild
+from pydantic import JsonValue
+
+from toolagent.contracts.making import Finding, FindingKind, Inspection, Tried
+from toolagent.contracts.plans import (
+    AsgiBuild,
+    BuildPlan,
+    CodingBuild,
+    DockerBuild,
+    McpBuild,
+    NothingToBuild,
+    OpenApiRemote,
+    ProgramBuild,
+    ToolFileBuild,
+)
 from toolagent.contracts.task_specs import BuildTool, GithubDeploy, MakeRuntime, RepairTool, TaskSpec
 
-__all__ = ["plan"]
+__all__ = ["Ways", "first_way", "ways"]
 
 _LOCAL: tuple[MakeRuntime | None, ...] = (None, "local", "uv")
 _DOCKER: tuple[MakeRuntime | None, ...] = (None, "docker")
+_ANY: tuple[MakeRuntime | None, ...] = (*_LOCAL, "docker")
+_MOST = 3
+"""Findings of one kind that are tried: what is found there is sorted, the best first."""
 
-_Way: TypeAlias = Callable[[Inspection], tuple[BuildPlan | None, str]]
-"""The plan, or why there is none; empty where nothing spoke for it either."""
+_Way: TypeAlias = Callable[[Inspection], Iterator["BuildPlan | Tried"]]
+"""Plans, the best first; and of what was found, but cannot be built, why."""
 
 
-def plan(spec: TaskSpec, inspection: Inspection | None = None) -> BuildPlan:
-    """The first way that works without a model, of those that `spec.runtime` leaves; else the coding agent.
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """`plans` need no model and are tried in this order; `others` are the ways that are none here; `last` is what remains after them.
 
     A repository with nothing in it that could be run is nothing for the agent either.
     """
+
+    plans: tuple[BuildPlan, ...]
+    others: tuple[Tried, ...]
+    last: CodingBuild | NothingToBuild
+    goes_on: bool = True
+    """Whether the next way is tried when what was built does not pass the gate."""
+
+
+def first_way(found: Ways) -> Ways:
+    """For tasks that began before every way was tried: the first of those that there were then."""
+    known = [one for one in found.plans if one.way in _KNOWN_BEFORE]
+    alone = isinstance(found.last, NothingToBuild)
+    return replace(found, plans=tuple(one for one in known if alone or one.way != "openapi_remote")[:1], goes_on=False)
+
+
+def ways(spec: TaskSpec, inspection: Inspection | None = None) -> Ways:
     match spec:
         case BuildTool() | RepairTool():
-            return CodingBuild()
+            return Ways((), (), CodingBuild())
         case GithubDeploy():
             return _of_repository(spec, inspection or Inspection())
 
 
-def _of_repository(spec: GithubDeploy, inspection: Inspection) -> BuildPlan:
-    notes: list[str] = []
+def _of_repository(spec: GithubDeploy, inspection: Inspection) -> Ways:
+    plans: list[BuildPlan] = []
+    others: list[Tried] = []
     for runtimes, way in _WAYS:
-        found, why = way(inspection)
-        if found is not None and spec.runtime in runtimes:
-            return found.model_copy(update={"notes": tuple(notes)})
-        if found is not None:
-            notes.append(f"{found.way} was possible, but the task asks for the runtime {spec.runtime!r}.")
-        elif why:
-            notes.append(why)
-    if not inspection.code_files and not _runnable(inspection):
-        return NothingToBuild(reason=_nothing(inspection, notes), notes=tuple(notes))
-    return CodingBuild(notes=tuple(notes))
+        for one in way(inspection):
+            if isinstance(one, Tried):
+                others.append(one)
+            elif spec.runtime in runtimes:
+                plans.append(one)
+            else:
+                reason = f"The task asks for the runtime {spec.runtime!r}."
+                others.append(Tried(way=one.way, found=one.found, outcome="not_possible", reason=reason))
+    seen = {one.way for one in (*plans, *others)}
+    others += [Tried(way=name, outcome="not_found") for name in _NAMES if name not in seen]
+    runnable = inspection.code_files or any(one.kind in _RUNNABLE and "refused" not in one.details for one in inspection.findings)
+    last = CodingBuild() if runnable else NothingToBuild(reason=_nothing(inspection, others))
+    return Ways(tuple(plans), tuple(others), last)
 
 
-def _tool_files(inspection: Inspection) -> tuple[BuildPlan | None, str]:
+def _tool_files(inspection: Inspection) -> Iterator[BuildPlan | Tried]:
     found = _of(inspection, FindingKind.TOOL_FILE)
-    usable = [one for one in found if "faults" not in one.details]
-    own = [one for one in usable if "aside" not in one.details]
+    own = [one for one in found if not {"faults", "aside"} & one.details.keys()]
     if own:
-        return ToolFileBuild(paths=tuple(one.path for one in own)), ""
-    return None, "; ".join(f"{one.path}: {one.summary}" for one in found[:3] if one not in usable)
+        yield ToolFileBuild(paths=_paths(own), found=f"tool files {', '.join(_paths(own)[:_MOST])}")
+    yield from (_not("tool_file", one) for one in found[:_MOST] if "faults" in one.details)
 
 
-def _examples(inspection: Inspection) -> tuple[BuildPlan | None, str]:
+def _examples(inspection: Inspection) -> Iterator[BuildPlan | Tried]:
     """Tools in folders for examples and tests are meant when nothing else is there."""
     found = [one for one in _of(inspection, FindingKind.TOOL_FILE) if "aside" in one.details]
-    return (ToolFileBuild(paths=tuple(one.path for one in found)) if found else None), ""
+    if found:
+        yield ToolFileBuild(paths=_paths(found), found=f"tool files {', '.join(_paths(found)[:_MOST])}")
 
 
-def _asgi(inspection: Inspection) -> tuple[BuildPlan | None, str]:
+def _mcp(inspection: Inspection) -> Iterator[BuildPlan | Tried]:
+    for one in _of(inspection, FindingKind.MCP_SERVER)[:_MOST]:
+        if "project" not in one.details:
+            yield _not("mcp", one)
+            continue
+        yield McpBuild(
+            project=_text(one, "project"),
+            language="nodejs" if one.details.get("language") == "nodejs" else "python",
+            programs=_texts(one, "programs"),
+            module=_text(one, "module"),
+            found=_found("MCP server", one),
+        )
+
+
+def _asgi(inspection: Inspection) -> Iterator[BuildPlan | Tried]:
     found = _of(inspection, FindingKind.ASGI)
-    declared = [one for one in found if "project" in one.details]
-    if not declared:
-        return None, f"{found[0].path} has an application, but no file says what it depends on." if found else ""
-    details = declared[0].details
-    return AsgiBuild(
-        module=str(details["module"]),
-        attribute=str(details["attribute"]),
-        is_factory=details.get("is_factory") is True,
-        root=str(details.get("root", "")),
-        project=str(details["project"]),
-        document=_document(inspection),
-    ), ""
+    for one in [one for one in found if "project" in one.details][:_MOST]:
+        yield AsgiBuild(
+            module=_text(one, "module"),
+            attribute=_text(one, "attribute"),
+            is_factory=one.details.get("is_factory") is True,
+            root=_text(one, "root"),
+            project=_text(one, "project"),
+            document=_document(inspection),
+            found=f"{_text(one, 'framework') or 'ASGI'} app {_text(one, 'module')}:{_text(one, 'attribute')}, {one.path}",
+        )
+    if found and not any("project" in one.details for one in found):
+        reason = "No file says what it depends on."
+        yield Tried(way="asgi", found=_found("ASGI app", found[0]), outcome="not_possible", reason=reason)
 
 
-def _docker(inspection: Inspection) -> tuple[BuildPlan | None, str]:
-    found = _of(inspection, FindingKind.DOCKERFILE)
-    for one in found:
+def _docker(inspection: Inspection) -> Iterator[BuildPlan | Tried]:
+    for one in _of(inspection, FindingKind.DOCKERFILE)[:_MOST]:
         match one.details.get("ports"):
             case [int(port), *_]:
-                return DockerBuild(dockerfile=one.path, port=port, document=_document(inspection)), ""
+                yield DockerBuild(dockerfile=one.path, port=port, document=_document(inspection), found=_found("Dockerfile", one))
             case _:
-                continue
-    return None, f"{found[0].path}: {found[0].summary}" if found else ""
+                yield _not("docker", one)
 
 
-def _remote(inspection: Inspection) -> tuple[BuildPlan | None, str]:
-    """A document is alone when nothing here serves it: else its address is that of somebody else's copy."""
-    documents = _of(inspection, FindingKind.OPENAPI)
-    usable = [one for one in documents if "refused" not in one.details]
-    if not usable:
-        return None, f"{documents[0].path}: {documents[0].summary}" if documents else ""
-    if inspection.code_files:
-        return None, ""
-    for one in usable:
+def _programs(inspection: Inspection) -> Iterator[BuildPlan | Tried]:
+    for one in _of(inspection, FindingKind.CONSOLE_SCRIPT)[:_MOST]:
+        match one.details.get("scripts"):
+            case dict() as scripts:
+                programs = tuple(scripts)
+            case _:
+                programs = ()
+        language = "nodejs" if one.details.get("language") == "nodejs" else "python"
+        folder = one.path.rpartition("/")[0]
+        yield ProgramBuild(project=folder, language=language, programs=programs, found=_found("console scripts", one, programs))
+
+
+def _remote(inspection: Inspection) -> Iterator[BuildPlan | Tried]:
+    """After everything that runs here: its server may be somebody else's copy."""
+    for one in _of(inspection, FindingKind.OPENAPI)[:_MOST]:
         if isinstance(url := one.details.get("server_url"), str) and one.details.get("operations"):
-            return OpenApiRemote(path=one.path, server_url=url), ""
-    return None, f"{usable[0].path}: {usable[0].details.get('fault') or usable[0].summary}"
+            yield OpenApiRemote(path=one.path, server_url=url, found=_found("OpenAPI document", one))
+        else:
+            yield _not("openapi_remote", one)
 
 
 _WAYS: Sequence[tuple[tuple[MakeRuntime | None, ...], _Way]] = (
     (_LOCAL, _tool_files),
+    (_LOCAL, _mcp),
     (_LOCAL, _asgi),
     (_DOCKER, _docker),
-    ((*_LOCAL, "docker"), _remote),
+    (_LOCAL, _programs),
+    (_ANY, _remote),
     (_LOCAL, _examples),
 )
+"""The order in which they are tried; docs/making.md tells it."""
+
+_KNOWN_BEFORE = ("tool_file", "asgi", "docker", "openapi_remote")
+_NAMES = ("tool_file", "mcp", "asgi", "docker", "program", "openapi_remote")
+
+_RUNNABLE = (FindingKind.DOCKERFILE, FindingKind.CONSOLE_SCRIPT, FindingKind.MCP_SERVER)
 
 
 def _of(inspection: Inspection, kind: FindingKind) -> list[Finding]:
@@ -113,18 +178,38 @@ def _of(inspection: Inspection, kind: FindingKind) -> list[Finding]:
 
 
 def _document(inspection: Inspection) -> str | None:
-    usable = (one.path for one in _of(inspection, FindingKind.OPENAPI) if "refused" not in one.details)
-    return next(usable, None)
+    return next((one.path for one in _of(inspection, FindingKind.OPENAPI) if "refused" not in one.details), None)
 
 
-def _runnable(inspection: Inspection) -> bool:
-    kinds = (FindingKind.DOCKERFILE, FindingKind.CONSOLE_SCRIPT, FindingKind.MCP_SERVER)
-    return any(one.kind in kinds and "refused" not in one.details for one in inspection.findings)
+def _not(way: str, finding: Finding) -> Tried:
+    reason = finding.details.get("fault") or finding.summary
+    return Tried(way=way, found=finding.path, outcome="not_possible", reason=str(reason))
 
 
-def _nothing(inspection: Inspection, notes: Sequence[str]) -> str:
-    looked = "source code, a *.tool.json, a Python project with an ASGI app, a Dockerfile with EXPOSE, an OpenAPI document"
-    if not notes:
+def _found(what: str, finding: Finding, names: Sequence[str] = ()) -> str:
+    return f"{what}{' ' if names else ''}{', '.join(names[:_MOST])}{', …' if len(names) > _MOST else ''}, {finding.path}"
+
+
+def _paths(findings: Sequence[Finding]) -> tuple[str, ...]:
+    return tuple(one.path for one in findings)
+
+
+def _text(finding: Finding, name: str) -> str:
+    value: JsonValue = finding.details.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _texts(finding: Finding, name: str) -> tuple[str, ...]:
+    value: JsonValue = finding.details.get(name)
+    return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()
+
+
+def _nothing(inspection: Inspection, others: Sequence[Tried]) -> str:
+    looked = (
+        "a *.tool.json, an MCP server, a Python project with an app, a Dockerfile with EXPOSE, console scripts, an OpenAPI document, "
+        "source code"
+    )
+    said = " ".join(f"{one.found}: {one.reason.removesuffix('.')}." for one in others if one.outcome == "not_possible")
+    if not said:
         return f"Nothing in the repository's {inspection.files} files can be run or called; looked for: {looked}."
-    said = " ".join(f"{note.removesuffix('.')}." for note in notes)
     return f"{said} Nothing else in the repository's {inspection.files} files can be run or called; looked for: {looked}."

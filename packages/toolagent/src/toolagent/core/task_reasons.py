@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
+from toolagent.contracts.making import Tried
 from toolagent.core.masking import masked_text
 
-__all__ = ["abridged", "listed_shortly", "ready_reason", "there_already", "why_a_model"]
+__all__ = ["abridged", "listed_shortly", "ready_reason", "there_already", "tried_line", "why_a_model"]
 
 _MOST_LISTED = 5
 _LINES = 20
@@ -34,6 +35,24 @@ def why_a_model(notes: Sequence[str]) -> str:
     """Of a task that a model should do: why nothing else did. `notes` are reasons, each with what was written on the way below it."""
     told = masked_text("\n\n".join(map(abridged, filter(None, notes))))
     return f"Why it was not built without a model: {told}" if told else ""
+
+
+_WAYS = {
+    "tool_file": "tool file",
+    "mcp": "MCP server",
+    "asgi": "app",
+    "docker": "Dockerfile",
+    "program": "console scripts",
+    "openapi_remote": "OpenAPI document",
+    "coding": "coding agent",
+}
+_OUTCOMES = {"passed": "passed", "failed": "tried, failed", "not_possible": "not possible", "not_found": "not found"}
+
+
+def tried_line(tried: Tried) -> str:
+    """`console scripts greet, pyproject.toml: tried, failed: …`."""
+    reason = " ".join(tried.reason.partition("\n")[0].split())
+    return f"{tried.found or _WAYS.get(tried.way, tried.way)}: {_OUTCOMES[tried.outcome]}{f': {reason}' if reason else ''}"
 
 
 def listed_shortly(items: Sequence[str]) -> str:

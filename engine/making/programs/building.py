@@ -1,0 +1,94 @@
+"""Builds tools of the command line programs that a Python project installs."""
+
+import asyncio
+from pathlib import Path
+
+from engine.making.building import BuildFailed, Built, Place
+from engine.making.openapi.operations import LeftOut
+from engine.making.openapi.tools import Described
+from engine.making.packaging import insist_on_room
+from engine.making.programs.commands import Command, NotRead
+from engine.making.programs.reading import Readable, read_programs
+from engine.making.programs.tools import commands_file, program_candidate, script_names
+from engine.making.python_projects.packing import pack_project
+from engine.making.python_projects.preparing import Order, PythonProjects
+from engine.making.uv_runs import LockFailed
+from engine.making.wanted import NotWanted
+from engine.runtimes.runtime import Progress
+from engine.runtimes.scripts.execution import Executor
+from toolagent.contracts.plans import ProgramBuild
+from toolagent.contracts.sources import ScriptLanguage
+from toolagent.contracts.task_specs import GithubDeploy
+from toolagent.core.wildcards import chosen
+
+__all__ = ["ProgramBuilder"]
+
+_CHILD = Path(__file__).parent / "inside" / "program.py"
+_SCRIPT = '''\
+"""Runs `{command}`. Written by Tool Agent."""
+
+from program import run
+
+run({name!r})
+'''
+_TOLD = 5
+
+
+class ProgramBuilder:
+    """All that is built is data and files: nothing is registered."""
+
+    def __init__(self, projects: PythonProjects, executor: Executor) -> None:
+        self._projects, self._executor = projects, executor
+
+    async def build(
+        self, plan: ProgramBuild, spec: GithubDeploy, repository: Path, about: Described, place: Place, progress: Progress
+    ) -> Built:
+        """Packs launcher, package and lock into `place.folder`. Raises BuildFailed, ScriptFailure (`UnavailableError`)."""
+        try:
+            await asyncio.to_thread(insist_on_room, repository)
+            site = place.work.with_name("site")
+            prepared = await self._projects.prepare(Order(repository, plan.project, (), site, place.work, about.tool_name), progress)
+        except LockFailed as error:
+            raise BuildFailed(error.message, error.told) from error
+        except (NotWanted, ValueError, OSError) as error:
+            raise BuildFailed(f"The project cannot be installed: {error}") from error
+        installed = prepared.installed
+        if installed is None or not installed.scripts:
+            raise BuildFailed("The package that was built installs no console scripts.")
+        progress(f"reading the parsers of {', '.join(installed.scripts)}")
+        readable = Readable(installed.scripts, installed.site, prepared.environment, place.work.with_name("reading"))
+        commands, left = await read_programs(readable, self._executor)
+        wanted, unwanted = chosen(commands, spec.operations, _names)
+        if not wanted:
+            raise BuildFailed(_none(commands, left, spec))
+        files = {
+            "program.py": await asyncio.to_thread(_CHILD.read_text),
+            "commands.json": commands_file(wanted, installed.scripts),
+            **{f"{name}.py": _script(command, name) for command, name in zip(wanted, script_names(wanted), strict=True)},
+        }
+        try:
+            await asyncio.to_thread(pack_project, files, prepared, place.folder)
+        except (ValueError, OSError) as error:
+            raise BuildFailed(f"The project cannot be packed: {error}") from error
+        candidate = program_candidate(wanted, about, ScriptLanguage.PYTHON, spec.hosts)
+        left_out = [LeftOut(one.command, one.reason) for one in left]
+        left_out += [LeftOut(" ".join((one.program, *one.words)), "The task names others in `operations`.") for one in unwanted]
+        ids = (entry.manifest.tool_id for entry in candidate.entries)
+        return Built(candidate, dict.fromkeys(ids, place.folder), tuple(left_out), prepared.notes)
+
+
+def _script(command: Command, name: str) -> str:
+    return _SCRIPT.format(command=" ".join((command.program, *command.words)), name=name)
+
+
+def _names(command: Command) -> tuple[str, ...]:
+    words = (command.program, *command.words)
+    return " ".join(words), " ".join(command.words), "_".join(command.words), command.words[-1] if command.words else command.program
+
+
+def _none(commands: tuple[Command, ...], left: tuple[NotRead, ...], spec: GithubDeploy) -> str:
+    if commands:
+        there = ", ".join(" ".join((one.program, *one.words)) for one in commands[:20])
+        return f"None of its commands is one of `operations` ({', '.join(spec.operations[:10])}). There are: {there}."
+    told = "; ".join(f"{one.command}: {one.reason}" for one in left[:_TOLD])
+    return f"None of its programs can be a tool. {told}"

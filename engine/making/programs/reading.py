@@ -1,0 +1,120 @@
+"""Has the parsers of programs read, in the sandbox: they are other people's code."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from pydantic import JsonValue
+
+from engine.disk.leftovers import discard
+from engine.disk.removal import remove
+from engine.making.programs.commands import Command, Level, NotRead, Parameter, commands_of
+from engine.runtimes.sandbox.box import Box, Mount
+from engine.runtimes.sandbox.sandbox import run_name
+from engine.runtimes.scripts.environments import Environment
+from engine.runtimes.scripts.execution import Execution, Executor, Order
+from toolagent.contracts.manifest import SecurityContext
+from toolagent.contracts.sandbox import SandboxLimits
+
+__all__ = ["Readable", "read_programs"]
+
+_CHILD = Path(__file__).parent / "inside" / "reader.py"
+_MIB = 1024 * 1024
+_LIMITS = SandboxLimits(memory_bytes=1024 * _MIB, processes=64, open_files=1024, output_bytes=_MIB, disk_bytes=64 * _MIB, wall_s=60)
+_READ_S = 20.0
+_MOST_BYTES = 4 * _MIB
+_MOST_PROGRAMS = 20
+_OUT = "described.json"
+_HELP = 4_000
+_AT_ONCE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """Programs, `module:function` by name, whose modules are in the folder `site` and run in that environment."""
+
+    scripts: Mapping[str, str]
+    site: Path
+    environment: Environment
+    work: Path
+
+
+async def read_programs(programs: Readable, executor: Executor) -> tuple[tuple[Command, ...], tuple[NotRead, ...]]:
+    """Their commands, and what becomes no tool. Raises ScriptFailure (`UnavailableError`)."""
+    turn = asyncio.Semaphore(_AT_ONCE)
+
+    async def read(number: int, name: str) -> tuple[tuple[Command, ...], tuple[NotRead, ...]]:
+        async with turn:
+            return await _read(programs, executor, name, programs.work / f"read-{number}")
+
+    names = sorted(programs.scripts)
+    answers = await asyncio.gather(*(read(number, name) for number, name in enumerate(names[:_MOST_PROGRAMS])))
+    more = tuple(NotRead(name, f"There are more than {_MOST_PROGRAMS} programs.") for name in names[_MOST_PROGRAMS:])
+    return tuple(one for found, _ in answers for one in found), (*(one for _, left in answers for one in left), *more)
+
+
+async def _read(programs: Readable, executor: Executor, name: str, work: Path) -> tuple[tuple[Command, ...], tuple[NotRead, ...]]:
+    await asyncio.to_thread(_empty, work)
+    try:
+        done = await executor.run(_order(programs, executor, name, work))
+        said = await asyncio.to_thread(_said, work / _OUT)
+    finally:
+        await asyncio.shield(asyncio.to_thread(discard, work))
+    told = said if isinstance(said, dict) else {}
+    if told.get("described") is not None:
+        try:
+            return commands_of(name, told["described"])
+        except ValueError as error:
+            return (), (NotRead(name, str(error)),)
+    return _by_help(name, done, told)
+
+
+def _order(programs: Readable, executor: Executor, name: str, work: Path) -> Order:
+    limits = executor.sandbox.grant(SecurityContext(limits=_LIMITS)).account.enforced.limits
+    child = Path("/run/tool-agent-reader/reader.py")
+    mounts = (
+        *programs.environment.mounts,
+        Mount(programs.site, programs.site),
+        Mount(_CHILD, child),
+        Mount(work, work, writable=True),
+    )
+    variables = {"PATH": "/usr/bin:/bin", "HOME": str(work), "LANG": "C.UTF-8", "PYTHONPATH": str(programs.site), "COLUMNS": "100"}
+    variables |= {"PYTHONDONTWRITEBYTECODE": "1", "NO_COLOR": "1", "TERM": "dumb"}
+    box = Box(run_name("read-program"), work, limits, mounts, variables)
+    argv = (str(programs.environment.folder.python), str(child), name, programs.scripts[name], str(work / _OUT))
+    return Order(argv, box, _READ_S, work.with_name(f"{work.name}-log"))
+
+
+def _by_help(name: str, done: Execution, told: Mapping[str, JsonValue]) -> tuple[tuple[Command, ...], tuple[NotRead, ...]]:
+    """Of a parser that is none we know: its help, and any arguments."""
+    help_text = done.stdout.decode(errors="replace").strip()
+    fault = told.get("fault")
+    if done.cut:
+        return (), (NotRead(name, "Asked for its help, it did not end, or said too much."),)
+    if told.get("code") != 0 or fault or not help_text:
+        last = next((line.strip() for line in reversed(done.stderr.decode(errors="replace").splitlines()) if line.strip()), "")
+        why = str(fault or last or "it said nothing")[:500]
+        return (), (NotRead(name, f"Its parser is none that can be read, and it does not answer `--help`: {why}"),)
+    arguments = Parameter(name="arguments", kind="positional", many=True, help="As in the help of the program.")
+    return (Command(program=name, words=(), help=help_text[:_HELP], levels=(Level(parameters=(arguments,)),)),), ()
+
+
+def _empty(work: Path) -> None:
+    remove(work)
+    work.mkdir(parents=True)
+    work.chmod(0o777)
+
+
+def _said(path: Path) -> JsonValue:
+    """None for what is no JSON, or a link."""
+    if path.is_symlink() or not path.is_file():
+        return None
+    with path.open("rb") as file:
+        content = file.read(_MOST_BYTES + 1)
+    try:
+        return cast("JsonValue", json.loads(content)) if len(content) <= _MOST_BYTES else None
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,241 @@
+"""The tools of a program: one for each of its commands, whose parameters are the command's."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from pydantic import JsonValue
+
+from engine.making.openapi.names import tool_id_of
+from engine.making.openapi.tools import Described
+from engine.making.programs.commands import Command, Parameter
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.making import Candidate
+from toolagent.contracts.manifest import (
+    FileAccess,
+    JsonSchema,
+    NetworkAccess,
+    PermissionClass,
+    SecurityContext,
+    SideEffectScope,
+    ToolGroup,
+    ToolManifest,
+)
+from toolagent.contracts.sources import ScriptLanguage, ScriptSource
+from toolagent.core.schemas import FILE_PATH
+
+__all__ = ["OUTPUT", "commands_file", "program_candidate", "script_names"]
+
+_LONGEST_NAME = 200
+_LONGEST_DESCRIPTION = 4_000
+_LONGEST_HELP = 1_000
+_LONG_S = 120.0
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_]+")
+_NOT_IN_AN_ID = re.compile(r"[^a-z0-9]+")
+_RESERVED = ("stdin", "files")
+_HOME = ".home/**"
+"""What a program keeps for itself: its home, a folder of the tool's own."""
+
+OUTPUT: JsonSchema = {
+    "type": "object",
+    "properties": {
+        "exit_code": {"type": "integer", "description": "0: it did what it was told; below 0: a signal ended it."},
+        "stdout": {"type": "string"},
+        "stderr": {"type": "string"},
+        "output": {"description": "What stdout says, where that is JSON."},
+        "truncated": {"type": "array", "items": {"type": "string"}, "description": "Streams of which not everything is here."},
+        "files": {
+            "type": "array",
+            "description": "Files that it wrote.",
+            "items": {
+                "type": "object",
+                "properties": {"name": {"type": "string"}, "file": {"type": "string", "format": FILE_PATH}},
+                "required": ["name", "file"],
+            },
+        },
+    },
+    "required": ["exit_code", "stdout", "stderr"],
+}
+
+_STDIN: JsonValue = {"type": "string", "description": "What the program reads from its standard input."}
+_FILES: JsonValue = {
+    "type": "array",
+    "items": {"type": "string", "format": FILE_PATH},
+    "description": "Files that are put into the program's working directory; parameters name them there by their own names.",
+}
+
+
+def program_candidate(commands: Sequence[Command], about: Described, language: ScriptLanguage, hosts: Sequence[str]) -> Candidate:
+    """One tool for the only command, else a group of them. `hosts` are those that it may reach."""
+    names = script_names(commands)
+    many = len(commands) > 1
+    ids = [tool_id_of(about.tool_name, name) for name in names] if many else [about.tool_name]
+    groups = (about.tool_name,) if many else ()
+    ending = ".py" if language is ScriptLanguage.PYTHON else ".mjs"
+    entries = tuple(
+        ToolEntry(
+            manifest=_manifest(command, tool_id, about, groups, hosts),
+            sources=(ScriptSource(script_path=f"{name}{ending}", language=language),),
+        )
+        for command, tool_id, name in zip(commands, ids, names, strict=True)
+    )
+    if not many:
+        return Candidate(entries=entries)
+    programs = ", ".join(dict.fromkeys(command.program for command in commands))
+    description = (about.description or f"The commands of {programs}.")[:_LONGEST_DESCRIPTION]
+    return Candidate(
+        entries=entries, group=ToolGroup(group_id=about.tool_name, name=about.tool_name, description=description, tool_ids=tuple(ids))
+    )
+
+
+def script_names(commands: Sequence[Command]) -> tuple[str, ...]:
+    """Unique, and fit for a file and a part of an id. The program's own name is left out where there is but one."""
+    is_one = len({command.program for command in commands}) == 1
+    names: list[str] = []
+    for command in commands:
+        words = command.words if is_one and command.words else (command.program, *command.words)
+        name = f"run_{_NOT_IN_AN_ID.sub('_', '_'.join(words).lower()).strip('_')}"[:80].removeprefix("run_") or "run"
+        name = name if name not in ("program", "site") else f"run_{name}"
+        same = sum(1 for other in names if other == name or (other.startswith(f"{name}_") and other[len(name) + 1 :].isdigit()))
+        names.append(f"{name}_{same + 1}" if same else name)
+    return tuple(names)
+
+
+def commands_file(commands: Sequence[Command], targets: Mapping[str, str]) -> str:
+    """What `program_child.py` reads: how each command is told what a call says. `targets` are `module:function` by program."""
+    told = {name: _told(command, targets[command.program]) for command, name in zip(commands, script_names(commands), strict=True)}
+    return json.dumps(told, ensure_ascii=False, indent=1)
+
+
+def _told(command: Command, target: str) -> JsonValue:
+    taken: set[str] = set(_RESERVED)
+    levels: list[JsonValue] = []
+    for level in command.levels:
+        parameters: list[JsonValue] = []
+        ends = False
+        for name, parameter in _named(level.parameters, taken):
+            ends |= parameter.many and parameter.kind == "option" and not parameter.repeats
+            parameters.append(_told_of(name, parameter))
+        levels.append({"words": list(level.words), "parameters": parameters, "ends": ends})
+    return {"program": command.program, "target": target, "levels": levels}
+
+
+def _told_of(name: str, parameter: Parameter) -> JsonValue:
+    found: dict[str, JsonValue] = {"name": name, "kind": parameter.kind}
+    if parameter.options:
+        found["on"] = _long(parameter.options)
+    if parameter.off:
+        found["off"] = _long(parameter.off)
+    elif parameter.kind == "flag" and parameter.default is True:
+        found["off"] = None
+    if parameter.default is not None:
+        found["default"] = parameter.default
+    if parameter.repeats:
+        found["repeats"] = True
+    return found
+
+
+def _long(options: Sequence[str]) -> str:
+    return next((one for one in options if one.startswith("--")), options[0])
+
+
+def _named(parameters: Sequence[Parameter], taken: set[str]) -> Iterator[tuple[str, Parameter]]:
+    """By names that no other parameter of the command has."""
+    for parameter in parameters:
+        name = _NOT_IN_A_NAME.sub("_", parameter.name).strip("_")[:80] or "value"
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        yield name, parameter
+
+
+def _manifest(command: Command, tool_id: str, about: Described, groups: tuple[str, ...], hosts: Sequence[str]) -> ToolManifest:
+    named = " ".join((command.program, *command.words))
+    said = command.help or about.description
+    if not groups and about.description and about.description not in said:
+        said = f"{about.description}\n\n{said}"
+    return ToolManifest(
+        tool_id=tool_id,
+        name=named[:_LONGEST_NAME],
+        description=(said.strip() or f"Runs {named}.")[:_LONGEST_DESCRIPTION],
+        group_ids=groups,
+        input_schema=_input_schema(command),
+        output_schema=OUTPUT,
+        permission_class=PermissionClass.EXTERNAL if hosts else PermissionClass.WRITE,
+        side_effect_scope=SideEffectScope.NETWORK if hosts else SideEffectScope.LOCAL_STATE,
+        timeout_s=_LONG_S,
+        security_context=SecurityContext.model_validate(
+            {
+                "file_access": FileAccess.model_validate({"allow_write": (_HOME,)}),
+                "network_access": NetworkAccess.model_validate({"allow_hosts": tuple(hosts)}),
+            }
+        ),
+    )
+
+
+def _input_schema(command: Command) -> JsonSchema:
+    properties: dict[str, JsonValue] = {}
+    required: list[JsonValue] = []
+    taken: set[str] = set(_RESERVED)
+    for level in command.levels:
+        for name, parameter in _named(level.parameters, taken):
+            properties[name] = _property(parameter)
+            if parameter.required:
+                required.append(name)
+    properties |= {"stdin": _STDIN, "files": _FILES}
+    schema: JsonSchema = {"type": "object", "properties": properties, "additionalProperties": False}
+    return {**schema, "required": required} if required else schema
+
+
+def _property(parameter: Parameter) -> JsonValue:
+    counted: dict[str, JsonValue] = {"type": "integer", "minimum": 0, "maximum": 9}
+    one = counted if parameter.kind == "count" else _listed(parameter, _single(parameter))
+    if said := " ".join(parameter.help.split())[:_LONGEST_HELP]:
+        one["description"] = said
+    if _is_default(parameter, one):
+        one["default"] = parameter.default
+    return one
+
+
+def _single(parameter: Parameter) -> dict[str, JsonValue]:
+    if parameter.choices:
+        return {"enum": [*parameter.choices]}
+    if parameter.type == "file":
+        return {"type": "string", "format": FILE_PATH}
+    one: dict[str, JsonValue] = {"type": parameter.type}
+    if parameter.type in ("integer", "number"):
+        bounds = {"minimum": parameter.minimum, "maximum": parameter.maximum}
+        one |= {name: bound for name, bound in bounds.items() if bound is not None}
+    return one
+
+
+def _listed(parameter: Parameter, one: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    if not (parameter.many or parameter.repeats):
+        return one
+    found: dict[str, JsonValue] = {"type": "array", "items": one}
+    if parameter.count is not None and not parameter.repeats:
+        return {**found, "minItems": parameter.count, "maxItems": parameter.count}
+    return {**found, "minItems": parameter.least} if parameter.least else found
+
+
+def _is_default(parameter: Parameter, schema: Mapping[str, JsonValue]) -> bool:
+    """Whether it can be told as what the parameter is when nothing is said: a default is what its schema allows."""
+    value = parameter.default
+    match schema.get("type"):
+        case _ if "enum" in schema:
+            return value in (parameter.choices or ())
+        case "string":
+            return isinstance(value, str) and "format" not in schema
+        case "integer":
+            return isinstance(value, int) and not isinstance(value, bool) and _within(value, parameter)
+        case "number":
+            return isinstance(value, int | float) and not isinstance(value, bool) and _within(value, parameter)
+        case "boolean":
+            return isinstance(value, bool)
+        case _:
+            return False
+
+
+def _within(value: float, parameter: Parameter) -> bool:
+    least = value if parameter.minimum is None else parameter.minimum
+    return least <= value <= (value if parameter.maximum is None else parameter.maximum)

@@ -1,0 +1,117 @@
+"""Installs a project's own package into a folder, by its own build backend, in the sandbox; and reads what the package says of itself."""
+
+import asyncio
+import configparser
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from email.parser import HeaderParser
+from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from engine.disk.leftovers import discard
+from engine.disk.removal import remove
+from engine.making.packaging import pack_repository
+from engine.making.uv_runs import WORK, LockFailed, UvRuns
+from engine.runtimes.scripts.programs import Program
+
+__all__ = ["Installed", "ProjectInstalls"]
+
+_SOURCE, _SITE = "source", "site"
+_WHAT = "The project cannot be built"
+_MOST_BYTES = 4 * 1024 * 1024
+_FOR_ALL = 0o777
+_VERSION = "0.0.0"
+_WITHOUT_GIT = {
+    "SETUPTOOLS_SCM_PRETEND_VERSION": _VERSION,
+    "PDM_BUILD_SCM_VERSION": _VERSION,
+    "PBR_VERSION": _VERSION,
+    "POETRY_DYNAMIC_VERSIONING_BYPASS": _VERSION,
+    "UV_DYNAMIC_VERSIONING_BYPASS": _VERSION,
+    "VERSIONINGIT_DEFAULT_VERSION": _VERSION,
+}
+"""Backends that take the version from git find none here: what is built is the files of a commit alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A package in a folder. `scripts` are its console scripts, `module:function` by name; `requires` is without extras."""
+
+    site: Path
+    name: str
+    version: str
+    requires: tuple[str, ...] = ()
+    scripts: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+class ProjectInstalls:
+    """By uv, with the build backends that projects name."""
+
+    def __init__(self, runs: UvRuns) -> None:
+        self._runs = runs
+
+    async def install(self, repository: Path, project: str, into: Path, site: Path, python: Program) -> Installed:
+        """The package of the folder `project` of the repository, in the folder `site`, which is made anew; without what it depends on.
+
+        `into` is a folder for the work, emptied first and gone afterwards. Raises LockFailed, ScriptFailure, OSError, ValueError.
+        """
+        await asyncio.to_thread(remove, into)
+        try:
+            await asyncio.to_thread(_prepare, repository, into)
+            await self._runs.prepare(into)
+            index = await self._runs.index()
+            if index.passwords:
+                raise LockFailed(f"{_WHAT}: the address of the package index holds a password, which a build would see.")
+            source = into / WORK / _SOURCE / project
+            options = ("--no-deps", "--quiet", "--python", str(python.file), "--target", str(into / WORK / _SITE))
+            await self._runs.take(("pip", "install", *options, str(source)), into, index, python, _WHAT, _WITHOUT_GIT)
+            return await asyncio.to_thread(_taken, into / WORK / _SITE, site)
+        finally:
+            await asyncio.shield(asyncio.to_thread(discard, into))
+
+
+def _prepare(repository: Path, into: Path) -> None:
+    """A copy, as backends write beside what they build."""
+    source = into / WORK / _SOURCE
+    pack_repository(repository, source)
+    for path in (into / WORK, source, *(path for path in source.rglob("*") if path.is_dir())):
+        path.chmod(_FOR_ALL)
+
+
+def _taken(built: Path, site: Path) -> Installed:
+    """Raises LockFailed, ValueError, OSError."""
+    found = sorted(path for path in built.glob("*.dist-info") if path.is_dir() and not path.is_symlink()) if built.is_dir() else []
+    if len(found) != 1:
+        raise LockFailed(f"{_WHAT}: its build gave {len(found)} packages.")
+    # What a build has made is no more ours than the repository: no link of it is followed, and it is counted.
+    pack_repository(built, site)
+    about = site / found[0].name
+    metadata = HeaderParser().parsestr(_text(about / "METADATA"))
+    requires = tuple(line for line in metadata.get_all("Requires-Dist", ()) if _is_own(line))
+    return Installed(site, str(metadata["Name"] or ""), str(metadata["Version"] or ""), requires, _scripts(about))
+
+
+def _is_own(line: str) -> bool:
+    """Not that of an extra, which nobody asked for."""
+    try:
+        marker = Requirement(line).marker
+    except InvalidRequirement:
+        return True
+    return marker is None or "extra" not in str(marker)
+
+
+def _scripts(about: Path) -> Mapping[str, str]:
+    read = configparser.RawConfigParser(delimiters=("=",), strict=False)
+    read.optionxform = str  # pyright: ignore[reportAttributeAccessIssue] - names are as they are written
+    try:
+        read.read_string(_text(about / "entry_points.txt"))
+    except configparser.Error:
+        return {}
+    return dict(read.items("console_scripts")) if read.has_section("console_scripts") else {}
+
+
+def _text(path: Path) -> str:
+    if path.is_symlink() or not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        return file.read(_MOST_BYTES).decode(errors="replace")

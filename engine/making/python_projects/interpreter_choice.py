@@ -1,0 +1,86 @@
+"""Which Pythons a project may run on here, the likeliest first."""
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+from engine.making.poetry import PoetryUnclear, poetry_specifier
+from engine.making.projects import pyproject_of
+from engine.making.trees import Tree
+from engine.making.wanted import NotWanted
+from engine.runtimes.scripts.pythons import minor_of
+
+__all__ = ["Interpreter", "interpreters_for"]
+
+_NAMED_IN = (".python-version", "runtime.txt")
+_IMAGE = re.compile(r"^\s*FROM\s+(?:\S+/)?python:(3\.\d+)", re.IGNORECASE | re.MULTILINE)
+_REQUIRES = re.compile(r"^\s*python_requires\s*=\s*[\"']?([^\"'#\n,]+(?:,[^\"'#\n]+)*)", re.MULTILINE)
+_NEWEST_PATCH = 99
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """`minor` is `3.9`; `why` says what named it, where something did."""
+
+    minor: str
+    why: str = ""
+
+
+def interpreters_for(tree: Tree, folder: PurePosixPath, there: Collection[str], own: str) -> tuple[Interpreter, ...]:
+    """Of those that are `there` (by minor version), the one that the project names, then `own`, then older ones, then newer ones.
+
+    Raises NotWanted, in one sentence, when none of them fits what the project says. Blocks.
+    """
+    said, where = _required(tree, folder)
+    fitting = [minor for minor in there if _fits(minor, said, where)]
+    if not fitting:
+        raise NotWanted(f"The project needs Python {said} ({where}), and this host has {', '.join(there) or 'none'}.")
+    named = dict(_named(tree, folder))
+    first = [minor for minor in named if minor in fitting]
+    rest = sorted((minor for minor in fitting if minor not in first), key=lambda minor: _distance(minor, own))
+    return tuple(Interpreter(minor, named.get(minor, "")) for minor in (*first, *rest))
+
+
+def _required(tree: Tree, folder: PurePosixPath) -> tuple[str, str]:
+    """The specifier, and the file that says it."""
+    about = pyproject_of(tree, folder)
+    if said := about.table("project").text("requires-python"):
+        return said, "requires-python in pyproject.toml"
+    if said := about.table("tool").table("poetry").table("dependencies").text("python"):
+        try:
+            return poetry_specifier(said), "pyproject.toml"
+        except PoetryUnclear as error:
+            raise NotWanted(str(error)) from error
+    for name in ("setup.cfg", "setup.py"):
+        if found := _REQUIRES.search(tree.text(folder / name) or ""):
+            return found[1].strip(), f"python_requires in {name}"
+    return "", ""
+
+
+def _fits(minor: str, said: str, where: str) -> bool:
+    """Any release of the minor version will do: which patch there is, is not known without asking it."""
+    try:
+        wanted = SpecifierSet(said)
+    except InvalidSpecifier as error:
+        raise NotWanted(f"The project names the Python it needs as {said!r} ({where}), which cannot be read.") from error
+    return any(wanted.contains(f"{minor}.{patch}", prereleases=True) for patch in range(_NEWEST_PATCH))
+
+
+def _named(tree: Tree, folder: PurePosixPath) -> Iterator[tuple[str, str]]:
+    for place in dict.fromkeys((folder, PurePosixPath())):
+        for name in _NAMED_IN:
+            if minor := minor_of(tree.text(place / name) or ""):
+                yield minor, (place / name).as_posix()
+    images = [path for path in tree.files if path.name.lower().startswith("dockerfile") and path.parent in (folder, PurePosixPath())]
+    for path in images:
+        if found := _IMAGE.search(tree.text(path) or ""):
+            yield found[1], path.as_posix()
+
+
+def _distance(minor: str, own: str) -> tuple[bool, int]:
+    """Ours, then older ones: what is not made for ours was mostly made before it."""
+    by = int(minor.partition(".")[2]) - int(own.partition(".")[2])
+    return by > 0, abs(by)

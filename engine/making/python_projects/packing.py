@@ -1,0 +1,33 @@
+"""Puts together what is kept of a Python project: our launcher, what says what it depends on, its package, its files."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from engine.disk.removal import remove
+from engine.making.launcher import REPOSITORY, SITE, launcher_of
+from engine.making.packaging import Room, copy_into, open_to_all
+from engine.making.python_projects.preparing import Prepared
+from toolagent.contracts.plans import AsgiBuild
+
+__all__ = ["pack_asgi", "pack_project"]
+
+
+def pack_asgi(plan: AsgiBuild, repository: Path, prepared: Prepared, into: Path) -> None:
+    """Makes the folder `into` anew: `main.py`, what it depends on, and the repository. Raises ValueError, OSError. Blocks."""
+    pack_project({"main.py": launcher_of(plan)}, prepared, into)
+    copy_into(repository, into / REPOSITORY, Room())
+    open_to_all(into)
+
+
+def pack_project(files: Mapping[str, str], prepared: Prepared, into: Path) -> None:
+    """Makes the folder `into` anew: these files, what says what they depend on, and the project's own package in `site`. Blocks.
+
+    The package is moved there. Raises ValueError, OSError.
+    """
+    remove(into)
+    into.mkdir(parents=True)
+    for name, text in {**prepared.files, **files}.items():
+        (into / name).write_text(text)
+    if prepared.installed is not None:
+        prepared.installed.site.rename(into / SITE)
+    open_to_all(into)

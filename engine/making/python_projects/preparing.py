@@ -1,0 +1,161 @@
+"""Finds an interpreter and versions with which a project of a repository can be installed here, and installs it."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from engine.disk.removal import remove
+from engine.making.locking import ProjectLocks
+from engine.making.outages import is_outage
+from engine.making.projects import pyproject_of
+from engine.making.python_projects.installs import Installed, ProjectInstalls
+from engine.making.python_projects.interpreter_choice import Interpreter, interpreters_for
+from engine.making.python_projects.levels import Level, levels_of
+from engine.making.trees import Tree
+from engine.making.uv_runs import LockFailed, UvRuns
+from engine.making.wanted import NotWanted
+from engine.runtimes.runtime import Progress
+from engine.runtimes.scripts.dependencies import PYTHON_VERSION, Dependencies, Kind
+from engine.runtimes.scripts.environments import Environment, ScriptEnvironments
+from engine.runtimes.scripts.failures import ScriptFailure
+from toolagent.contracts.sources import ScriptLanguage
+
+__all__ = ["Order", "Prepared", "PythonProjects"]
+
+_MOST_PYTHONS = 3
+_LOCK = "requirements.lock"
+_TOLD = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """`project` is a folder of the repository, `besides` what is installed too. The package goes to `site`; `work` is for the way there.
+
+    `needs_package`: it is of no use without its own package. Otherwise its modules are imported from the repository.
+    """
+
+    repository: Path
+    project: str
+    besides: tuple[str, ...]
+    site: Path
+    work: Path
+    tool_name: str
+    needs_package: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """`files` are those that say to whoever starts it what it depends on; `notes` what was tried in vain, and what was chosen instead."""
+
+    files: Mapping[str, str]
+    environment: Environment
+    installed: Installed | None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Attempts:
+    """What went wrong, the first of it first."""
+
+    failures: list[LockFailed | ScriptFailure] = field(default_factory=list[LockFailed | ScriptFailure])
+    told: list[str] = field(default_factory=list[str])
+
+    def add(self, what: str, failure: LockFailed | ScriptFailure) -> None:
+        """Raises what is no fault of the project, but ours: it is to be tried again as it is."""
+        if is_outage(failure):
+            raise failure
+        self.failures.append(failure)
+        self.told.append(f"{what}: {failure.message[:_TOLD]}")
+
+
+class PythonProjects:
+    """Environments belong to the task until its tools are registered."""
+
+    def __init__(self, runs: UvRuns, locks: ProjectLocks, environments: ScriptEnvironments) -> None:
+        self._runs, self._locks, self._environments = runs, locks, environments
+        self._installs = ProjectInstalls(runs)
+
+    async def prepare(self, order: Order, progress: Progress) -> Prepared:
+        """With the strictest versions and the likeliest Python that can be installed: first what its author had.
+
+        Raises NotWanted, LockFailed, ScriptFailure; ValueError and OSError for a repository that cannot be copied.
+        """
+        progress("reading what the project depends on")
+        tree = await asyncio.to_thread(Tree.read, order.repository)
+        folder, programs = PurePosixPath(order.project), self._runs.programs
+        own = next(minor for minor, program in programs.pythons.items() if program == programs.python)
+        pythons = (await asyncio.to_thread(interpreters_for, tree, folder, tuple(programs.pythons), own))[:_MOST_PYTHONS]
+        attempts = _Attempts()
+        is_package = await asyncio.to_thread(_is_package, tree, folder)
+        if order.needs_package and not is_package:
+            raise NotWanted("The project is no package: it has neither a pyproject.toml that says how it is built, nor a setup.py.")
+        packages: dict[str, Installed | None] = {}
+        for is_loose in (False, True):
+            for python in pythons[:1] if is_loose else pythons:
+                if python.minor not in packages:
+                    packages[python.minor] = await self._package(order, python, attempts, progress) if is_package else None
+                installed = packages[python.minor]
+                if installed is None and order.needs_package:
+                    continue
+                levels = await asyncio.to_thread(levels_of, tree, folder, installed.requires if installed else None)
+                for level in (one for one in levels if one.is_loose is is_loose):
+                    if (found := await self._tried(order, python, level, installed, attempts, progress)) is not None:
+                        return found
+        raise _said(attempts)
+
+    async def _package(self, order: Order, python: Interpreter, attempts: _Attempts, progress: Progress) -> Installed | None:
+        """None where it cannot be built with this Python. Raises what is ours."""
+        progress(f"building the project with Python {python.minor}")
+        try:
+            program = self._runs.programs.python_of(python.minor)
+            return await self._installs.install(order.repository, order.project, order.work, order.site, program)
+        except (LockFailed, ScriptFailure) as failure:
+            if order.needs_package:
+                attempts.add(f"Python {python.minor}", failure)
+            elif is_outage(failure):
+                raise
+            await asyncio.to_thread(remove, order.site)
+            return None
+
+    async def _tried(
+        self, order: Order, python: Interpreter, level: Level, installed: Installed | None, attempts: _Attempts, progress: Progress
+    ) -> Prepared | None:
+        what = f"Python {python.minor}, {level.name}"
+        progress(f"installing what the project depends on ({what})")
+        try:
+            program = self._runs.programs.python_of(python.minor)
+            lock = await self._locks.lock(level.wanted, order.besides, order.work, python=program)
+            files = {_LOCK: lock}
+            if program != self._runs.programs.python:
+                files[PYTHON_VERSION] = f"{python.minor}\n"
+            contents = {name: text.encode() for name, text in files.items()}
+            dependencies = Dependencies(ScriptLanguage.PYTHON, Kind.REQUIREMENTS_LOCK, contents)
+            environment = await self._environments.ensure(dependencies, order.tool_name, progress)
+        except (LockFailed, ScriptFailure) as failure:
+            attempts.add(what, failure)
+            return None
+        return Prepared(files, environment, installed, _notes(attempts.told, python, level))
+
+
+def _is_package(tree: Tree, folder: PurePosixPath) -> bool:
+    about = pyproject_of(tree, folder)
+    says = about.table("build-system").values or about.table("project").values or about.table("tool").table("poetry").values
+    return bool(says) or tree.has(folder / "setup.py") or tree.has(folder / "setup.cfg")
+
+
+def _notes(told: Sequence[str], python: Interpreter, level: Level) -> tuple[str, ...]:
+    """Nothing where the first thing that was tried was right."""
+    if not told:
+        return ()
+    return (*told, f"Installed instead with Python {python.minor} and {level.name}.")
+
+
+def _said(attempts: _Attempts) -> LockFailed | ScriptFailure | NotWanted:
+    """The first failure is that of what its author had: it says most."""
+    if not attempts.failures:
+        return NotWanted("The project does not say what it depends on in a file that can be read.")
+    first = attempts.failures[0]
+    if len(attempts.failures) == 1:
+        return first
+    return LockFailed(f"{first.message} Tried besides: {'; '.join(attempts.told[1:])}", first.told)

@@ -9,7 +9,7 @@ UV_VERSION := 0.13.8
 TEST_PROCESSES ?= 3
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: help setup bootstrap demo up test check lint types contracts bench chaos attack lock clean histories golden docs sandbox-image
+.PHONY: help setup bootstrap demo up test check lint types contracts bench chaos attack repositories lock clean histories golden docs sandbox-image
 
 help: ## list these habits
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -59,6 +59,9 @@ bench: setup ## measure us beside others, in turns; ARGS="--quick" is short (see
 
 chaos: setup ## a thousand calls under kill -9; SEED=7 repeats a plan, ARGS="--calls 60 --kills 3" is short
 	@exec $(PY) -m bench.chaos $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+repositories: setup ## have tools made of the drawn public repositories; DIR=FOLDER holds clones of them, named <owner>+<name>
+	@exec $(PY) -m bench.repositories $(DIR) $(ARGS)
 
 attack: setup ## every attack on services of its own, with a monitor beside it; ARGS="--only bombs" some (at most 45 minutes, results in tests/attacks/results)
 	@exec $(PY) -m tests.attacks $(ARGS)

@@ -1,0 +1,41 @@
+"""The table of what became of the repositories, failures included."""
+
+from collections.abc import Sequence
+
+from bench.repositories.outcomes import Outcome
+
+__all__ = ["written"]
+
+_LONGEST = 300
+
+
+def written(outcomes: Sequence[Outcome]) -> str:
+    made = sum(one.status == "completed" for one in outcomes)
+    right = sum(one.called is True for one in outcomes)
+    lines = [
+        "# Public repositories, made into tools without a model",
+        "",
+        "`make repositories DIR=<folder of clones>`; drawn by the rule in `bench/repositories/drawn.yaml`. No model, no settings.",
+        "",
+        f"{made} of {len(outcomes)} became tools; of {right} one call answered rightly.",
+        "",
+        "| kind | repository | became | seconds | tools | left out | call | found, tried, cause |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    lines += [_row(one) for one in outcomes]
+    return "\n".join((*lines, ""))
+
+
+def _row(one: Outcome) -> str:
+    call = {None: "—", True: "right", False: "wrong"}[one.called]
+    ways = "; ".join(f"{way.found}: {way.outcome}{f': {_flat(way.reason)}' if way.reason else ''}" for way in one.ways if way.found)
+    cells = (
+        f"{one.wanted.kind}/{one.wanted.of}", one.wanted.repository, one.status, f"{one.seconds:.1f}", str(len(one.tool_ids)),
+        str(len(one.left_out)), call, ways or _flat(one.reason),
+    )  # fmt: skip
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _flat(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from engine.runtimes.boxed_runs import LocalSettings, Sandboxing
 from engine.runtimes.builtin.tool import BuiltinTool
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.http_exchange import HttpExchange
-from engine.runtimes.local import LocalSettings, Sandboxing
 from engine.runtimes.processes import Launcher
 from engine.runtimes.projects import Projects
 from engine.runtimes.remote import Secrets

@@ -10,12 +10,13 @@ from engine.making.building import ModellessBuilder, Place
 from engine.making.inspection import inspect
 from engine.making.locking import ProjectLocks
 from engine.making.openapi.tools import Described
+from engine.runtimes.boxed_runs import LocalSettings
 from engine.runtimes.docker.engine import Engine
 from engine.runtimes.docker.runtime import DockerRuntime
 from engine.runtimes.docker.settings import DockerSettings
 from engine.runtimes.guardian import Guardian
 from engine.runtimes.http_exchange import HttpExchange
-from engine.runtimes.local import LocalRuntime, LocalSettings
+from engine.runtimes.local import LocalRuntime
 from engine.runtimes.processes import Launcher
 from engine.runtimes.scripts.environments import Installer
 from engine.runtimes.scripts.execution import Executor

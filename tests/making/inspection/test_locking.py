@@ -10,7 +10,7 @@ import pytest
 from engine.making.locking import LockFailed, ProjectLocks, insist_on_index
 from engine.making.trees import Tree
 from engine.making.wanted import NotWanted, Wanted, wanted_of
-from engine.runtimes.local import Sandboxing
+from engine.runtimes.boxed_runs import Sandboxing
 from engine.runtimes.processes import Launcher
 from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.scripts.environments import Index, Installer

@@ -9,7 +9,7 @@ from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.http_exchange import HttpExchange
 from engine.runtimes.processes import Launcher
 from engine.runtimes.projects import Projects
-from engine.runtimes.remote import Secrets
+from engine.runtimes.remote_keys import Secrets
 from engine.runtimes.scripts.service import ScriptService
 
 __all__ = ["RuntimeParts"]

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,15 +13,24 @@ import psutil
 import pytest
 from pydantic import JsonValue
 
+from engine.runtimes.docker.engine import Engine
 from engine.runtimes.failures import CallFailed, NotSent, RuntimeFailure, StartFailed
 from engine.runtimes.mcp.runtime import McpRuntime
+from engine.runtimes.ownership import Owner
 from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.runtime import Running, ToolRequest
+from engine.runtimes.sandbox.box import Level
+from engine.runtimes.sandbox.cgroups import Cgroups
+from engine.runtimes.sandbox.container import ContainerLevel
+from engine.runtimes.sandbox.rlimits import RLimits
+from engine.runtimes.sandbox.sandbox import Sandbox
 from engine.runtimes.supervisor import Supervisor
 from tests.runtimes.conftest import entry_of, eventually, home_of, inside, nothing, request_of, silent
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.sandbox import SandboxPolicy
 from toolagent.contracts.sources import McpSource
+from workers.sandbox import identities
 
 TOOL = ToolManifest(tool_id="versatile", name="Versatile")
 
@@ -262,3 +271,25 @@ async def test_a_listing_is_bounded_and_its_faults_are_data(parts: RuntimeParts,
     async with up(parts, mcp_source(behaviour)) as (runtime, running):
         listing = await runtime.list_tools(running)
     assert (len(listing.tools), len(listing.faults)) == (tools, faults)
+
+
+def _rlimits(state: Path, owner: Owner) -> Level:
+    return RLimits(state / "rlimits", owner, Cgroups(owner), None)
+
+
+def _container(state: Path, owner: Owner) -> Level:
+    return ContainerLevel(state / "sandbox" / "etc", Engine(), owner, identities())
+
+
+@pytest.mark.parametrize("level", [_rlimits, _container])
+async def test_a_server_is_spoken_to_in_the_other_levels_of_the_sandbox(parts: RuntimeParts, level: Callable[[Path, Owner], Level]) -> None:
+    state = parts.local.state
+    sandbox = Sandbox(level(state, Owner.of_this_process(state)), SandboxPolicy())
+    parts = replace(parts, sandboxing=replace(parts.sandboxing, sandbox=sandbox))
+    async with up(parts, mcp_source(environment={"API_KEY": "secret:KEY"})) as (runtime, running):
+        assert await ask(runtime, running, "text") == {"text": "[1, 2]"}
+        assert await ask(runtime, running, "chatter", lines=100) == {"text": "after it"}
+        assert cast("dict[str, str]", await ask(runtime, running, "environment"))["API_KEY"] == "***"
+        failure = await failing(runtime, running, "die")
+    assert isinstance(failure, CallFailed)
+    assert (failure.outcome, failure.details["stderr"]) == ("unknown", "my last words")

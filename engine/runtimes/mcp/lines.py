@@ -57,7 +57,9 @@ class Lines:
             self._kept += piece
             return
         # What was held is given back at once: only its ends are of use.
-        self._end = (self._end + bytes(self._kept[_ENDS:]) + piece)[-_ENDS:]
+        lacking = max(0, _ENDS - len(self._kept))
+        self._kept += piece[:lacking]
+        self._end = (self._end + bytes(self._kept[_ENDS:][-_ENDS:]) + piece[lacking:][-_ENDS:])[-_ENDS:]
         del self._kept[_ENDS:]
 
 

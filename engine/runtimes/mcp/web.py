@@ -84,10 +84,18 @@ class Guarded(httpx2.AsyncBaseTransport):
         self._inner, self._public, self._headers, self._most_bytes = inner, public, headers, most_bytes
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        if request.method == "DELETE":
+            # Whoever says good-bye does not wait for long, nor hear what is said to that.
+            async with asyncio.timeout(_GOODBYE_S):
+                response = await self._sent(request)
+                await response.aclose()
+                return httpx2.Response(response.status_code)
         if request.method != "POST":
-            # Whoever says good-bye does not wait for long.
-            async with asyncio.timeout(_GOODBYE_S if request.method == "DELETE" else None):
-                return await self._sent(request)
+            response = await self._sent(request)
+            if not _is_packed(response):
+                return response
+            await response.aclose()
+            raise httpx2.DecodingError("The server's events are packed, which was not asked for.")
         try:
             return await self._taken(request, await self._sent(request))
         except NotSent as refusal:
@@ -123,7 +131,7 @@ class Guarded(httpx2.AsyncBaseTransport):
         if status == _NOT_FOUND and _SESSION in request.headers:
             await response.aclose()
             return _said(request, FORGOTTEN, "The server knows nothing of our session any more.")
-        if response.headers.get("content-encoding", "identity") != "identity":
+        if _is_packed(response):
             await response.aclose()
             return _said(request, TOO_LARGE, "The server's answer is packed, which was not asked for.")
         stream = cast("httpx2.AsyncByteStream", response.stream)
@@ -174,6 +182,10 @@ async def _whole(stream: httpx2.AsyncByteStream, most: int) -> bytes | None:
     finally:
         await stream.aclose()
     return bytes(body)
+
+
+def _is_packed(response: httpx2.Response) -> bool:
+    return response.headers.get("content-encoding", "identity") != "identity"
 
 
 def _too_much(most: int) -> str:

@@ -268,8 +268,7 @@ async def test_a_listing_has_names_and_schemas_and_no_hints(parts: RuntimeParts)
 
 @pytest.mark.parametrize(("behaviour", "tools", "faults"), [("many", 1000, 1), ("circle", 2, 1), ("pages", 0, 1), ("odd", 1, 5)])
 async def test_a_listing_is_bounded_and_its_faults_are_data(parts: RuntimeParts, behaviour: str, tools: int, faults: int) -> None:
-    async with up(parts, mcp_source(behaviour)) as (runtime, running):
-        listing = await runtime.list_tools(running)
+    listing = await runtime_of(parts).listed(TOOL, mcp_source(behaviour), silent)
     assert (len(listing.tools), len(listing.faults)) == (tools, faults)
 
 

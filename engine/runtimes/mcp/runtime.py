@@ -94,6 +94,14 @@ class McpRuntime:
         await server.close()
         return how
 
+    async def listed(self, tool: ToolManifest, source: McpSource, progress: Progress) -> Listing:
+        """What the server of a source offers, which is up for that alone. Raises StartFailed, CallFailed."""
+        running = await self.start(tool, source, progress)
+        try:
+            return await self.list_tools(running)
+        finally:
+            await self.stop(running)
+
     async def list_tools(self, running: Running) -> Listing:
         """What the server offers. Raises CallFailed."""
         server = _server_of(running)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
+from engine.runtimes.mcp.programs import locked_dependencies
 from engine.runtimes.scripts.dependencies import dependencies_of
 from engine.runtimes.scripts.failures import ScriptFailure
 from engine.runtimes.scripts.paths import Script, find_script
@@ -76,6 +77,9 @@ def lock_of(folder: Path, source: ToolSource) -> str | None:
     """The SHA-256 of the file that names every version of what the program in the folder depends on; None without one. Blocks."""
     try:
         match source:
+            case McpSource(command=(_, *_)):
+                found = locked_dependencies(folder)
+                return hashlib.sha256(found.lock).hexdigest() if found is not None and found.lock is not None else None
             case LocalSource() | McpSource():
                 dependencies = dependencies_of(Script(folder / "main.py", "main.py"), ScriptLanguage.PYTHON)
             case ScriptSource(script_path=path, language=language):

@@ -17,11 +17,11 @@ from engine.runtimes.scripts.paths import Script
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import McpSource, ScriptLanguage
 
-__all__ = ["ServerProgram", "program_of"]
+__all__ = ["ServerProgram", "locked_dependencies", "program_of"]
 
 _MAIN = "main.py"
-_LOCK = "requirements.lock"
-"""It names the folder; a script of its own, whose metadata would go before, a command has not."""
+_PYTHON_LOCKS = ("requirements.lock", "uv.lock")
+_NODE = "package.json"
 _PYTHONS = ("python", "python3")
 _SYSTEM_PATH = "/usr/bin:/bin"
 
@@ -53,7 +53,7 @@ async def program_of(
         details = {"host_dir": host_dir, "missing": host_dir}
         raise StartFailed(ErrorType.DEPENDENCY_ERROR, f"The folder {host_dir!r} of the tool {tool_id!r} is not there.", {**details})
     try:
-        dependencies = await asyncio.to_thread(_dependencies, project)
+        dependencies = await asyncio.to_thread(locked_dependencies, project)
         environment = await environments.ensure(dependencies, tool_id, progress) if dependencies else None
     except ScriptFailure as failure:
         raise failure.as_start_failure from failure
@@ -67,11 +67,16 @@ def _of_the_machine(source: McpSource, tool_id: str, environments: ScriptEnviron
     return _found(source.command, None, None, environments)
 
 
-def _dependencies(project: Path) -> Dependencies | None:
-    """What the project locks; None where it locks nothing, and its command has to do with what the machine has."""
-    if (project / "requirements.lock").is_file() or (project / "uv.lock").is_file():
-        return dependencies_of(Script(project / _LOCK, _LOCK), ScriptLanguage.PYTHON)
-    node = dependencies_of(Script(project / _LOCK, _LOCK), ScriptLanguage.NODEJS)
+def locked_dependencies(project: Path) -> Dependencies | None:
+    """What a project locks that is started by a command; None where it locks nothing, and has to do with what the machine has. Blocks.
+
+    Raises ScriptFailure.
+    """
+    for name in _PYTHON_LOCKS:
+        if (project / name).is_file():
+            # The file names the folder: a command has no script of its own, whose metadata would go before.
+            return dependencies_of(Script(project / name, name), ScriptLanguage.PYTHON)
+    node = dependencies_of(Script(project / _NODE, _NODE), ScriptLanguage.NODEJS)
     return node if node.kind is Kind.NPM_LOCK else None
 
 

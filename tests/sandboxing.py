@@ -5,7 +5,7 @@ from pathlib import Path
 import uv
 
 from engine.runtimes.audit import Audit, NoAudit
-from engine.runtimes.local import Sandboxing
+from engine.runtimes.boxed_runs import Sandboxing
 from engine.runtimes.ownership import Owner
 from engine.runtimes.processes import Launcher
 from engine.runtimes.sandbox.bubblewrap import Bubblewrap

@@ -15,6 +15,9 @@ __all__ = ["configure_logging"]
 _QUIET = ("httpx", "httpx2", "httpcore", "httpcore2", "temporalio", "uvicorn.error", "asyncio", "alembic")
 """At INFO these log whole URLs, with whatever secrets are in them, or every detail."""
 
+_SILENT = ("mcp", "client")
+"""Both are of MCP's SDK. What a server does wrong is said by the call that fails; here it could write without end, and ids of sessions."""
+
 _HALF = 8_000
 """Characters of a text that are kept at either end: an error may quote megabytes of what it was about."""
 
@@ -40,6 +43,8 @@ def configure_logging(level: int = logging.INFO) -> None:
     logging.basicConfig(level=level, handlers=(handler,))
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
+    for name in _SILENT:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     logging.getLogger("temporalio.activity").addFilter(_without_what_is_foreseen)
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from engine.runtimes import make_runtimes
 from engine.runtimes.audit import Audit
+from engine.runtimes.boxed_runs import LocalSettings, Sandboxing
 from engine.runtimes.builtin.tool import BuiltinTool
 from engine.runtimes.docker.book import ContainerBook
 from engine.runtimes.docker.engine import Engine
 from engine.runtimes.guardian import Guardian
 from engine.runtimes.http_exchange import HttpExchange
-from engine.runtimes.local import LocalSettings, Sandboxing
 from engine.runtimes.ownership import Owner
 from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.processes import Launcher

@@ -11,7 +11,7 @@ from engine.store.file_references import hold_files, holder_of_candidates, named
 from engine.store.files import FileStore
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate
-from toolagent.contracts.sources import DockerSource, LocalSource, ScriptSource, ToolSource
+from toolagent.contracts.sources import DockerSource, LocalSource, McpSource, ScriptSource, ToolSource
 from toolagent.core.failures import ContentMissingError
 
 __all__ = ["Candidates"]
@@ -82,7 +82,13 @@ def _with_content(entry: ToolEntry, content: str | None) -> ToolEntry:
 
 
 def _named(source: ToolSource, content: str) -> ToolSource:
-    return source.model_copy(update={"content": content}) if isinstance(source, LocalSource | DockerSource | ScriptSource) else source
+    match source:
+        case LocalSource() | DockerSource() | ScriptSource():
+            return source.model_copy(update={"content": content})
+        case McpSource(host_dir=str()):
+            return source.model_copy(update={"content": content})
+        case _:
+            return source
 
 
 async def _chunks(content: bytes) -> AsyncIterator[bytes]:

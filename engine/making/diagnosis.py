@@ -23,7 +23,7 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making_steps import Diagnosis, FailedCall
 from toolagent.contracts.manifest import JsonSchema
 from toolagent.contracts.records import CallRecord
-from toolagent.contracts.sources import DockerSource, LocalSource
+from toolagent.contracts.sources import DockerSource, LocalSource, McpSource
 from toolagent.contracts.task_specs import Example, RepairTool
 from toolagent.core.masking import masked_params, masked_text
 from toolagent.core.shared_processes import place_of
@@ -109,12 +109,12 @@ class Diagnoses:
         progress("laying its files out")
         bench = await self._parts.benches.of(task_id)
         name = entry.manifest.tool_id.rpartition(":")[2][:_LONGEST_NAME]
-        place, notes = await _brought(bench, name, folder, is_project=isinstance(entry.sources[0], LocalSource))
+        place, notes = await _brought(bench, name, folder, is_project=isinstance(entry.sources[0], LocalSource | McpSource))
         return found.model_copy(update={"folder": place, "notes": notes})
 
     async def _files_of(self, entry: ToolEntry, progress: Progress) -> Path:
         source, tool_id = entry.sources[0], entry.manifest.tool_id
-        if self._parts.projects is None or not isinstance(source, LocalSource | DockerSource) or source.content is None:
+        if self._parts.projects is None or not isinstance(source, LocalSource | DockerSource | McpSource) or source.content is None:
             raise StartFailed(ErrorType.DEPENDENCY_ERROR, f"The files of {tool_id!r} cannot be had on this host.")
         return await self._parts.projects.folder_of(source.content, tool_id, progress)
 

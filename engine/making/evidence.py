@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
+from engine.runtimes.mcp.programs import locked_dependencies
 from engine.runtimes.scripts.dependencies import dependencies_of
 from engine.runtimes.scripts.failures import ScriptFailure
 from engine.runtimes.scripts.paths import Script, find_script
@@ -15,7 +16,7 @@ from engine.store.tasks import TaskTable
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate, CheckResult, Evidence
 from toolagent.contracts.making_steps import VerifyStep
-from toolagent.contracts.sources import DockerSource, LocalSource, ScriptLanguage, ScriptSource, ToolSource
+from toolagent.contracts.sources import DockerSource, LocalSource, McpSource, ScriptLanguage, ScriptSource, ToolSource
 
 __all__ = ["Accounts", "evidence_for", "lock_of"]
 
@@ -69,7 +70,7 @@ class Accounts:
 
 def evidence_for(entry: ToolEntry, candidate: Candidate, evidence: Evidence) -> Evidence:
     """With the files and the lock of this one of its tools."""
-    contents = (source.content for source in entry.sources if isinstance(source, LocalSource | DockerSource | ScriptSource))
+    contents = (source.content for source in entry.sources if isinstance(source, LocalSource | DockerSource | ScriptSource | McpSource))
     return evidence.model_copy(update={"source": next(contents, None), "lock": candidate.locks.get(entry.manifest.tool_id)})
 
 
@@ -77,7 +78,10 @@ def lock_of(folder: Path, source: ToolSource) -> str | None:
     """The SHA-256 of the file that names every version of what the program in the folder depends on; None without one. Blocks."""
     try:
         match source:
-            case LocalSource():
+            case McpSource(command=(_, *_)):
+                found = locked_dependencies(folder)
+                return hashlib.sha256(found.lock).hexdigest() if found is not None and found.lock is not None else None
+            case LocalSource() | McpSource():
                 dependencies = dependencies_of(Script(folder / "main.py", "main.py"), ScriptLanguage.PYTHON)
             case ScriptSource(script_path=path, language=language):
                 dependencies = dependencies_of(find_script(folder, path), language)

@@ -13,7 +13,7 @@ def unmendable(entry: ToolEntry) -> str:
     if not entry.sources:
         return f"The tool {tool_id!r} has no source: nothing says where it runs from. Register it with one."
     match entry.sources[0]:
-        case LocalSource(content=content, host_dir=host_dir):
+        case LocalSource(content=content, host_dir=str(host_dir)) | McpSource(content=content, host_dir=str(host_dir), url=None):
             return "" if content else _not_packed(tool_id, host_dir)
         case DockerSource() as source:
             return _of_container(tool_id, source)
@@ -30,7 +30,7 @@ def unmendable(entry: ToolEntry) -> str:
 
 def content_of(entry: ToolEntry) -> str:
     """The archive of the files that would be mended; empty when there is none."""
-    return next((source.content or "" for source in entry.sources[:1] if isinstance(source, LocalSource | DockerSource)), "")
+    return next((source.content or "" for source in entry.sources[:1] if isinstance(source, LocalSource | DockerSource | McpSource)), "")
 
 
 def _of_container(tool_id: str, source: DockerSource) -> str:

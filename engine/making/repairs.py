@@ -15,7 +15,7 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate, Evidence
 from toolagent.contracts.making_steps import Registered
 from toolagent.contracts.manifest import ToolManifest, ToolStatus
-from toolagent.contracts.sources import DockerSource, LocalSource, ToolSource
+from toolagent.contracts.sources import DockerSource, LocalSource, McpSource, ToolSource
 from toolagent.contracts.task_specs import RepairTool
 from toolagent.validation.tool_rules import faults_of_test_mode
 from toolagent.validation.versions import next_patch
@@ -176,6 +176,8 @@ def _source(before: ToolSource, now: ToolSource) -> ToolSource:
     match before, now:
         case LocalSource(), LocalSource():
             changed = ("host_dir", "content", "endpoint_path", "http_method")
+        case McpSource(), McpSource():
+            changed = ("host_dir", "content", "command", "tool_name")
         case DockerSource(), DockerSource():
             changed = ("host_dir", "content", "endpoint_path", "http_method", "dockerfile", "internal_port")
         case _:

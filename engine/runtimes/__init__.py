@@ -6,6 +6,7 @@ from engine.runtimes.builtin.runtime import BuiltinRuntime
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker.runtime import DockerRuntime
 from engine.runtimes.local import LocalRuntime
+from engine.runtimes.mcp.runtime import McpRuntime
 from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.remote import RemoteRuntime
 from engine.runtimes.runtime import AnyRuntime
@@ -20,6 +21,7 @@ RUNTIMES: Mapping[str, Callable[[RuntimeParts], AnyRuntime]] = {
         parts.docker or DockerParts.by_default(parts.local.data, parts.local.state), parts.http, parts.projects
     ),
     "script": lambda parts: ScriptRuntime(parts.scripts, parts.projects),
+    "mcp": lambda parts: McpRuntime(parts.local, parts.launcher, parts.sandboxing, parts.http, parts.secrets, parts.projects),
     "builtin": lambda parts: BuiltinRuntime(parts.builtin_tools, parts.scripts),
 }
 """By the tag of the source that a runtime executes."""

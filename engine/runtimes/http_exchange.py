@@ -76,9 +76,9 @@ class HttpExchange:
         public: PublicServers | None = None,
         keepalive_s: float = _KEEPALIVE_S,
     ) -> None:
-        self._public = public or PublicServers()
-        self._max_result_bytes, self._max_result_values, self._connect_timeout_s = max_result_bytes, max_result_values, connect_timeout_s
-        self._tls = tls or ssl.create_default_context()
+        self.public = public or PublicServers()
+        self.max_result_bytes, self.max_result_values, self._connect_timeout_s = max_result_bytes, max_result_values, connect_timeout_s
+        self.tls = tls or ssl.create_default_context()
         self._keepalive_s = keepalive_s
         self._clients: dict[str, httpx.AsyncClient] = {}
         self._large = LargeAnswer.slots()
@@ -86,11 +86,11 @@ class HttpExchange:
     def unconnected(self) -> "HttpExchange":
         """Another one, whose every request has a connection of its own: none is blamed for what the one before did to it."""
         return HttpExchange(
-            max_result_bytes=self._max_result_bytes,
-            max_result_values=self._max_result_values,
+            max_result_bytes=self.max_result_bytes,
+            max_result_values=self.max_result_values,
             connect_timeout_s=self._connect_timeout_s,
-            tls=self._tls,
-            public=self._public,
+            tls=self.tls,
+            public=self.public,
             keepalive_s=0.0,
         )
 
@@ -128,10 +128,10 @@ class HttpExchange:
         means = partial(
             meaning_of,
             received,
-            self._max_result_bytes,
+            self.max_result_bytes,
             target.secrets,
             through_gateways=target.through_gateways,
-            max_values=self._max_result_values,
+            max_values=self.max_result_values,
         )
         return await asyncio.to_thread(means) if len(received.body) > _LARGE_BYTES else means()
 
@@ -174,7 +174,7 @@ class HttpExchange:
         response: httpx.Response | None = None
         try:
             response = await self._client(endpoint, only_public=target.only_public).send(built, stream=True)
-            return await read(response, self._max_result_bytes, large)
+            return await read(response, self.max_result_bytes, large)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol) as error:
             raise NotSent(ErrorType.UNAVAILABLE, f"No connection to {endpoint}: {error or 'timed out'}", {"endpoint": endpoint}) from error
         except httpx.HTTPError as error:
@@ -199,11 +199,11 @@ class HttpExchange:
     def _transport(self, socket: str) -> httpx.AsyncBaseTransport:
         kept = 100 if self._keepalive_s else 0
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=kept, keepalive_expiry=self._keepalive_s)
-        return httpx.AsyncHTTPTransport(verify=self._tls, trust_env=False, limits=limits, uds=socket or None)
+        return httpx.AsyncHTTPTransport(verify=self.tls, trust_env=False, limits=limits, uds=socket or None)
 
     def _public_transport(self) -> httpx.AsyncBaseTransport:
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
-        return PinnedTransport(self._public, httpx.AsyncHTTPTransport(verify=self._tls, trust_env=False, limits=limits))
+        return PinnedTransport(self.public, httpx.AsyncHTTPTransport(verify=self.tls, trust_env=False, limits=limits))
 
 
 def _socket_of(endpoint: str) -> str:

@@ -2,76 +2,38 @@
 
 import asyncio
 import contextlib
-from collections.abc import Generator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Generator
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 from pydantic import JsonValue
 
-from engine.runtimes.audit import Audit, NoAudit
+from engine.runtimes.boxed_runs import BoxedRun, BoxedRuns, Launched, LocalSettings, Sandboxing
 from engine.runtimes.call_audit import Audited
-from engine.runtimes.failures import CallFailed, StartFailed
+from engine.runtimes.failures import CallFailed
 from engine.runtimes.http_exchange import HttpExchange, Target
 from engine.runtimes.launching import launched
-from engine.runtimes.local_failures import came_to, exited, unhealthy, unlocked
+from engine.runtimes.local_environments import insist_on_main, locked_environment
+from engine.runtimes.local_failures import came_to, exited, unhealthy
 from engine.runtimes.ports import free_port
 from engine.runtimes.processes import Launcher, Process, exit_text
 from engine.runtimes.projects import Projects
 from engine.runtimes.readiness import Exited, NotOurs, Ready, Unhealthy, await_ready
 from engine.runtimes.request_parts import Places
 from engine.runtimes.runtime import Progress, Running, ToolRequest
-from engine.runtimes.sandbox.box import Box, LevelUnavailable, Mount
-from engine.runtimes.sandbox.egress import Egress, Opening, Way
-from engine.runtimes.sandbox.refusals import Refusals
-from engine.runtimes.sandbox.sandbox import Grant, Sandbox, run_name
-from engine.runtimes.scripts.dependencies import Kind, dependencies_of
-from engine.runtimes.scripts.environments import Environment, ScriptEnvironments
-from engine.runtimes.scripts.failures import ScriptFailure
-from engine.runtimes.scripts.paths import Script
+from engine.runtimes.sandbox.egress import Way
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
-from toolagent.contracts.sandbox import Difference
-from toolagent.contracts.sources import LocalSource, ScriptLanguage
-from toolagent.core.shared_processes import name_inside, place_of
+from toolagent.contracts.sources import LocalSource
 
-__all__ = ["LocalRuntime", "LocalSettings", "Sandboxing"]
+__all__ = ["LocalRuntime"]
 
 _IDLE_ASK_S = 1.0
 _OK = 200
 _PORT = 8000
 """Of the sandbox's own loopback, where nobody else is."""
 
-_HOME = Path("/home/tool")
 _TMP = "/tmp"  # noqa: S108 - the sandbox's own
-_LOCKED = (Kind.REQUIREMENTS_LOCK, Kind.UV_LOCK, Kind.INLINE_LOCK)
-
-
-@dataclass(frozen=True, slots=True)
-class LocalSettings:
-    """`data` is the folder projects are under, `state` the state directory, `calls` where the files of calls are. Times are in seconds.
-
-    `observed`: of tools that may reach no host it is known, too, which they ask for.
-    """
-
-    data: Path
-    state: Path
-    calls: Path
-    host: str = ""
-    start_timeout_s: float = 30.0
-    stop_grace_s: float = 5.0
-    observed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Sandboxing:
-    """How tools are kept apart. `sandbox` is the reason where there is none; `variables` are those of the host that may be granted."""
-
-    sandbox: Sandbox | str
-    egress: Egress
-    environments: ScriptEnvironments
-    variables: Mapping[str, str] = field(default_factory=dict[str, str])
-    audit: Audit = field(default_factory=NoAudit)
 
 
 @dataclass(slots=True)
@@ -84,6 +46,10 @@ class _Server:
     audited: Audited
     calls: int = 0
 
+    @classmethod
+    def of(cls, launched: Launched) -> "_Server":
+        return cls(launched.process, launched.way, launched.stack, launched.audited)
+
 
 class LocalRuntime:
     """The runtime of LocalSource. Holds the processes it has started; they end with this process."""
@@ -91,16 +57,20 @@ class LocalRuntime:
     def __init__(
         self, settings: LocalSettings, launcher: Launcher, sandboxing: Sandboxing, http: HttpExchange, projects: Projects | None = None
     ) -> None:
-        self._settings, self._launcher, self._sandboxing, self._http = settings, launcher, sandboxing, http
-        self._projects = projects
+        self._settings, self._http, self._environments = settings, http, sandboxing.environments
+        self._boxed = BoxedRuns(settings, launcher, sandboxing, projects)
         self._servers: dict[int, _Server] = {}
 
     async def start(self, tool: ToolManifest, source: LocalSource, progress: Progress) -> Running:
-        sandbox = self._sandbox(tool.tool_id)
-        project = await self._project(tool.tool_id, source, progress)
-        environment = await self._environment(project, tool.tool_id, progress)
+        sandbox = self._boxed.sandbox(tool.tool_id)
+        project = await self._boxed.project(tool.tool_id, source.host_dir, source.content, progress)
+        await asyncio.to_thread(insist_on_main, project, tool.tool_id, source.host_dir)
+        environment = await locked_environment(self._environments, project, tool.tool_id, progress)
         progress(f"starting {tool.tool_id}")
-        server = await launched(self._launch(sandbox, project, environment, tool, source), self._end)
+        port = source.internal_port or (_PORT if sandbox.level.has_own_network else free_port())
+        command = (str(environment.folder.python), "main.py", "--port", str(port))
+        run = BoxedRun(tool, source, command, project, environment, port=port)
+        server = _Server.of(await launched(self._boxed.launch(sandbox, run), self._abandon))
         ready = False
         try:
             outcome = await await_ready(server.process, server.way.endpoint, source.health_path, self._http, self._settings.start_timeout_s)
@@ -178,96 +148,12 @@ class LocalRuntime:
         if not server.process.has_ended and await self._http.health(server.way.endpoint, source.health_path, _IDLE_ASK_S) is None:
             await asyncio.shield(self._end(server))
 
+    async def _abandon(self, launched: Launched) -> None:
+        await self._end(_Server.of(launched))
+
     async def _end(self, server: _Server) -> None:
         await server.process.kill()
         await self._forget(server)
-
-    def _sandbox(self, tool_id: str) -> Sandbox:
-        if isinstance(self._sandboxing.sandbox, str):
-            raise StartFailed(ErrorType.UNAVAILABLE, f"The tool {tool_id!r} is not run: {self._sandboxing.sandbox}", {"missing": "sandbox"})
-        return self._sandboxing.sandbox
-
-    async def _environment(self, project: Path, tool_id: str, progress: Progress) -> Environment:
-        """Raises StartFailed (`dependency_error`) when there is no lock or it cannot be installed."""
-        try:
-            dependencies = await asyncio.to_thread(dependencies_of, Script(project / "main.py", "main.py"), ScriptLanguage.PYTHON)
-            if dependencies.kind not in _LOCKED:
-                raise unlocked(tool_id)
-            return await self._sandboxing.environments.ensure(dependencies, tool_id, progress)
-        except ScriptFailure as failure:
-            raise failure.as_start_failure from failure
-
-    async def _project(self, tool_id: str, source: LocalSource, progress: Progress) -> Path:
-        """The project's folder: from the content store when its files are there. Raises StartFailed."""
-        if source.content is None:
-            project = await asyncio.to_thread(self._data_folder, tool_id, source)
-        elif self._projects is not None:
-            project = await self._projects.folder_of(source.content, tool_id, progress)
-        else:
-            message = f"The files of {tool_id!r} are {source.content!r} of a content store, and this host has none."
-            raise StartFailed(ErrorType.DEPENDENCY_ERROR, message, {"content": source.content})
-        await asyncio.to_thread(_insist_on_main, project, tool_id, source)
-        return project.resolve()
-
-    def _data_folder(self, tool_id: str, source: LocalSource) -> Path:
-        """Raises StartFailed when it is not where projects may be."""
-        roots = [self._settings.data.resolve(), (self._settings.state / "tools").resolve()]
-        try:
-            project = (roots[0] / source.host_dir).resolve()
-        except (OSError, ValueError, RuntimeError) as error:
-            raise StartFailed(ErrorType.SECURITY_ERROR, f"{source.host_dir!r} is no folder name: {error}") from error
-        if not any(root in project.parents for root in roots):
-            raise StartFailed(
-                ErrorType.SECURITY_ERROR,
-                f"The folder {source.host_dir!r} of the tool {tool_id!r} is no folder within the data folder.",
-                {"host_dir": source.host_dir},
-            )
-        return project
-
-    async def _launch(self, sandbox: Sandbox, project: Path, environment: Environment, tool: ToolManifest, source: LocalSource) -> _Server:
-        port = source.internal_port or (_PORT if sandbox.level.has_own_network else free_port())
-        command = (str(environment.folder.python), "main.py", "--port", str(port))
-        grant, name = sandbox.grant(tool.security_context), run_name(tool.tool_id)
-        logs = self._settings.state.resolve() / "tools" / place_of(tool.tool_id, source)
-        refusals = Refusals()
-        is_apart, observed = sandbox.level.has_own_network, self._settings.observed
-        opening = Opening(grant.enforced.hosts, port=port, tell=refusals.tell, is_apart=is_apart, observed=observed)
-        async with contextlib.AsyncExitStack() as stack:
-            try:
-                stack.enter_context(self._sandboxing.environments.using(environment))
-                way = await stack.enter_async_context(self._sandboxing.egress.open(name, opening))
-                box, unmet = await asyncio.to_thread(self._box, name, project, environment, tool, source, grant, port)
-                boxed = _through(box, way)
-                prepared = await sandbox.level.prepare(way.argv(command), boxed)
-                process = await self._launcher.launch_boxed(prepared, command, logs=logs)
-            except (OSError, LevelUnavailable, ScriptFailure) as error:
-                raise StartFailed(ErrorType.UNAVAILABLE, f"The tool {tool.tool_id!r} cannot be launched: {error}") from error
-            account = grant.account.model_copy(update={"differences": (*grant.account.differences, *unmet)})
-            audited = Audited(self._sandboxing.audit, self._settings.host, tool, command, account, refusals)
-            return _Server(process, way, stack.pop_all(), audited)
-        raise AssertionError("The block returns or raises.")
-
-    def _box(
-        self, name: str, project: Path, environment: Environment, tool: ToolManifest, source: LocalSource, grant: Grant, port: int
-    ) -> tuple[Box, tuple[Difference, ...]]:
-        """Raises OSError."""
-        place = place_of(tool.tool_id, source)
-        home, calls = self._settings.state.resolve() / "tools" / place / "home", self._settings.calls.resolve() / place
-        for folder in (home, calls):
-            folder.mkdir(parents=True, exist_ok=True)
-        mounts = [Mount(project, project), *environment.mounts, Mount(home, _HOME, writable=True), Mount(calls, calls, writable=True)]
-        asked, unmet = _asked_for(grant)
-        host = self._sandboxing.variables
-        variables = {variable: host[variable] for variable in grant.enforced.environment if variable in host}
-        variables |= {
-            "PATH": "/usr/bin:/bin",
-            "LANG": "C.UTF-8",
-            "HOME": str(_HOME),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "PORT": str(port),
-            "TOOL_AGENT_TOOL_ID": name_inside(tool.tool_id, source),
-        }
-        return Box(name, project, grant.enforced.limits, (*mounts, *asked), variables), unmet
 
 
 @contextlib.contextmanager
@@ -277,31 +163,3 @@ def _counted(server: _Server) -> Generator[None]:
         yield
     finally:
         server.calls -= 1
-
-
-def _through(box: Box, way: Way) -> Box:
-    return replace(box, mounts=(*box.mounts, *way.mounts), environment={**box.environment, **way.environment}, ports=way.ports)
-
-
-def _asked_for(grant: Grant) -> tuple[list[Mount], tuple[Difference, ...]]:
-    """Folders of the host that the policy grants; what is below the project is there anyhow, and cannot be written."""
-    mounts: list[Mount] = []
-    unmet: list[Difference] = []
-    for item, patterns, writable in (("read", grant.enforced.read, False), ("write", grant.enforced.write, True)):
-        for pattern in patterns:
-            path = Path(pattern.removesuffix("**").removesuffix("*"))
-            if path.is_absolute() and path.exists():
-                mounts.append(Mount(path, path, writable, is_machines=True))
-            elif path.is_absolute() or writable:
-                reason = "There is no such folder." if path.is_absolute() else "A local tool's project is read-only; it may write to $HOME."
-                unmet.append(Difference(item=item, requested=pattern, reason=reason))
-    return mounts, tuple(unmet)
-
-
-def _insist_on_main(project: Path, tool_id: str, source: LocalSource) -> None:
-    if not (main := project / "main.py").is_file():
-        raise StartFailed(
-            ErrorType.DEPENDENCY_ERROR,
-            f"The tool {tool_id!r} has no {main.name} in {source.host_dir!r}.",
-            {"host_dir": source.host_dir, "missing": main.name if project.is_dir() else source.host_dir},
-        )

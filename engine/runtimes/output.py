@@ -54,6 +54,14 @@ class Stream:
         if not chunk:
             self._close()
             return
+        self._take(chunk)
+
+    def add(self, chunk: bytes) -> None:
+        """As if the child had written it. What has been closed takes nothing more."""
+        if not self._ended.is_set():
+            self._take(chunk)
+
+    def _take(self, chunk: bytes) -> None:
         self._total += len(chunk)
         self._tail += chunk
         del self._tail[:-TAIL_BYTES]

@@ -154,7 +154,8 @@ class Launcher:
 
         `stdio` is a connected socket that is its stdin and stdout instead; it may be closed afterwards.
         """
-        run = _Plan(self._ending_with_us(argv), argv, folder, {**self._environment, **environment}, stdio=stdio)
+        ends = None if stdio is None else (stdio, stdio)
+        run = _Plan(self._ending_with_us(argv), argv, folder, {**self._environment, **environment}, stdio=ends)
         return await self._start(run, logs, max_log_bytes)
 
     async def launch_boxed(
@@ -165,14 +166,16 @@ class Launcher:
         logs: Path,
         max_log_bytes: int = _MAX_LOG_BYTES,
         stdin: bytes | None = None,
+        stdio: tuple[int, int] | None = None,
         streams: tuple[Stream, Stream] | None = None,
     ) -> Process:
         """Start what a level of the sandbox made of `argv`. However it ends, the run's remains are removed. Raises OSError.
 
-        `stdin` is what the payload can read there; its stdout and stderr go to `streams`, or to files in `logs`.
+        `stdin` is what the payload can read there; its stdout and stderr go to `streams`, or to files in `logs`. `stdio` are descriptors
+        that are its stdin and stdout instead, and may be closed afterwards; the stream of its stdout is then for us to write to.
         """
         command = prepared.argv if prepared.ends_with_us else self._ending_with_us(prepared.argv)
-        plan = _Plan(command, argv, Path("/"), prepared.environment, prepared, stdin)
+        plan = _Plan(command, argv, Path("/"), prepared.environment, prepared, stdin, stdio)
         try:
             process = await self._start(plan, logs, max_log_bytes, streams)
         except (OSError, asyncio.CancelledError):
@@ -209,7 +212,7 @@ class Launcher:
                 os.close(stdin)
         process = Process(child, plan.argv, logs, streams, run, plan.prepared)
         process.guard(self._guardian)
-        for stream in streams:
+        for stream in streams[1:] if plan.stdio else streams:
             stream.close_write_end()
         return process
 
@@ -227,12 +230,12 @@ class _Plan:
     environment: Mapping[str, str]
     prepared: Prepared | None = None
     stdin: bytes | None = None
-    stdio: int | None = None
+    stdio: tuple[int, int] | None = None
 
     def ends(self, stdin: int | None, stdout: int) -> tuple[int, int]:
         """Its stdin and stdout."""
         if self.stdio is not None:
-            return self.stdio, self.stdio
+            return self.stdio
         return subprocess.DEVNULL if stdin is None else stdin, stdout
 
     def open_stdin(self) -> int | None:

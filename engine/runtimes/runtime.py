@@ -27,7 +27,7 @@ S_contra = TypeVar("S_contra", bound=Contract, contravariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A started tool. `endpoint` is `http://…`, `https://…`, `unix:…`, or `builtin:<handler>`."""
+    """A started tool. `endpoint` is `http://…`, `https://…`, `unix:…`, `stdio:<pid>`, or `builtin:<handler>`."""
 
     endpoint: str
     started_at: datetime

@@ -10,11 +10,12 @@ from pydantic import JsonValue
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import JsonSchema, SideEffectScope, ToolManifest
-from toolagent.contracts.sources import BuiltinSource, LocalSource, RemoteSource
+from toolagent.contracts.sources import BuiltinSource, LocalSource, McpSource, RemoteSource
 from toolagent.contracts.steps import Placement
 from toolagent.core.dispatch import bucket_of, is_fast, placement_of, timeout_of
 from toolagent.core.idempotency import call_id_for_key, call_id_of_workflow, fingerprint
 from toolagent.core.schemas import MASK, map_values, mask_secrets, mentions_format, values_of_format, with_defaults
+from toolagent.core.shared_processes import process_key
 from toolagent.core.suggestions import nearest
 
 BUCKETS = {"default", "http", "ai"}
@@ -36,6 +37,21 @@ def test_tools_that_live_on_a_host_wait_in_its_queue() -> None:
     assert placement_of(ToolEntry(manifest=PURE, sources=(LOCAL,)), BUCKETS, "h1") == Placement(queue="h1/default", host="h1")
     assert placement_of(ToolEntry(manifest=PURE, sources=(BUILTIN, LOCAL)), BUCKETS, "h1") == Placement(queue="h1/default", host="h1")
     assert placement_of(ToolEntry(manifest=PURE, sources=(REMOTE,)), BUCKETS, "h1") == Placement(queue="default")
+
+
+@pytest.mark.promise("temporal-is-the-queue")
+def test_an_mcp_server_lives_on_a_host_unless_it_is_reached_over_http() -> None:
+    here, there = McpSource(tool_name="x", command=("server",)), McpSource(tool_name="x", url="https://example.com/mcp")
+    assert placement_of(ToolEntry(manifest=PURE, sources=(here,)), BUCKETS, "h1").host == "h1"
+    assert placement_of(ToolEntry(manifest=PURE, sources=(there,)), BUCKETS, "h1") == Placement(queue="default")
+
+
+def test_tools_of_one_mcp_server_are_in_one_process_and_those_with_other_variables_in_another() -> None:
+    source = McpSource(tool_name="x", host_dir="x", process="server")
+    other = source.model_copy(update={"tool_name": "y"})
+    assert process_key(PURE, source) == process_key(PURE.model_copy(update={"tool_id": "other"}), other)
+    assert process_key(PURE, source) != process_key(PURE, source.model_copy(update={"environment": {"A": "1"}}))
+    assert process_key(PURE, McpSource(tool_name="x", host_dir="x")) is None
 
 
 @pytest.mark.parametrize(

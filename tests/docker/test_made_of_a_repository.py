@@ -12,12 +12,13 @@ from engine.making.locking import ProjectLocks
 from engine.making.openapi.tools import Described
 from engine.making.python_projects.preparing import PythonProjects
 from engine.making.uv_runs import UvRuns
+from engine.runtimes.boxed_runs import LocalSettings
 from engine.runtimes.docker.engine import Engine
 from engine.runtimes.docker.runtime import DockerRuntime
 from engine.runtimes.docker.settings import DockerSettings
 from engine.runtimes.guardian import Guardian
 from engine.runtimes.http_exchange import HttpExchange
-from engine.runtimes.local import LocalRuntime, LocalSettings
+from engine.runtimes.local import LocalRuntime
 from engine.runtimes.processes import Launcher
 from engine.runtimes.scripts.environments import Installer
 from engine.runtimes.scripts.execution import Executor

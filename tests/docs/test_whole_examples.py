@@ -13,7 +13,7 @@ from engine.roles.prices import Prices
 from tests.docs.pages import DOCS, blocks
 from tests.programs import Program
 from toolagent.contracts.manifest import ToolManifest
-from toolagent.contracts.sources import DockerSource
+from toolagent.contracts.sources import DockerSource, McpSource
 from toolagent.core.expectations import unexpected
 from toolagent.core.tool_files import read_tool_file
 from toolagent.testing.servers.index_packages import load_packages
@@ -45,6 +45,12 @@ def test_the_file_of_a_tool_is_valid_and_its_script_does_what_its_example_says()
 def test_the_tool_with_a_test_mode_has_one_that_fits_its_schema() -> None:
     tool = ToolManifest.model_validate_json(block_of("formats.md", "json", '"test_mode"'), extra="forbid")
     assert (tool.test_mode, faults_of_test_mode(tool)) == ({"dry_run": True}, ())
+
+
+def test_the_tool_of_an_mcp_server_has_manifest_and_source() -> None:
+    tool = ToolManifest.model_validate_json(block_of("formats.md", "json", '"time_now", "name"'), extra="forbid")
+    (source,) = json.loads(block_of("formats.md", "json", '"mcp"'))[tool.tool_id]
+    assert McpSource.model_validate(source, extra="forbid").command[0] in block_of("formats.md", "toml")
 
 
 def test_the_docker_tool_has_manifest_source_and_a_program_that_answers() -> None:

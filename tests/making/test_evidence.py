@@ -20,7 +20,7 @@ from toolagent.contracts.making import Candidate, CheckResult
 from toolagent.contracts.making_steps import VerifyStep
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.model import ModelTurn, Text, Usage
-from toolagent.contracts.sources import DockerSource, LocalSource, ScriptLanguage, ScriptSource, ToolSource
+from toolagent.contracts.sources import DockerSource, LocalSource, McpSource, ScriptLanguage, ScriptSource, ToolSource
 
 TASK = "create_00000001"
 STEP = VerifyStep(task_id=TASK, spec=BUILD, candidate="file", round=2, commit="c0ffee")
@@ -105,6 +105,10 @@ async def test_a_candidate_is_kept_with_the_hashes_of_its_locks(database: Databa
         (ScriptSource(script_path="gone.py", language=ScriptLanguage.PYTHON), ("requirements.lock",), False),
         (ScriptSource(script_path="a.js", language=ScriptLanguage.NODEJS), ("a.js", "package-lock.json", "package.json"), True),
         (DockerSource(host_dir="a", dockerfile="Dockerfile"), ("Dockerfile", "requirements.lock"), False),
+        (McpSource(tool_name="act", host_dir="a"), ("main.py", "requirements.lock"), True),
+        (McpSource(tool_name="act", host_dir="a", command=("x",)), ("uv.lock", "pyproject.toml"), True),
+        (McpSource(tool_name="act", host_dir="a", command=("x",)), ("package-lock.json", "package.json"), True),
+        (McpSource(tool_name="act", host_dir="a", command=("x",)), ("package.json",), False),
     ],
 )
 def test_the_lock_is_what_the_environment_is_built_from(

@@ -15,7 +15,7 @@ from engine.store.database import Database
 from engine.store.tools import ToolTable
 from tests.registry.importing import files_of, importer_of, write_catalog
 from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.sources import LocalSource
+from toolagent.contracts.sources import LocalSource, McpSource
 from workers.projects import StoredArchives
 
 
@@ -77,6 +77,21 @@ async def test_a_project_that_cannot_be_packed_is_a_fault_of_its_own_and_the_oth
         "a": False,
         "b": True,
     }
+
+
+async def test_the_project_of_an_mcp_server_is_packed_and_a_server_elsewhere_has_none(database: Database, tmp_path: Path) -> None:
+    project(tmp_path / "data" / "server")
+    sources: dict[str, JsonValue] = {
+        "here": [{"type": "mcp", "tool_name": "act", "host_dir": "server", "process": "server"}],
+        "there": [{"type": "mcp", "tool_name": "act", "url": "https://example.com/mcp"}],
+    }
+    tools: list[JsonValue] = [{"tool_id": tool, "name": tool} for tool in sources]
+    write_catalog(tmp_path / "data", {"registry.json": {"tools": tools}, "sources.json": {"sources": sources}})
+    assert [*await importer_of(database, tmp_path).run(tmp_path / "data", ())] == []
+    found = {entry.manifest.tool_id: entry.sources[0] for entry in await ToolTable(database).list_active_versions()}
+    has_content = {tool: isinstance(source, McpSource) and source.content is not None for tool, source in found.items()}
+    assert has_content == {"here": True, "there": False}
+    assert [entry.manifest.backend_runtime for entry in await ToolTable(database).list_active_versions()] == ["local", "remote"]
 
 
 def test_a_part_of_a_folder_that_cannot_be_read_is_not_left_out_in_silence(tmp_path: Path) -> None:

@@ -22,11 +22,12 @@ from engine.runtimes.shared_processes import SharedProcesses
 from tests.docker.subject import docker
 from tests.programs import start_program
 from tests.runtimes.conftest import PROJECTS, eventually, home_of, local_source
+from tests.runtimes.test_mcp import mcp_source
 from tests.scripts.subject import script
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import BuiltinSource, LocalSource, RemoteSource, ToolSource
 
-NOT_EXECUTED_YET = {"mcp"}
+NOT_EXECUTED_YET: set[str] = set()
 
 
 def note_seen(file: Path) -> Callable[[], Awaitable[None]]:
@@ -96,7 +97,27 @@ async def builtin(parts: RuntimeParts) -> AsyncGenerator[Subject]:
     )
 
 
-SUBJECTS = {"local": local, "docker": docker, "remote": remote, "builtin": builtin, "script": script}
+@asynccontextmanager
+async def mcp(parts: RuntimeParts) -> AsyncGenerator[Subject]:
+    home = home_of(parts.local.state)
+    yield Subject(
+        runtime=RUNTIMES["mcp"](parts),
+        tool=ToolManifest(tool_id="versatile", name="Versatile"),
+        source=mcp_source(),
+        absent=mcp_source(host_dir="nowhere"),
+        output_dir=parts.local.state,
+        answers=({"x": [1, "二"]}, lambda output: cast("dict[str, JsonValue]", output)["echo"] == {"x": [1, "二"]}),
+        refuses={"mode": "refuse"},
+        fails={"mode": "fail"},
+        garbles={"mode": "garble"},
+        hangs={"mode": "hang"},
+        call_id_of=({"mode": "meta"}, lambda output: cast("dict[str, JsonValue]", output)["tool-agent/call-id"]),
+        began=note_seen(home / "hanging"),
+        hung_up=note_seen(home / "hung_up"),
+    )
+
+
+SUBJECTS = {"local": local, "mcp": mcp, "docker": docker, "remote": remote, "builtin": builtin, "script": script}
 
 
 def test_every_source_type_is_executed_or_said_not_to_be() -> None:

@@ -12,9 +12,10 @@ import psutil
 import pytest
 from pydantic import JsonValue
 
+from engine.runtimes.boxed_runs import LocalSettings
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.http_exchange import Health
-from engine.runtimes.local import LocalRuntime, LocalSettings
+from engine.runtimes.local import LocalRuntime
 from engine.runtimes.ownership import Owner
 from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.readiness import serves

@@ -169,7 +169,7 @@ async def test_when_no_source_works_the_failure_tells_of_all(supervisor: Supervi
     with pytest.raises(NotSent) as caught:
         await call(supervisor, entry_of(local_source("broken"), McpSource(tool_name="x", url="http://127.0.0.1:1")))
     tried = cast("list[dict[str, JsonValue]]", caught.value.details["sources"])
-    assert [(one["source"], one["type"]) for one in tried] == [("local", "unavailable"), ("mcp", "executor_not_found")]
+    assert [(one["source"], one["type"]) for one in tried] == [("local", "unavailable"), ("mcp", "unavailable")]
 
 
 async def test_a_tool_without_sources_has_no_executor(supervisor: Supervisor) -> None:
@@ -314,8 +314,8 @@ async def test_all_starts_of_a_call_have_one_time(supervisor: Supervisor, routes
     with pytest.raises(NotSent) as caught:
         await call(supervisor, entry, start_timeout_s=2.0)
     tried = cast("list[dict[str, JsonValue]]", caught.value.details["sources"])
-    assert [(one["index"], one["type"]) for one in tried] == [(0, "executor_not_found"), (1, "unavailable")]
-    assert routes.states == [RunState.STARTING, RunState.STOPPED]
+    assert [(one["index"], one["type"]) for one in tried] == [(0, "unavailable"), (1, "unavailable")]
+    assert routes.states == [RunState.STARTING, RunState.ERROR, RunState.STARTING, RunState.STOPPED]
 
 
 async def test_a_start_that_takes_too_long_says_so_and_leaves_no_process(supervisor: Supervisor) -> None:

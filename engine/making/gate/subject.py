@@ -148,5 +148,7 @@ def _is_apart(entry: ToolEntry) -> bool:
             return True
         case DockerSource(container_id=container_id, volumes=volumes):
             return container_id is None and not volumes
-        case RemoteSource() | BuiltinSource() | McpSource():
+        case McpSource(url=url):
+            return url is None
+        case RemoteSource() | BuiltinSource():
             return False

@@ -112,14 +112,13 @@ class Bubblewrap:
         fds = _Descriptors(is_pinned=is_pinned)
         try:
             machines = {mount: fds.of(mount.source) for mount in box.mounts if mount.is_machines}
+            fds.hold_variables(box.environment)
             group = self._cgroups.make(box.name, _with_ours(box.limits))
         except OSError:
             fds.close()
             raise
         # First what is private, as files of the machine may lie below it.
         options = [*_APART, *self._user(), *_scratch(box.limits), *self._system, *_mounts(box.mounts, machines), "--remount-ro", "/"]
-        for name, value in box.environment.items():
-            options += ["--setenv", name, value]
         options += ["--chdir", str(box.folder), *fds.arguments()]
         command = [*_entering(group), str(self._program), *options, "--", *self._become(taken.identity if taken else None), *argv]
         watched = [mount.source for mount in box.mounts if mount.writable]
@@ -160,11 +159,12 @@ class _Descriptors:
             self.filter = filter_fd(is_pinned=is_pinned)
         os.set_blocking(self.status_read, False)
         self._machines: list[int] = []
+        self._variables: list[int] = []
         self._open = {self.status_read, self.block_write, *self.handed_over}
 
     @property
     def handed_over(self) -> tuple[int, ...]:
-        return (self.status_write, self.block_read, *([self.filter] if self.filter is not None else []), *self._machines)
+        return (self.status_write, self.block_read, *([self.filter] if self.filter is not None else []), *self._machines, *self._variables)
 
     def of(self, path: Path) -> int:
         """A descriptor of what belongs to the machine. Raises OSError."""
@@ -172,8 +172,19 @@ class _Descriptors:
         self._open.add(fd)
         return fd
 
+    def hold_variables(self, variables: Mapping[str, str]) -> None:
+        """Some are secret, and the arguments of a process are for all the machine to see. Raises OSError."""
+        words = b"".join(f"--setenv\0{name}\0{value}\0".encode(errors="surrogateescape") for name, value in variables.items())
+        fd = os.memfd_create("variables")
+        self._variables.append(fd)
+        self._open.add(fd)
+        with os.fdopen(os.dup(fd), "wb") as file:
+            file.write(words)
+        os.lseek(fd, 0, os.SEEK_SET)
+
     def arguments(self) -> list[str]:
         given = ["--json-status-fd", str(self.status_write), "--block-fd", str(self.block_read)]
+        given += [word for fd in self._variables for word in ("--args", str(fd))]
         return given if self.filter is None else [*given, "--seccomp", str(self.filter)]
 
     def close(self, *fds: int) -> None:

@@ -16,9 +16,9 @@ from engine.making.gate.derivation import Derivation
 from engine.making.gate.judging import Judgement, judge
 from engine.making.gate.subject import GateLimits, Subject
 from engine.making.gate.trial import TrialLimits, on_trial
+from engine.runtimes.boxed_runs import LocalSettings
 from engine.runtimes.guardian import Guardian
 from engine.runtimes.http_exchange import HttpExchange
-from engine.runtimes.local import LocalSettings
 from engine.runtimes.ownership import MARK, Owner
 from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.processes import Launcher

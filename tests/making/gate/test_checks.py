@@ -15,7 +15,7 @@ from tests.making.gate.conftest import GIVEN, INPUT, OUTPUT, WITHHELD
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import JsonSchema, NetworkAccess, SecurityContext, SideEffectScope, ToolManifest
 from toolagent.contracts.sandbox import Difference, SandboxAccount, SandboxGrant, SandboxLevel
-from toolagent.contracts.sources import BuiltinSource, DockerSource, LocalSource, RemoteSource, ToolSource
+from toolagent.contracts.sources import BuiltinSource, DockerSource, LocalSource, McpSource, RemoteSource, ToolSource
 from toolagent.contracts.task_specs import Example
 
 LOCAL = LocalSource(host_dir="anything", endpoint_path="/run")
@@ -133,6 +133,7 @@ async def test_what_is_no_server_has_no_health_path(subject: Make) -> None:
         (entry(DockerSource(image="x")), True),
         (entry(DockerSource(image="x", volumes={"/data": "/srv/data"})), False),
         (entry(DockerSource(container_id="x")), False),
+        (entry(McpSource(tool_name="x", url="http://example.test")), False),
         (entry(BuiltinSource(handler="x")), False),
     ],
 )

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from engine.runtimes.boxed_runs import LocalSettings, Sandboxing
 from engine.runtimes.guardian import Guardian
 from engine.runtimes.http_exchange import HttpExchange
-from engine.runtimes.local import LocalRuntime, LocalSettings, Sandboxing
+from engine.runtimes.local import LocalRuntime
 from engine.runtimes.ownership import Owner
 from engine.runtimes.processes import Launcher
 from tests.sandboxing import sandboxing

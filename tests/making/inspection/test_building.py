@@ -17,8 +17,9 @@ from engine.making.packaging import pack_repository
 from engine.making.python_projects.preparing import PythonProjects
 from engine.making.uv_runs import UvRuns
 from engine.registry.archives import packed
+from engine.runtimes.boxed_runs import Sandboxing
 from engine.runtimes.failures import StartFailed
-from engine.runtimes.local import LocalRuntime, Sandboxing
+from engine.runtimes.local import LocalRuntime
 from engine.runtimes.processes import Launcher
 from engine.runtimes.runtime import Runtime, ToolRequest
 from engine.runtimes.scripts.environments import Installer

@@ -9,7 +9,7 @@ import pytest
 
 from engine.making.cloning import CloneLimits, Cloner, _tidied  # pyright: ignore[reportPrivateUsage]
 from engine.making.repository_addresses import CloneFailed, CloneFailure
-from engine.runtimes.local import Sandboxing
+from engine.runtimes.boxed_runs import Sandboxing
 from engine.runtimes.processes import Launcher
 from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.scripts.execution import Executor

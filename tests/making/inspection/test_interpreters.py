@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 from engine.making.interpreters import Interpreters
-from engine.runtimes.local import Sandboxing
+from engine.runtimes.boxed_runs import Sandboxing
 from engine.runtimes.processes import Launcher
 from engine.runtimes.scripts.execution import Executor
 from engine.runtimes.scripts.programs import Program

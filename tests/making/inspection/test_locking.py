@@ -11,7 +11,7 @@ from engine.making.locking import ProjectLocks, insist_on_index
 from engine.making.trees import Tree
 from engine.making.uv_runs import LockFailed, UvRuns
 from engine.making.wanted import NotWanted, Wanted, wanted_of
-from engine.runtimes.local import Sandboxing
+from engine.runtimes.boxed_runs import Sandboxing
 from engine.runtimes.processes import Launcher
 from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.scripts.environments import Index, Installer

@@ -11,7 +11,7 @@ import pytest
 from engine.making.cloning import CloneLimits, Cloner
 from engine.making.repository_addresses import CloneFailed, CloneFailure
 from engine.making.ssh import SshAccess, SshClient
-from engine.runtimes.local import Sandboxing
+from engine.runtimes.boxed_runs import Sandboxing
 from engine.runtimes.ports import free_port
 from engine.runtimes.processes import Launcher
 from engine.runtimes.sandbox.socket_folder import SocketFolders

@@ -189,6 +189,7 @@ def test_of_a_run_that_goes_on_its_streams_are_shown_beside_how_the_last_one_end
         (BuiltinSource(handler="echo"), "part of this service"),
         (ScriptSource(script_path="a.py", language=ScriptLanguage.PYTHON), "imported again"),
         (McpSource(tool_name="x"), "MCP server"),
+        (McpSource(tool_name="x", host_dir="x"), "data folder"),
     ],
 )
 def test_what_is_not_made_of_files_here_is_refused_with_what_to_do(source: ToolSource | None, remedy: str) -> None:
@@ -197,7 +198,8 @@ def test_what_is_not_made_of_files_here_is_refused_with_what_to_do(source: ToolS
 
 def test_what_is_made_of_files_here_can_be_mended() -> None:
     content = f"file_{'0' * 32}"
-    for source in (LocalSource(host_dir="x", content=content), DockerSource(dockerfile="Dockerfile", host_dir="x", content=content)):
+    docker = DockerSource(dockerfile="Dockerfile", host_dir="x", content=content)
+    for source in (LocalSource(host_dir="x", content=content), docker, McpSource(tool_name="x", host_dir="x", content=content)):
         assert unmendable(ToolEntry(manifest=MANIFEST, sources=(source,))) == ""
 
 

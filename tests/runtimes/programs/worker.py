@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 
 from engine.runtimes import make_runtimes
+from engine.runtimes.boxed_runs import LocalSettings
 from engine.runtimes.builtin import builtin_tools
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.guardian import Guardian
 from engine.runtimes.http_exchange import HttpExchange
-from engine.runtimes.local import LocalSettings
 from engine.runtimes.ownership import Owner
 from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.processes import Launcher

@@ -129,11 +129,7 @@ class RemoteSource(HttpSource):
     @field_validator("remote_url")
     @classmethod
     def _carries_no_secret(cls, value: str) -> str:
-        authority = _AUTHORITY.match(value)
-        if authority and "@" in authority[1]:
-            # The URL itself is not repeated: it holds what must not be written down.
-            raise ValueError("a user name or password does not belong in the URL: name a secret in `remote_api_key`")
-        return value
+        return _without_user(value)
 
 
 class ScriptSource(Contract):
@@ -156,16 +152,41 @@ class BuiltinSource(Contract):
 
 
 class McpSource(Contract):
-    """A tool of an MCP server, over HTTP (`url`) or stdio (`command`)."""
+    """A tool of an MCP server: one that is reached over HTTP (`url`), or one that is started here and speaks on its stdin and stdout.
+
+    `host_dir` is started as `main.py`, or as `command` says; `command` alone is a program of the machine.
+    """
 
     type: Literal["mcp"] = "mcp"
-    tool_name: Annotated[str, Field(min_length=1)]
-    url: str | None = None
-    command: tuple[str, ...] = ()
+    tool_name: Annotated[str, Field(min_length=1, description="What the server calls it.")]
+    url: Annotated[str | None, Field(description="Where the server is, with its path: `https://example.com/mcp`.")] = None
+    transport: Annotated[
+        Literal["streamable_http", "sse"], Field(description="How `url` is spoken to; `sse` is what servers of before 2025 speak.")
+    ] = "streamable_http"
+    command: Annotated[
+        tuple[str, ...], Field(description="Program and arguments; the program is looked for in the project's environment first.")
+    ] = ()
+    host_dir: Annotated[str | None, Field(min_length=1, description="Folder of the server's project, relative to the data folder.")] = None
+    content: Annotated[
+        str | None, Field(description="The project's files in the content store, by the id of their archive; set at import.")
+    ] = None
+    environment: Annotated[
+        dict[str, str], Field(description="Variables of the server that is started; `secret:NAME` as a value is that secret.")
+    ] = {}
+    process: SharedProcess = None
+    remote_api_key: Annotated[SecretName | None, Field(description="The name of a secret, `secret:NAME`; never the key itself.")] = None
+    auth_header: HeaderName = "Authorization"
+    auth_scheme: Annotated[str, Field(description="Written before the key; empty sends the key alone.")] = "Bearer"
+    only_public: Annotated[bool, Field(description="Ask it only at public addresses.")] = False
+
+    @field_validator("url")
+    @classmethod
+    def _carries_no_secret(cls, value: str | None) -> str | None:
+        return value if value is None else _without_user(value)
 
 
-PackedSource = LocalSource | DockerSource
-"""Sources whose implementation is a folder of the data folder, `host_dir`, which is packed when it is imported."""
+PackedSource = LocalSource | DockerSource | McpSource
+"""Sources whose implementation may be a folder of the data folder, `host_dir`, which is packed when it is imported."""
 
 
 ToolSource = Annotated[
@@ -185,3 +206,12 @@ def backend_runtime_of(source: ToolSource) -> BackendRuntime:
             return BackendRuntime.REMOTE
         case McpSource(url=url):
             return BackendRuntime.REMOTE if url else BackendRuntime.LOCAL
+
+
+def _without_user(url: str) -> str:
+    """Raises ValueError for a URL that carries a user name or password."""
+    authority = _AUTHORITY.match(url)
+    if authority and "@" in authority[1]:
+        # The URL itself is not repeated: it holds what must not be written down.
+        raise ValueError("a user name or password does not belong in the URL: name a secret in `remote_api_key`")
+    return url

@@ -8,7 +8,7 @@ from toolagent.contracts.sources import PackedSource, ToolSource
 
 __all__ = ["name_inside", "place_of", "place_of_calls", "place_of_process", "place_of_volumes", "process_key", "process_of"]
 
-_OF_A_REQUEST = {"endpoint_path", "http_method", "query_parameters", "header_parameters", "body_parameter"}
+_OF_A_REQUEST = {"endpoint_path", "http_method", "query_parameters", "header_parameters", "body_parameter", "tool_name"}
 """What says how one tool is called, and nothing of the process that it is in."""
 
 

@@ -1,0 +1,39 @@
+"""The locked environment of a project that is started as `main.py`."""
+
+import asyncio
+from pathlib import Path
+
+from engine.runtimes.failures import StartFailed
+from engine.runtimes.local_failures import unlocked
+from engine.runtimes.runtime import Progress
+from engine.runtimes.scripts.dependencies import Kind, dependencies_of
+from engine.runtimes.scripts.environments import Environment, ScriptEnvironments
+from engine.runtimes.scripts.failures import ScriptFailure
+from engine.runtimes.scripts.paths import Script
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.sources import ScriptLanguage
+
+__all__ = ["insist_on_main", "locked_environment"]
+
+_LOCKED = (Kind.REQUIREMENTS_LOCK, Kind.UV_LOCK, Kind.INLINE_LOCK)
+
+
+async def locked_environment(environments: ScriptEnvironments, project: Path, tool_id: str, progress: Progress) -> Environment:
+    """Raises StartFailed (`dependency_error`) when there is no lock or it cannot be installed."""
+    try:
+        dependencies = await asyncio.to_thread(dependencies_of, Script(project / "main.py", "main.py"), ScriptLanguage.PYTHON)
+        if dependencies.kind not in _LOCKED:
+            raise unlocked(tool_id)
+        return await environments.ensure(dependencies, tool_id, progress)
+    except ScriptFailure as failure:
+        raise failure.as_start_failure from failure
+
+
+def insist_on_main(project: Path, tool_id: str, host_dir: str) -> None:
+    """Raises StartFailed."""
+    if not (main := project / "main.py").is_file():
+        raise StartFailed(
+            ErrorType.DEPENDENCY_ERROR,
+            f"The tool {tool_id!r} has no {main.name} in {host_dir!r}.",
+            {"host_dir": host_dir, "missing": main.name if project.is_dir() else host_dir},
+        )

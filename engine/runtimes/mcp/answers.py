@@ -1,0 +1,93 @@
+"""What the answer of an MCP tool means: an output, or a failure of the call."""
+
+import json
+from collections.abc import Sequence
+from typing import cast
+
+from mcp import MCPError
+from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, PARSE_ERROR, REQUEST_TIMEOUT, CallToolResult, TextContent
+from pydantic import JsonValue
+
+from engine.runtimes.failures import CallFailed, NotSent, RuntimeFailure
+from engine.runtimes.mcp.codes import BROKEN, FORGOTTEN, NOT_SENT, REFUSED, TOO_LARGE
+from toolagent.contracts.calls import ErrorType
+from toolagent.core.texts import well_formed_value
+
+__all__ = ["failure_of", "no_answer", "output_of", "timed_out"]
+
+_TOLD_CHARACTERS = 4096
+_MASK = "***"
+_MASKED_IN_RESULTS = 8
+
+
+def output_of(result: CallToolResult, max_bytes: int, secrets: Sequence[str] = ()) -> JsonValue:
+    """`structuredContent` where there is some; else `text`, all texts in one, and `content`, what is no text, if there is any.
+
+    Raises CallFailed: the tool says that it failed, or the answer is larger than is taken.
+    """
+    texts = [block.text for block in result.content if isinstance(block, TextContent)]
+    if result.is_error:
+        text = _masked_text("\n".join(texts), secrets)[:_TOLD_CHARACTERS]
+        raise CallFailed(ErrorType.EXECUTION_ERROR, text or "The tool says that it failed, and not why.", {"is_error": True})
+    output = cast("JsonValue", result.structured_content) if result.structured_content is not None else _of_blocks(result, texts)
+    written = json.dumps(output, ensure_ascii=False)
+    if (size := len(written.encode(errors="replace"))) > max_bytes:
+        message = f"The tool's answer is {size} bytes of JSON; at most {max_bytes} are taken (TOOL_AGENT_MAX_RESULT_BYTES)."
+        raise CallFailed(ErrorType.OUTPUT_VALIDATION_ERROR, message, {"size": size, "limit": max_bytes})
+    # A very short secret would be found in innocent results.
+    known = [secret for secret in secrets if len(secret) >= _MASKED_IN_RESULTS]
+    return well_formed_value(_masked(output, known) if known else output)
+
+
+def _of_blocks(result: CallToolResult, texts: Sequence[str]) -> JsonValue:
+    others: list[JsonValue] = [
+        block.model_dump(by_alias=True, mode="json", exclude_none=True) for block in result.content if block.type != "text"
+    ]
+    output: dict[str, JsonValue] = {"text": "\n".join(texts)}
+    return {**output, "content": others} if others else output
+
+
+def failure_of(error: MCPError, secrets: Sequence[str] = ()) -> RuntimeFailure:
+    """What became of a call that got no result."""
+    message = _masked_text(error.message, secrets)[:_TOLD_CHARACTERS]
+    details: dict[str, JsonValue] = {"code": error.code}
+    match error.code:
+        case _ if error.code in (NOT_SENT, FORGOTTEN):
+            return NotSent(ErrorType.UNAVAILABLE, message)
+        case _ if error.code == REFUSED:
+            return NotSent(ErrorType.SECURITY_ERROR, message)
+        case _ if error.code in (CONNECTION_CLOSED, REQUEST_TIMEOUT, BROKEN):
+            return no_answer(message if error.code == BROKEN else "The connection to the server ended before it had answered.")
+        case _ if error.code in (TOO_LARGE, PARSE_ERROR):
+            return CallFailed(ErrorType.OUTPUT_VALIDATION_ERROR, message, details)
+        case _ if error.code == INVALID_PARAMS:
+            return CallFailed(ErrorType.VALIDATION_ERROR, message, details)
+        case _:
+            return CallFailed(ErrorType.EXECUTION_ERROR, f"The server answered with the error {error.code}: {message}", details)
+
+
+def no_answer(message: str) -> CallFailed:
+    return CallFailed(ErrorType.EXECUTION_ERROR, message, {"outcome": "unknown"}, outcome="unknown")
+
+
+def timed_out(timeout_s: float) -> CallFailed:
+    details: dict[str, JsonValue] = {"timeout_s": timeout_s, "outcome": "unknown"}
+    return CallFailed(ErrorType.TIMEOUT, f"The tool did not answer within {timeout_s:g} s.", details, outcome="unknown")
+
+
+def _masked(value: JsonValue, secrets: Sequence[str]) -> JsonValue:
+    match value:
+        case str():
+            return _masked_text(value, secrets)
+        case list():
+            return [_masked(one, secrets) for one in value]
+        case dict():
+            return {_masked_text(name, secrets): _masked(one, secrets) for name, one in value.items()}
+        case _:
+            return value
+
+
+def _masked_text(text: str, secrets: Sequence[str]) -> str:
+    for secret in secrets:
+        text = text.replace(secret, _MASK)
+    return text

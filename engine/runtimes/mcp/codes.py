@@ -1,0 +1,18 @@
+"""Error codes that our own ends of a connection put in the place of an answer. Whoever sends one himself is believed: it is his call."""
+
+__all__ = ["BROKEN", "FORGOTTEN", "NOT_SENT", "REFUSED", "TOO_LARGE"]
+
+NOT_SENT = -31_001
+"""Nothing reached the server."""
+
+REFUSED = -31_002
+"""Nothing was sent, as nothing may be sent there."""
+
+BROKEN = -31_003
+"""It was sent, and what became of it is not known."""
+
+TOO_LARGE = -31_004
+"""It was answered, with more than is taken."""
+
+FORGOTTEN = -31_005
+"""The server knows nothing of the session, and did nothing."""

@@ -1,0 +1,131 @@
+"""The tools that a server lists: bounded, and what is wrong with them as data."""
+
+import asyncio
+import json
+from dataclasses import dataclass, field
+from typing import cast
+
+from mcp import MCPError
+from pydantic import JsonValue
+
+from engine.runtimes.mcp.session import Session
+from toolagent.contracts.manifest import JsonSchema
+from toolagent.core.texts import well_formed, well_formed_value
+from toolagent.validation.schemas import schema_faults
+
+__all__ = ["ListedTool", "Listing", "ListingFault", "listing_of"]
+
+_MOST_TOOLS = 1000
+_MOST_PAGES = 100
+_MOST_BYTES = 8 * 1024 * 1024
+_LONGEST_NAME = 256
+_LONGEST_CURSOR = 4096
+_SHOWN = 80
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTool:
+    """As the server says it. Its hints (`readOnlyHint` and the like) are left out: what it promises of itself decides nothing here."""
+
+    name: str
+    description: str
+    input_schema: JsonSchema
+    output_schema: JsonSchema | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListingFault:
+    """What was left out, and why. `name` is empty where it is the listing itself that ended early."""
+
+    name: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Listing:
+    """In the server's order; of tools of one name the first."""
+
+    tools: list[ListedTool] = field(default_factory=list[ListedTool])
+    faults: list[ListingFault] = field(default_factory=list[ListingFault])
+
+    def leave_out(self, name: str, reason: str) -> None:
+        self.faults.append(ListingFault(well_formed(name), reason))
+
+
+async def listing_of(session: Session) -> Listing:
+    """All pages, up to the bounds. Raises MCPError when not even the first can be had."""
+    found = Listing()
+    cursor: str | None = None
+    seen: set[str] = set()
+    size = 0
+    for _ in range(_MOST_PAGES):
+        try:
+            page = await session.list_page(cursor)
+        except MCPError as error:
+            if cursor is None:
+                raise
+            found.leave_out("", f"The next page could not be had: {error.message}")
+            return found
+        size += len(json.dumps(page))
+        if size > _MOST_BYTES:
+            found.leave_out("", f"The server lists more than {_MOST_BYTES} bytes; what came after is left out.")
+            return found
+        if not await _taken(page.get("tools"), found):
+            return found
+        following = page.get("nextCursor")
+        if following is None:
+            return found
+        if not isinstance(following, str) or len(following) > _LONGEST_CURSOR or following in seen:
+            found.leave_out("", "The server names a next page that it has given already, or that is none; the listing ends there.")
+            return found
+        seen.add(cursor := following)
+    found.leave_out("", f"The server has more than {_MOST_PAGES} pages of tools; the others are left out.")
+    return found
+
+
+async def _taken(tools: JsonValue, found: Listing) -> bool:
+    """Whether there is room for more."""
+    if not isinstance(tools, list):
+        found.leave_out("", "`tools` of the server's answer is no list.")
+        return False
+    names = {tool.name for tool in found.tools}
+    for told in tools:
+        if len(found.tools) + len(found.faults) >= _MOST_TOOLS:
+            found.leave_out("", f"The server lists more than {_MOST_TOOLS} tools; the others are left out.")
+            return False
+        tool = await asyncio.to_thread(_tool, told, found)
+        if tool is None:
+            continue
+        if tool.name in names:
+            found.leave_out(tool.name, "The server lists it twice; the first counts.")
+            continue
+        names.add(tool.name)
+        found.tools.append(tool)
+    return True
+
+
+def _tool(told: JsonValue, found: Listing) -> ListedTool | None:
+    name = told.get("name") if isinstance(told, dict) else None
+    if not isinstance(told, dict) or not isinstance(name, str) or not name or len(name) > _LONGEST_NAME or name != well_formed(name):
+        found.leave_out(json.dumps(name)[:_SHOWN], f"Its name is no text of 1 to {_LONGEST_NAME} characters.")
+        return None
+    schemas: list[JsonSchema | None] = []
+    for key, is_needed in (("inputSchema", True), ("outputSchema", False)):
+        schema, reason = _schema(told.get(key), is_needed=is_needed)
+        if reason:
+            found.leave_out(name, f"Its {key} {reason}")
+            return None
+        schemas.append(schema)
+    description = told.get("description")
+    return ListedTool(name, well_formed(description) if isinstance(description, str) else "", schemas[0] or {}, schemas[1])
+
+
+def _schema(told: JsonValue, *, is_needed: bool) -> tuple[JsonSchema | None, str]:
+    """The schema, and why it is not taken."""
+    if told is None and not is_needed:
+        return None, ""
+    if not isinstance(told, dict):
+        return None, "is no JSON Schema: an object is expected."
+    schema = cast("JsonSchema", well_formed_value(told))
+    faults = schema_faults(schema)
+    return (None, f"is refused: {faults[0].path}: {faults[0].message}") if faults else (schema, "")

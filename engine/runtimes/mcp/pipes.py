@@ -1,0 +1,150 @@
+"""The stdin and stdout of a server, as the SDK's session takes them."""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+
+from engine.runtimes.mcp.lines import Line, Lines, message_of
+
+__all__ = ["Pipes", "Streams", "over_pipes"]
+
+_CHUNK = 64 * 1024
+_LARGE_BYTES = 64 * 1024
+"""What is longer is read in a thread, so that others are answered in between."""
+
+_WAITING = 32
+_DEAF_S = 1.0
+_SHOWN_BYTES = 4096
+
+Streams: TypeAlias = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
+
+
+@dataclass(slots=True)
+class Pipes:
+    """`read` and `write` are ours, `given` become the server's stdin and stdout."""
+
+    read: int
+    write: int
+    given: tuple[int, int]
+    is_open: bool = True
+
+    @classmethod
+    def make(cls) -> "Pipes":
+        """Raises OSError."""
+        stdin, write = os.pipe()
+        try:
+            read, stdout = os.pipe()
+        except OSError:
+            os.close(stdin)
+            os.close(write)
+            raise
+        for ours in (read, write):
+            os.set_blocking(ours, False)
+        return cls(read, write, (stdin, stdout))
+
+    def close_given(self) -> None:
+        """To be called once the server has them: otherwise its end is never seen."""
+        for fd in self.given:
+            os.close(fd)
+
+    def close(self) -> None:
+        """Our ends. Closing them twice is no error."""
+        if self.is_open:
+            self.is_open = False
+            os.close(self.read)
+            os.close(self.write)
+
+
+@contextlib.asynccontextmanager
+async def over_pipes(pipes: Pipes, most_bytes: int, max_values: int, stray: Callable[[bytes], None]) -> AsyncGenerator[Streams]:
+    """Closes our ends. `stray` is given what the server writes that is no message, cut where it is long."""
+    incoming, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    sent, outgoing = anyio.create_memory_object_stream[SessionMessage](_WAITING)
+    reading = _Reading(pipes.read, incoming, Lines(most_bytes), max_values, stray)
+    try:
+        async with incoming, received, sent, outgoing, anyio.create_task_group() as tasks:
+            tasks.start_soon(reading.run)
+            tasks.start_soon(_write, pipes.write, outgoing, incoming)
+            yield received, sent
+            tasks.cancel_scope.cancel()
+    finally:
+        pipes.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    fd: int
+    messages: MemoryObjectSendStream[SessionMessage | Exception]
+    lines: Lines
+    max_values: int
+    stray: Callable[[bytes], None]
+
+    async def run(self) -> None:
+        """Until the server says no more; then the session sees the end."""
+        # Whoever listened may have gone.
+        with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            async with self.messages:
+                while chunk := await _received(self.fd):
+                    for line in self.lines.feed(chunk):
+                        await self._take(line)
+
+    async def _take(self, line: Line) -> None:
+        is_large = len(line.text) > _LARGE_BYTES
+        message = await asyncio.to_thread(message_of, line, self.max_values) if is_large else message_of(line, self.max_values)
+        if message is not None:
+            await self.messages.send(SessionMessage(message))
+            return
+        cut = f"… [{line.size} bytes]".encode() if line.size > _SHOWN_BYTES else b""
+        self.stray(line.text[:_SHOWN_BYTES] + cut + b"\n")
+        # A server that writes without pause leaves the others their turn.
+        await asyncio.sleep(0)
+
+
+async def _write(
+    fd: int, messages: MemoryObjectReceiveStream[SessionMessage], answers: MemoryObjectSendStream[SessionMessage | Exception]
+) -> None:
+    async with messages:
+        try:
+            async for one in messages:
+                await _send(fd, one.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+        except OSError:
+            # It hears nothing more. What it says to the last is still taken, and then the connection is over.
+            await asyncio.sleep(_DEAF_S)
+            await answers.aclose()
+
+
+async def _received(fd: int) -> bytes:
+    """What can be read next; empty at the end."""
+    while True:
+        try:
+            return os.read(fd, _CHUNK)
+        except BlockingIOError:
+            await _ready(fd, asyncio.get_running_loop().add_reader, asyncio.get_running_loop().remove_reader)
+        except OSError:
+            return b""
+
+
+async def _send(fd: int, data: bytes) -> None:
+    """Raises OSError."""
+    left = memoryview(data)
+    while left:
+        try:
+            left = left[os.write(fd, left) :]
+        except BlockingIOError:
+            await _ready(fd, asyncio.get_running_loop().add_writer, asyncio.get_running_loop().remove_writer)
+
+
+async def _ready(fd: int, add: Callable[[int, Callable[[], object]], object], remove: Callable[[int], object]) -> None:
+    ready = asyncio.get_running_loop().create_future()
+    add(fd, lambda: ready.done() or ready.set_result(None))
+    try:
+        await ready
+    finally:
+        remove(fd)

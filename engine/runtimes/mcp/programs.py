@@ -1,0 +1,106 @@
+"""What a server is started as: its project, its environment, and the program that its command names."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from engine.runtimes.boxed_runs import BoxedRuns
+from engine.runtimes.failures import StartFailed
+from engine.runtimes.local_environments import insist_on_main, locked_environment
+from engine.runtimes.runtime import Progress
+from engine.runtimes.sandbox.box import Mount
+from engine.runtimes.scripts.dependencies import Dependencies, Kind, dependencies_of
+from engine.runtimes.scripts.environments import Environment, ScriptEnvironments
+from engine.runtimes.scripts.failures import ScriptFailure
+from engine.runtimes.scripts.paths import Script
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.sources import McpSource, ScriptLanguage
+
+__all__ = ["ServerProgram", "locked_dependencies", "program_of"]
+
+_MAIN = "main.py"
+_PYTHON_LOCKS = ("requirements.lock", "uv.lock")
+_NODE = "package.json"
+_PYTHONS = ("python", "python3")
+_SYSTEM_PATH = "/usr/bin:/bin"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerProgram:
+    """Fields of a BoxedRun."""
+
+    command: tuple[str, ...]
+    project: Path | None = None
+    environment: Environment | None = None
+    mounts: tuple[Mount, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+async def program_of(
+    source: McpSource, tool_id: str, boxed: BoxedRuns, environments: ScriptEnvironments, progress: Progress
+) -> ServerProgram:
+    """Raises StartFailed."""
+    if source.host_dir is None and source.content is None:
+        return _of_the_machine(source, tool_id, environments)
+    host_dir = source.host_dir or ""
+    project = await boxed.project(tool_id, host_dir, source.content, progress)
+    if not source.command:
+        await asyncio.to_thread(insist_on_main, project, tool_id, host_dir)
+        environment = await locked_environment(environments, project, tool_id, progress)
+        return ServerProgram((str(environment.folder.python), _MAIN), project, environment)
+    if not await asyncio.to_thread(project.is_dir):
+        details = {"host_dir": host_dir, "missing": host_dir}
+        raise StartFailed(ErrorType.DEPENDENCY_ERROR, f"The folder {host_dir!r} of the tool {tool_id!r} is not there.", {**details})
+    try:
+        dependencies = await asyncio.to_thread(locked_dependencies, project)
+        environment = await environments.ensure(dependencies, tool_id, progress) if dependencies else None
+    except ScriptFailure as failure:
+        raise failure.as_start_failure from failure
+    return await asyncio.to_thread(_found, source.command, project, environment, environments)
+
+
+def _of_the_machine(source: McpSource, tool_id: str, environments: ScriptEnvironments) -> ServerProgram:
+    if not source.command:
+        message = f"The mcp source of {tool_id!r} names no server: give it `url`, `host_dir`, or `command`."
+        raise StartFailed(ErrorType.VALIDATION_ERROR, message, {"field": "url"})
+    return _found(source.command, None, None, environments)
+
+
+def locked_dependencies(project: Path) -> Dependencies | None:
+    """What a project locks that is started by a command; None where it locks nothing, and has to do with what the machine has. Blocks.
+
+    Raises ScriptFailure.
+    """
+    for name in _PYTHON_LOCKS:
+        if (project / name).is_file():
+            # The file names the folder: a command has no script of its own, whose metadata would go before.
+            return dependencies_of(Script(project / name, name), ScriptLanguage.PYTHON)
+    node = dependencies_of(Script(project / _NODE, _NODE), ScriptLanguage.NODEJS)
+    return node if node.kind is Kind.NPM_LOCK else None
+
+
+def _found(command: tuple[str, ...], project: Path | None, environment: Environment | None, known: ScriptEnvironments) -> ServerProgram:
+    first, *others = command
+    node = known.programs.node
+    needs_node = node is not None and (first == "node" or (environment is not None and environment.modules is not None))
+    mounts: list[Mount] = list(node.mounts) if node is not None and needs_node else []
+    folders: list[Path] = [node.file.parent] if node is not None and needs_node else []
+    if environment is not None and environment.modules is not None and project is not None:
+        # Node looks in every folder above a file, and the project itself may have no such folder to mount it on.
+        modules = project.parent / "node_modules"
+        mounts.append(Mount(environment.modules, modules))
+        folders.insert(0, modules / ".bin")
+        if (environment.modules / ".bin" / first).exists():
+            first = str(modules / ".bin" / first)
+    elif environment is not None:
+        programs = environment.folder.python.parent
+        folders.insert(0, programs)
+        if first in _PYTHONS:
+            first = str(environment.folder.python)
+        elif "/" not in first and (programs / first).is_file():
+            first = str(programs / first)
+    if first == "node" and node is not None:
+        first = str(node.file)
+    path = ":".join((*map(str, folders), _SYSTEM_PATH))
+    return ServerProgram((first, *others), project, environment, tuple(mounts), {"PATH": path})

@@ -1,0 +1,88 @@
+"""A server that is up: its connection, and the process of one that was started here."""
+
+import asyncio
+import contextlib
+from collections.abc import Generator
+from dataclasses import dataclass, field
+
+from engine.runtimes.boxed_runs import Launched
+from engine.runtimes.local_failures import came_to
+from engine.runtimes.mcp.session import Session
+from engine.runtimes.processes import exit_text
+from engine.runtimes.runtime import Running, ToolRequest
+
+__all__ = ["Server", "Up"]
+
+_TOLD_LINES = 20
+_PATIENCE_S = 1.0
+
+
+@dataclass(slots=True, eq=False)
+class Server:
+    """`launched` is None for one that somebody else runs. `secrets` are masked in what it answers."""
+
+    session: Session
+    launched: Launched | None = None
+    secrets: tuple[str, ...] = ()
+    _is_closed: bool = field(default=False, init=False)
+
+    @property
+    def is_alive(self) -> bool:
+        return self.session.is_open and (self.launched is None or not self.launched.process.has_ended)
+
+    @property
+    def log(self) -> str:
+        """The end of what it wrote on stderr."""
+        return "\n".join(self.launched.process.stderr.last_lines(_TOLD_LINES)) if self.launched else ""
+
+    async def ended(self) -> str:
+        """Wait until it is over, and say how. Without a connection it is of no use to anybody, and is ended."""
+        waiting = [asyncio.create_task(self.session.ended())]
+        if self.launched is not None:
+            waiting.append(asyncio.create_task(self.launched.process.exited()))
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            # The other follows, as a rule: what it said to the last is still read, and how it exits is known.
+            await asyncio.wait(waiting, timeout=_PATIENCE_S)
+        finally:
+            for task in waiting:
+                task.cancel()
+        if self.launched is None:
+            return f"its connection ended ({self.session.why})"
+        process = self.launched.process
+        closed_it = "" if process.has_ended else "closed its connection and was ended: "
+        code = await process.kill()
+        return f"{closed_it}{exit_text(code)}{came_to(process)}"
+
+    async def stop(self, grace_s: float) -> None:
+        """By closing its stdin and by SIGTERM; after `grace_s` seconds by SIGKILL."""
+        await self.session.close()
+        if self.launched is not None:
+            await self.launched.process.stop(grace_s)
+
+    async def close(self) -> None:
+        """It has ended, or is ended now: give back all that it had. Closing it twice is no error."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        await self.session.close()
+        if self.launched is not None:
+            await self.launched.process.kill()
+            await self.launched.stack.aclose()
+            self.launched.audited.ended()
+
+    @contextlib.contextmanager
+    def noted(self, request: ToolRequest) -> Generator[None]:
+        """The audit of a call of one that runs here."""
+        if self.launched is None:
+            yield
+            return
+        with self.launched.audited.call(request):
+            yield
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Up(Running):
+    """What the supervisor holds of it."""
+
+    server: Server

@@ -1,0 +1,217 @@
+"""The way to a server that somebody else runs: what the SDK asks over HTTP goes where it may, once, and comes back bounded."""
+
+import asyncio
+import contextlib
+import json
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+import httpx
+import httpx2
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+from pydantic import JsonValue
+
+from engine.runtimes.failures import NotSent
+from engine.runtimes.mcp.codes import BROKEN, FORGOTTEN, NOT_SENT, REFUSED, TOO_LARGE
+from engine.runtimes.mcp.pipes import Streams
+from engine.runtimes.public_servers import PublicServers
+from toolagent.contracts.calls import ErrorType
+
+__all__ = ["Guarded", "WebServer", "over_web"]
+
+_KEEPALIVE_S = 2.0
+_NEVER_CONNECTED = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.UnsupportedProtocol)
+_GATEWAY_GAVE_UP = (502, 504)
+_NOT_FOUND = 404
+_GOODBYE_S = 3.0
+_SESSION = "mcp-session-id"
+_ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
+_LONGEST_END = 4
+_UNBOUNDED = httpx2.Timeout(None, connect=10.0)
+"""Whoever asks sets the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class WebServer:
+    """`headers` are asked for at each request, as keys change. `public` judges addresses, None where any will do."""
+
+    url: str
+    is_sse: bool
+    headers: Callable[[], Mapping[str, str]]
+    tls: ssl.SSLContext
+    public: PublicServers | None
+    most_bytes: int
+
+
+@contextlib.asynccontextmanager
+async def over_web(server: WebServer) -> AsyncGenerator[Streams]:
+    """Raises what the SDK does where the server is not there."""
+
+    def client(
+        headers: dict[str, str] | None = None,
+        timeout: httpx2.Timeout | None = None,  # noqa: ARG001 - the SDK's, of five seconds
+        auth: httpx2.Auth | None = None,
+    ) -> httpx2.AsyncClient:
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=0 if server.public else 20, keepalive_expiry=_KEEPALIVE_S)
+        inner = httpx2.AsyncHTTPTransport(verify=server.tls, trust_env=False, limits=limits)
+        # Without cookies and redirects, and with nothing of the environment.
+        return httpx2.AsyncClient(
+            transport=Guarded(inner, server.public, server.headers, server.most_bytes),
+            headers={"Accept-Encoding": "identity", **(headers or {})},
+            timeout=_UNBOUNDED,
+            auth=auth,
+            max_redirects=0,
+            trust_env=False,
+        )
+
+    if server.is_sse:
+        async with sse_client(server.url, httpx_client_factory=client) as streams:
+            yield cast("Streams", streams)
+        return
+    async with client() as ours, streamable_http_client(server.url, http_client=ours, max_sse_event_size=server.most_bytes) as streams:
+        yield cast("Streams", streams)
+
+
+class Guarded(httpx2.AsyncBaseTransport):
+    """What fails on the way becomes an answer that says how: the SDK would end the connection for all calls that are on it."""
+
+    def __init__(
+        self, inner: httpx2.AsyncBaseTransport, public: PublicServers | None, headers: Callable[[], Mapping[str, str]], most_bytes: int
+    ) -> None:
+        self._inner, self._public, self._headers, self._most_bytes = inner, public, headers, most_bytes
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        if request.method == "DELETE":
+            # Whoever says good-bye does not wait for long, nor hear what is said to that.
+            async with asyncio.timeout(_GOODBYE_S):
+                response = await self._sent(request)
+                await response.aclose()
+                return httpx2.Response(response.status_code)
+        if request.method != "POST":
+            response = await self._sent(request)
+            if not _is_packed(response):
+                return response
+            await response.aclose()
+            raise httpx2.DecodingError("The server's events are packed, which was not asked for.")
+        try:
+            return await self._taken(request, await self._sent(request))
+        except NotSent as refusal:
+            code = REFUSED if refusal.error_type is ErrorType.SECURITY_ERROR else NOT_SENT
+            return _said(request, code, refusal.message)
+        except _NEVER_CONNECTED as error:
+            return _said(request, NOT_SENT, f"No connection to {_place(request.url)}: {error or 'timed out'}")
+        except httpx2.TransportError as error:
+            return _said(request, BROKEN, f"The connection to the server broke before it had answered ({type(error).__name__}).")
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def _sent(self, request: httpx2.Request) -> httpx2.Response:
+        """Raises NotSent, httpx2.TransportError."""
+        request.headers.update(self._headers())
+        if self._public is None:
+            return await self._inner.handle_async_request(request)
+        failure: httpx2.TransportError = httpx2.ConnectError("the host has no address")
+        for address in await self._public.of(httpx.URL(str(request.url))):
+            try:
+                return await self._inner.handle_async_request(_pinned(request, str(address)))
+            except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+                failure = error
+        raise failure
+
+    async def _taken(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+        """The answer to a message. Raises httpx2.TransportError."""
+        status, kind = response.status_code, response.headers.get("content-type", "").lower()
+        if status in _GATEWAY_GAVE_UP:
+            await response.aclose()
+            return _said(request, BROKEN, f"A gateway before the server answered with status {status}: it is not known what the tool did.")
+        if status == _NOT_FOUND and _SESSION in request.headers:
+            await response.aclose()
+            return _said(request, FORGOTTEN, "The server knows nothing of our session any more.")
+        if _is_packed(response):
+            await response.aclose()
+            return _said(request, TOO_LARGE, "The server's answer is packed, which was not asked for.")
+        stream = cast("httpx2.AsyncByteStream", response.stream)
+        if kind.startswith("text/event-stream"):
+            return httpx2.Response(status, headers=response.headers, stream=_Bounded(stream, self._most_bytes, request))
+        body = await _whole(stream, self._most_bytes)
+        if body is None:
+            return _said(request, TOO_LARGE, _too_much(self._most_bytes))
+        return httpx2.Response(status, headers=response.headers, content=body)
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """Events in answer to one message. What is more than may be is left out, and an event that says so takes its place."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream, most: int, request: httpx2.Request) -> None:
+        self._inner, self._most, self._request = inner, most, request
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size, event = 0, bytearray()
+        async for chunk in self._inner:
+            size += len(chunk)
+            if size > self._most:
+                told = json.dumps(_error(self._request, TOO_LARGE, _too_much(self._most)))
+                yield f"event: message\ndata: {told}\n\n".encode()
+                return
+            # Events are handed on whole: an error that took the place of half a one would be no message.
+            event += chunk
+            searched = max(0, len(event) - len(chunk) - _LONGEST_END)
+            end = max(event.rfind(mark, searched) + len(mark) if mark in event[searched:] else 0 for mark in _ENDS)
+            if end:
+                yield bytes(event[:end])
+                del event[:end]
+        if event:
+            yield bytes(event)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+async def _whole(stream: httpx2.AsyncByteStream, most: int) -> bytes | None:
+    """None when it is more. Raises httpx2.TransportError."""
+    body = bytearray()
+    try:
+        async for chunk in stream:
+            body += chunk
+            if len(body) > most:
+                return None
+    finally:
+        await stream.aclose()
+    return bytes(body)
+
+
+def _is_packed(response: httpx2.Response) -> bool:
+    return response.headers.get("content-encoding", "identity") != "identity"
+
+
+def _too_much(most: int) -> str:
+    return f"The tool's answer is not taken: it is more than {most} bytes of JSON (TOOL_AGENT_MAX_RESULT_BYTES)."
+
+
+def _said(request: httpx2.Request, code: int, message: str) -> httpx2.Response:
+    return httpx2.Response(503, json=_error(request, code, message))
+
+
+def _error(request: httpx2.Request, code: int, message: str) -> JsonValue:
+    asked: JsonValue = json.loads(request.content)
+    answered = asked.get("id") if isinstance(asked, dict) else None
+    return {"jsonrpc": "2.0", "id": answered, "error": {"code": code, "message": message}}
+
+
+def _pinned(request: httpx2.Request, address: str) -> httpx2.Request:
+    return httpx2.Request(
+        request.method,
+        request.url.copy_with(host=address),
+        headers=request.headers,
+        stream=request.stream,
+        extensions={**request.extensions, "sni_hostname": request.url.raw_host.decode("ascii").strip("[]")},
+    )
+
+
+def _place(url: httpx2.URL) -> str:
+    """Without its query, where keys may be."""
+    return str(url.copy_with(query=None, fragment=None))

@@ -1,0 +1,45 @@
+"""The keys of a tool that somebody else runs, as they go into a header or a query."""
+
+import re
+from collections.abc import Callable
+from urllib.parse import quote
+
+from engine.runtimes.failures import NotSent
+from toolagent.contracts.calls import ErrorType
+
+__all__ = ["Secrets", "filled", "key_of"]
+
+Secrets = Callable[[str], str | None]
+"""The value of a secret by its name without `secret:`, or None."""
+
+_IN_A_QUERY = re.compile(r"(?<==)secret:([A-Z][A-Z0-9_]*)(?=[&#]|$)")
+_HEADER_TEXT = re.compile(r"[\x20-\x7e]+")
+
+
+def key_of(named: str | None, secrets: Secrets) -> str | None:
+    """The key, resolved anew for each call. Raises NotSent when it is named but not there."""
+    if named is None:
+        return None
+    name = named.removeprefix("secret:")
+    key = (secrets(name) or "").strip()
+    if _HEADER_TEXT.fullmatch(key):
+        return key
+    raise _not_there(name, "cannot be sent in a header: it holds characters outside ASCII" if key else "is not set")
+
+
+def filled(path: str, secrets: Secrets) -> tuple[str, tuple[str, ...]]:
+    """The path with the secrets that its query names, and these, also as they stand there. Raises NotSent."""
+    place, mark, query = path.partition("?")
+    found = {name: secrets(name) or "" for name in _IN_A_QUERY.findall(query)}
+    for name in (name for name, value in found.items() if not value):
+        raise _not_there(name, "is not set")
+    query = _IN_A_QUERY.sub(lambda named: quote(found[named[1]], safe=""), query)
+    return place + mark + query, tuple(dict.fromkeys(form for value in found.values() for form in (value, quote(value, safe=""))))
+
+
+def _not_there(name: str, said: str) -> NotSent:
+    return NotSent(
+        ErrorType.DEPENDENCY_ERROR,
+        f"The secret {name!r} of the remote tool {said}. Set TOOL_AGENT_SECRET_{name}.",
+        {"secret": name, "setting": f"TOOL_AGENT_SECRET_{name}"},
+    )

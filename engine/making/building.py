@@ -72,7 +72,7 @@ class Built:
 
 
 class ModellessBuilder:
-    """`local` and `docker` start apps in the sandbox to ask them what they offer. All that is built is data: nothing is registered."""
+    """`local` and `docker` start apps in the sandbox to ask them what they offer, with this `environment`. All that is built is data."""
 
     def __init__(
         self,
@@ -80,10 +80,12 @@ class ModellessBuilder:
         local: Runtime[LocalSource],
         docker: Runtime[DockerSource] | None = None,
         *,
+        environment: Mapping[str, str] | None = None,
         private_hosts: tuple[str, ...] = (),
         resolve: Resolve = resolve,
     ) -> None:
         self._projects, self._local, self._docker = projects, local, docker
+        self._environment = dict(environment or {})
         self._private_hosts, self._resolve = private_hosts, resolve
 
     async def of_tool_files(self, plan: ToolFileBuild, repository: Path, about: Described) -> Built:
@@ -116,7 +118,7 @@ class ModellessBuilder:
             raise BuildFailed(error.message, error.told) from error
         except (NotWanted, ValueError, OSError) as error:
             raise BuildFailed(f"The repository cannot become a local tool: {error}") from error
-        source = LocalSource(host_dir=place.host_dir)
+        source = LocalSource(host_dir=place.host_dir, environment=self._environment)
         document = await self._asked(self._local, source, about, place, progress) or await self._in_tree(plan.document, repository)
         built = _built(await _drafted(document, about, local_sources(document, place.host_dir)), place.folder)
         return replace(built, notes=prepared.notes)
@@ -130,7 +132,7 @@ class ModellessBuilder:
             await asyncio.to_thread(pack_repository, repository, place.folder)
         except (ValueError, OSError) as error:
             raise BuildFailed(f"The repository cannot become an image: {error}") from error
-        source = DockerSource(host_dir=place.host_dir, dockerfile=plan.dockerfile, internal_port=plan.port)
+        source = DockerSource(host_dir=place.host_dir, dockerfile=plan.dockerfile, internal_port=plan.port, environment=self._environment)
         hint = f" Does it listen on 0.0.0.0, at the port {plan.port} that the Dockerfile exposes?"
         document = await self._asked(self._docker, source, about, place, progress, hint) or await self._in_tree(plan.document, repository)
         sources = docker_sources(document, place.host_dir, plan.dockerfile, plan.port)

@@ -82,13 +82,16 @@ class Cloner:
         """What a copy of a clone takes at most."""
         return Room(self._limits.max_bytes, self._limits.max_files)
 
-    async def clone(self, url: str, into: Path) -> Clone:
-        """The clone in a folder below `into`, which is emptied first and is gone again when this fails. Raises CloneFailed."""
+    async def clone(self, url: str, into: Path, ref: str = "") -> Clone:
+        """The clone in a folder below `into`, which is emptied first and is gone again when this fails. Raises CloneFailed.
+
+        `ref` is a branch, a tag or a commit; without one it is the repository's own branch.
+        """
         address = repository_address(url, self._schemes)
         git = self._git()
         try:
             async with _own(into), asyncio.timeout(self._limits.wall_s):
-                return await self._cloned(address, git, into)
+                return await self._cloned(address, git, into, ref)
         except TimeoutError as error:
             raise too_slow(self._limits.wall_s) from error
         except OSError as error:
@@ -96,17 +99,16 @@ class Cloner:
         except ScriptFailure as failure:
             raise CloneFailed(CloneFailure.UNAVAILABLE, f"The repository cannot be cloned now: {failure.message}") from failure
 
-    async def _cloned(self, address: RepositoryAddress, git: Program, into: Path) -> Clone:
+    async def _cloned(self, address: RepositoryAddress, git: Program, into: Path, ref: str) -> Clone:
         hosts = self._allowed(address)
         await asyncio.to_thread(_prepare, into, address.scheme)
         target = repository_in(into)
-        argv = [str(git.file), "clone", "--quiet", "--depth", "1", "--single-branch", "--no-tags", "--no-local", "--template=", "--"]
-        argv += [address.url, str(target)]
         box = self._box(into, git, address)
-        if address.scheme == "ssh":
-            await self._over_ssh(address, box, argv, into)
-        else:
-            await self._over_network(address, box, argv, hosts, into)
+        for argv in _commands(str(git.file), address.url, target, ref):
+            if address.scheme == "ssh":
+                await self._over_ssh(address, box, argv, into)
+            else:
+                await self._over_network(address, box, argv, hosts, into)
         commit = await self._commit(git, self._box(into, git, address), target, into)
         dropped = await asyncio.to_thread(_tidied, target)
         try:
@@ -197,6 +199,19 @@ class Cloner:
         if done.code != 0 or not commit:
             raise CloneFailed(CloneFailure.NOT_FOUND, "The repository is empty: it has no commit. Push something to its main branch.")
         return commit
+
+
+def _commands(git: str, url: str, target: Path, ref: str) -> list[list[str]]:
+    """Of a ref that may be a commit `clone` knows nothing: it is fetched into an empty repository."""
+    if not ref:
+        how = ["--quiet", "--depth", "1", "--single-branch", "--no-tags", "--no-local", "--template="]
+        return [[git, "clone", *how, "--", url, str(target)]]
+    here = [git, "-C", str(target)]
+    return [
+        [git, "init", "--quiet", "--template=", str(target)],
+        [*here, "fetch", "--quiet", "--depth", "1", "--no-tags", "--", url, ref],
+        [*here, "checkout", "--quiet", "--detach", "FETCH_HEAD"],
+    ]
 
 
 @contextlib.asynccontextmanager

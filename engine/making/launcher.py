@@ -23,17 +23,20 @@ from pathlib import Path
 
 import uvicorn
 
-REPOSITORY = Path(__file__).resolve().parent / {repository!r}
+from working_folder import laid_out
+
+BROUGHT = Path(__file__).resolve().parent / {repository!r}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, required=True, help="port on 127.0.0.1")
     port = parser.parse_args().port
+    REPOSITORY = Path(laid_out(str(BROUGHT)))
     os.chdir(REPOSITORY / {project!r})
     # Instead of the folder of this file, whose `main` is none of the repository's.
     sys.path[0:1] = [str(REPOSITORY / {root!r}), str(REPOSITORY / {project!r})]
     # What the package says of itself; its modules are those of the repository.
-    sys.path.append(str(REPOSITORY.with_name({site!r})))
+    sys.path.append(str(BROUGHT.with_name({site!r})))
     uvicorn.run({app!r}, factory={is_factory!r}, host="127.0.0.1", port=port, access_log=False)
 '''
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import cast
 
 from engine.calls.file_parameters import FileParameters
@@ -27,9 +27,11 @@ from engine.making.programs.building import ProgramBuilder
 from engine.making.python_projects.preparing import PythonProjects
 from engine.making.registration import Registration
 from engine.making.repairs import Mended, NotASuccessor, Repairs
-from engine.making.repository_addresses import CloneFailed
+from engine.making.repository_addresses import CloneFailed, CloneFailure
 from engine.making.schema_rights import unnamed_files
+from engine.making.trees import Tree
 from engine.making.uv_runs import UvRuns
+from engine.making.variables import Variables, variables_for, with_environment
 from engine.making.workbench.bench import Workbenches
 from engine.registry.archives import NotPackedError
 from engine.runtimes import RUNTIMES
@@ -61,13 +63,15 @@ from toolagent.contracts.plans import (
     ToolFileBuild,
 )
 from toolagent.contracts.sources import DockerSource, LocalSource
-from toolagent.contracts.task_specs import GithubDeploy, RepairTool
+from toolagent.contracts.task_specs import GithubDeploy, RepairTool, TaskSpec
+from toolagent.core.repository_urls import place_of_repository
 from toolagent.core.task_requests import subject_of
 from toolagent.core.withheld import divided
 
 __all__ = ["Maker", "MakerParts"]
 
 _TOLD = 4_000
+_SHOWN = 20
 _REPOSITORY = "repository"
 _SUCCESSION = "takes over"
 """The name of what is asked of a repair before it is tried."""
@@ -115,13 +119,15 @@ class Maker:
             return Inspected(refused=in_the_way, takers=takers)
         if not isinstance(step.spec, GithubDeploy):
             return Inspected(takers=takers)
-        progress(f"cloning {step.spec.repo_url}")
+        place = place_of_repository(step.spec)
+        progress(f"cloning {place.url}")
         try:
-            clone = await self._parts.cloner.clone(step.spec.repo_url, self.folder_of(step.task_id) / "clone")
+            clone = await self._parts.cloner.clone(place.url, self.folder_of(step.task_id) / "clone", place.ref)
+            folder = await asyncio.to_thread(_folder_in, clone.folder, place.path)
         except CloneFailed as failure:
             return Inspected(refused=str(failure), takers=takers)
         progress("looking at what was cloned")
-        found = await asyncio.to_thread(inspect, clone.folder)
+        found = await asyncio.to_thread(inspect, folder)
         return Inspected(inspection=found.model_copy(update={"commit": clone.commit, "dropped": clone.dropped}), takers=takers)
 
     async def diagnose(self, step: TaskStep, progress: Progress) -> Diagnosis:
@@ -133,13 +139,16 @@ class Maker:
     async def lay_out(self, step: TaskStep) -> None:
         """The agent works on a copy: its programs see nothing else of the task's folder."""
         bench = await self._parts.benches.of(step.task_id)
-        await bench.bring(_REPOSITORY, self._clone_of(step.task_id), self._parts.cloner.room)
+        await bench.bring(_REPOSITORY, self._clone_of(step.task_id, step.spec), self._parts.cloner.room)
 
     async def build(self, step: BuildStep, progress: Progress, *, is_patient: bool = False) -> BuildOutcome:
         """Without a model. When it `is_patient`, it raises Outage for what of ours is away; else that is why nothing was built."""
         try:
-            built = await self._built(step, progress)
-            candidate = built.candidate.model_copy(update={"left_out": told_of(built.left_out), "notes": built.notes})
+            variables = await asyncio.to_thread(self._variables, step)
+            built = await self._built(step, variables, progress)
+            notes = (*built.notes, *variables.notes, *_missing(variables))
+            whole = with_environment(built.candidate, variables.values)
+            candidate = whole.model_copy(update={"left_out": told_of(built.left_out), "notes": notes})
             file_id = await self._parts.candidates.keep(step.task_id, candidate, built.folders)
             return BuildOutcome(candidate=file_id, left_out=candidate.left_out)
         except (BuildFailed, NotPackedError, ScriptFailure) as failure:
@@ -226,15 +235,33 @@ class Maker:
         replay = await self._parts.repairs.replay(step.spec, step.mends)
         return mended, with_check(replay)
 
-    def _clone_of(self, task_id: str) -> Path:
-        return repository_in(self.folder_of(task_id) / "clone")
+    def _clone_of(self, task_id: str, spec: TaskSpec) -> Path:
+        """The folder that the task means; it was looked at before."""
+        path = place_of_repository(spec).path if isinstance(spec, GithubDeploy) else ""
+        return repository_in(self.folder_of(task_id) / "clone") / path
 
-    async def _built(self, step: BuildStep, progress: Progress) -> Built:
+    def _variables(self, step: BuildStep) -> Variables:
+        """What it runs with. Raises BuildFailed for what it cannot do without, and nobody gives. Blocks."""
+        match step.plan:
+            case AsgiBuild(project=project) | ProgramBuild(project=project) | McpBuild(project=project):
+                folder = PurePosixPath(project)
+            case DockerBuild(dockerfile=dockerfile):
+                folder = PurePosixPath(dockerfile).parent
+            case _:
+                return Variables()
+        tree = Tree.read(self._clone_of(step.task_id, step.spec))
+        found = variables_for(tree, folder, step.spec.env if isinstance(step.spec, GithubDeploy) else {})
+        if found.required:
+            names = ", ".join(found.required)
+            raise BuildFailed(f"It needs variables that have no default: {names}. Give them in `env` of the task, keys as `secret:NAME`.")
+        return found
+
+    async def _built(self, step: BuildStep, variables: Variables, progress: Progress) -> Built:
         folder = self.folder_of(step.task_id)
-        repository, about = self._clone_of(step.task_id), Described(subject_of(step.spec), step.spec.description)
+        repository, about = self._clone_of(step.task_id, step.spec), Described(subject_of(step.spec), step.spec.description)
         data, host_dir = folder / "data", f"tools/made/{about.tool_name.replace(':', '_')}"
         place = Place(data / host_dir, host_dir, folder / "work")
-        builder = self._builder(data, step.task_id)
+        builder = self._builder(data, step.task_id, variables)
         plan: BuildPlan = step.plan
         match plan:
             case ToolFileBuild():
@@ -263,7 +290,7 @@ class Maker:
         """Its environments are the task's."""
         return PythonProjects(self._parts.runs, self._parts.locks, self._parts.runtimes.sandboxing.environments.for_task(task_id))
 
-    def _builder(self, data: Path, task_id: str) -> ModellessBuilder:
+    def _builder(self, data: Path, task_id: str, variables: Variables) -> ModellessBuilder:
         """Its runtimes find projects below the task's own folder, and write there; they are asked once, and hold nothing after that."""
         parts, sandbox = self._parts.runtimes, self._parts.runtimes.sandboxing.sandbox
         folder = data.parent
@@ -281,8 +308,24 @@ class Maker:
             self._projects(task_id),
             cast("Runtime[LocalSource]", RUNTIMES["local"](own)),
             cast("Runtime[DockerSource]", RUNTIMES["docker"](own)) if docker else None,
+            environment=variables.values,
             private_hosts=() if isinstance(sandbox, str) else sandbox.policy.private_hosts,
         )
+
+
+def _missing(variables: Variables) -> tuple[str, ...]:
+    if not variables.missing:
+        return ()
+    return (f"It names variables that nobody gave a value: {', '.join(variables.missing[:_SHOWN])}. What needs them fails; give `env`.",)
+
+
+def _folder_in(clone: Path, path: str) -> Path:
+    """Raises CloneFailed for what is no folder of it."""
+    folder = (clone / path).resolve()
+    if folder.is_dir() and folder.is_relative_to(clone.resolve()):
+        return folder
+    there = ", ".join(sorted(one.name for one in clone.iterdir() if one.is_dir())[:_SHOWN]) or "none"
+    raise CloneFailed(CloneFailure.NOT_FOUND, f"path: There is no folder {path!r} in the repository. At its top there are: {there}.")
 
 
 def _left_out(step: VerifyStep, candidate: Candidate, faulty: Mapping[str, str]) -> Mapping[str, str]:

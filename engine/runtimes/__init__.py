@@ -15,12 +15,12 @@ from engine.runtimes.script import ScriptRuntime
 __all__ = ["RUNTIMES", "make_runtimes"]
 
 RUNTIMES: Mapping[str, Callable[[RuntimeParts], AnyRuntime]] = {
-    "local": lambda parts: LocalRuntime(parts.local, parts.launcher, parts.sandboxing, parts.http, parts.projects),
+    "local": lambda parts: LocalRuntime(parts.local, parts.launcher, parts.sandboxing, parts.http, parts.projects, parts.secrets),
     "remote": lambda parts: RemoteRuntime(parts.http, parts.secrets),
     "docker": lambda parts: DockerRuntime(
         parts.docker or DockerParts.by_default(parts.local.data, parts.local.state), parts.http, parts.projects
     ),
-    "script": lambda parts: ScriptRuntime(parts.scripts, parts.projects),
+    "script": lambda parts: ScriptRuntime(parts.scripts, parts.projects, parts.secrets),
     "mcp": lambda parts: McpRuntime(parts.local, parts.launcher, parts.sandboxing, parts.http, parts.secrets, parts.projects),
     "builtin": lambda parts: BuiltinRuntime(parts.builtin_tools, parts.scripts),
 }

@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from engine.runtimes.boxed_runs import BoxedRun, BoxedRuns, Launched, LocalSettings, Sandboxing
 from engine.runtimes.call_audit import Audited
+from engine.runtimes.docker.variables import variables_of
 from engine.runtimes.failures import CallFailed
 from engine.runtimes.http_exchange import HttpExchange, Target
 from engine.runtimes.launching import launched
@@ -19,6 +20,7 @@ from engine.runtimes.ports import free_port
 from engine.runtimes.processes import Launcher, Process, exit_text
 from engine.runtimes.projects import Projects
 from engine.runtimes.readiness import Exited, NotOurs, Ready, Unhealthy, await_ready
+from engine.runtimes.remote_keys import Secrets
 from engine.runtimes.request_parts import Places
 from engine.runtimes.runtime import Progress, Running, ToolRequest
 from engine.runtimes.sandbox.egress import Way
@@ -55,8 +57,15 @@ class LocalRuntime:
     """The runtime of LocalSource. Holds the processes it has started; they end with this process."""
 
     def __init__(
-        self, settings: LocalSettings, launcher: Launcher, sandboxing: Sandboxing, http: HttpExchange, projects: Projects | None = None
+        self,
+        settings: LocalSettings,
+        launcher: Launcher,
+        sandboxing: Sandboxing,
+        http: HttpExchange,
+        projects: Projects | None = None,
+        secrets: Secrets = lambda _: None,
     ) -> None:
+        self._secrets = secrets
         self._settings, self._http, self._environments = settings, http, sandboxing.environments
         self._boxed = BoxedRuns(settings, launcher, sandboxing, projects)
         self._servers: dict[int, _Server] = {}
@@ -69,7 +78,8 @@ class LocalRuntime:
         progress(f"starting {tool.tool_id}")
         port = source.internal_port or (_PORT if sandbox.level.has_own_network else free_port())
         command = (str(environment.folder.python), "main.py", "--port", str(port))
-        run = BoxedRun(tool, source, command, project, environment, port=port)
+        given = variables_of(source, tool.tool_id, self._secrets)
+        run = BoxedRun(tool, source, command, project, environment, port=port, variables={**given.plain, **given.secret})
         server = _Server.of(await launched(self._boxed.launch(sandbox, run), self._abandon))
         ready = False
         try:

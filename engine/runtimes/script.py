@@ -8,8 +8,10 @@ from typing import Literal
 
 from pydantic import JsonValue
 
+from engine.runtimes.docker.variables import variables_of
 from engine.runtimes.failures import NotSent, StartFailed
 from engine.runtimes.projects import Projects
+from engine.runtimes.remote_keys import Secrets
 from engine.runtimes.runtime import Progress, Running, ToolRequest
 from engine.runtimes.scripts.commands import Prepared, ScriptCall
 from engine.runtimes.scripts.failures import ScriptFailure
@@ -33,8 +35,8 @@ class ScriptRuntime:
 
     installs: Literal[True] = True
 
-    def __init__(self, service: ScriptService | None, projects: Projects | None = None) -> None:
-        self._scripts, self._projects = service, projects
+    def __init__(self, service: ScriptService | None, projects: Projects | None = None, secrets: Secrets = lambda _: None) -> None:
+        self._scripts, self._projects, self._secrets = service, projects, secrets
         self._ready: dict[str, _Ready] = {}
         self._count = count(1)
 
@@ -68,6 +70,7 @@ class ScriptRuntime:
         if ready is None:
             raise NotSent(ErrorType.UNAVAILABLE, "The script was taken down before it was run.")
         tool = request.manifest or ready.tool
+        given = variables_of(source, tool.tool_id, self._secrets)
         named = values_of_format(tool.input_schema, request.params, FILE_PATH)
         call = ScriptCall(
             tool_id=tool.tool_id,
@@ -82,6 +85,7 @@ class ScriptRuntime:
             files=tuple(Path(file) for _, file in named),
             output_dir=request.output_dir,
             caller=request.caller,
+            variables={**given.plain, **given.secret},
         )
         try:
             return (await self._service.execute(ready.prepared, call, request.progress)).output

@@ -11,10 +11,12 @@ from toolagent.contracts.plans import AsgiBuild
 
 __all__ = ["pack_asgi", "pack_project"]
 
+_WORKING = Path(__file__).parents[1] / "inside" / "working_folder.py"
+
 
 def pack_asgi(plan: AsgiBuild, repository: Path, prepared: Prepared, into: Path) -> None:
     """Makes the folder `into` anew: `main.py`, what it depends on, and the repository. Raises ValueError, OSError. Blocks."""
-    pack_project({"main.py": launcher_of(plan)}, prepared, into)
+    pack_project({"main.py": launcher_of(plan), _WORKING.name: _WORKING.read_text()}, prepared, into)
     copy_into(repository, into / REPOSITORY, Room())
     open_to_all(into)
 

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.sandbox.identity import Identity
 from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.sources import DockerSource, McpSource
+from toolagent.contracts.sources import DockerSource, LocalSource, McpSource, ScriptSource
 
 __all__ = ["GIVEN", "Variables", "handed_over", "variables_of"]
 
@@ -31,9 +31,11 @@ class Variables:
     secret: Mapping[str, str] = field(repr=False)
 
 
-def variables_of(source: DockerSource | McpSource, tool_id: str, resolve: Callable[[str], str | None]) -> Variables:
+def variables_of(
+    source: DockerSource | McpSource | LocalSource | ScriptSource, tool_id: str, resolve: Callable[[str], str | None]
+) -> Variables:
     """`secret:NAME`, also in the query of an address, is that secret. Raises StartFailed when there is none of this name."""
-    for word in source.command:
+    for word in source.command if isinstance(source, DockerSource | McpSource) else ():
         if _WHOLE.fullmatch(word) or _IN_A_QUERY.search(word):
             message = f"The command of the {source.type} source of {tool_id!r} names a secret, which all could see: use `environment`."
             raise StartFailed(ErrorType.VALIDATION_ERROR, message, {"field": "command"})

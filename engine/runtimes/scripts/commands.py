@@ -72,6 +72,8 @@ class ScriptCall:
     files: tuple[Path, ...] = ()
     output_dir: Path | None = None
     caller: Caller = field(default_factory=Caller)
+    variables: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """Those of its source."""
 
 
 def command_of(prepared: Prepared, call: ScriptCall, programs: Programs) -> tuple[str, ...]:
@@ -99,7 +101,7 @@ def box_of(
         mounts.append(_shim(environment.language))
     mounts += [Mount(file, file) for file in call.files]
     variables = {name: host[name] for name in grant.environment if name in host}
-    variables |= {**_VARIABLES, "TOOL_AGENT_TOOL_ID": call.tool_id, "TOOL_AGENT_CALL_ID": call.call_id}
+    variables |= {**_VARIABLES, **call.variables, "TOOL_AGENT_TOOL_ID": call.tool_id, "TOOL_AGENT_CALL_ID": call.call_id}
     if call.output_dir is not None and call.output_dir.is_dir():
         mounts.append(Mount(call.output_dir, call.output_dir, writable=True))
         variables["TOOL_AGENT_OUTPUT_DIR"] = str(call.output_dir)

@@ -250,7 +250,8 @@ async def test_what_is_no_tool_of_those_in_files_is_told(tmp_path: Path, builder
         (tmp_path / folder / "a.tool.json").write_text(tool_file("a"))
     (tmp_path / "b.tool.json").write_text("{}")
     (way, *_) = ways(GithubDeploy(repo_url="https://example.com/x/y", tool_name="notes"), inspect(tmp_path)).plans
-    assert way == ToolFileBuild(paths=("a.tool.json", "scripts/a.tool.json"))
+    assert isinstance(way, ToolFileBuild)
+    assert way.paths == ("a.tool.json", "scripts/a.tool.json")
     assert isinstance(way, ToolFileBuild)
     left_out = {one.operation: one.reason for one in (await builder.of_tool_files(way, tmp_path, ABOUT)).left_out}
     assert set(left_out) == {"b.tool.json", "examples/a.tool.json"}

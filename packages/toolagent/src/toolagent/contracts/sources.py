@@ -8,6 +8,7 @@ from pydantic import Field, field_validator
 
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import GroupId, SecretName, ToolId
+from toolagent.contracts.sandbox import EnvironmentName
 
 __all__ = [
     "BackendRuntime",
@@ -33,6 +34,10 @@ SharedProcess = Annotated[
     Field(
         description="Tools whose sources name the same process, files and rights run in one, usually a group's; unset: in one of its own."
     ),
+]
+
+Environment = Annotated[
+    dict[EnvironmentName, str], Field(description="Variables that it runs with: texts, or `secret:NAME`, also in the query of an address.")
 ]
 
 _AUTHORITY = re.compile(r"[^:]*://([^/?#]*)")
@@ -82,6 +87,7 @@ class LocalSource(HttpSource):
     content: Annotated[
         str | None, Field(description="The project's files in the content store, by the id of their archive; set at import.")
     ] = None
+    environment: Environment = {}
     process: SharedProcess = None
 
 
@@ -142,6 +148,7 @@ class ScriptSource(Contract):
     content: Annotated[
         str | None, Field(description="The script's folder in the content store, by the id of its archive; set at import.")
     ] = None
+    environment: Environment = {}
 
 
 class BuiltinSource(Contract):

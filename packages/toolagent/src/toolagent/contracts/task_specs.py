@@ -4,12 +4,12 @@ import json
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, JsonValue, StringConstraints, TypeAdapter
+from pydantic import AfterValidator, Field, JsonValue, StringConstraints, TypeAdapter, field_validator
 from pydantic_core import PydanticCustomError
 
 from toolagent.contracts.contract import Contract
-from toolagent.contracts.identifiers import ToolId
-from toolagent.contracts.sandbox import EnvironmentName
+from toolagent.contracts.identifiers import SECRET_PATTERN, ToolId
+from toolagent.contracts.sandbox import OWNED_VARIABLES, EnvironmentName
 
 __all__ = [
     "LONGEST_WORDS",
@@ -29,6 +29,9 @@ __all__ = [
 ]
 
 TASK_ID_PATTERN = r"^(create|repair)_[0-9a-f]{8}$"
+
+_SECRET = re.compile(r"(?:^|_)(?:API_?KEY|SECRET_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|PRIVATE_KEY|ACCESS_KEY)$", re.IGNORECASE)
+"""Names of variables whose values are not for everybody who reads a task."""
 
 REF_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._/+-]*$"
 
@@ -106,6 +109,26 @@ class GithubDeploy(_Spec):
     server_url: Annotated[
         str | None, Field(max_length=2_000, pattern=r"^https?://", description="Where an OpenAPI document of the repository is served.")
     ] = None
+
+    @field_validator("env")
+    @classmethod
+    def _is_its_own(cls, value: dict[str, str]) -> dict[str, str]:
+        for name, text in value.items():
+            if name.upper() in OWNED_VARIABLES or name.upper().startswith(("TOOL_AGENT_", "LD_")):
+                raise PydanticCustomError("env", "{name}: the sandbox sets it itself; leave it out", {"name": name})
+            if _SECRET.search(name) and text and not re.fullmatch(SECRET_PATTERN, text):
+                told = {"name": name}
+                raise PydanticCustomError(
+                    "env", "{name}: write `secret:{name}` and set TOOL_AGENT_SECRET_{name}: a key in a task could be read by all", told
+                )
+        return value
+
+    @field_validator("path")
+    @classmethod
+    def _is_inside(cls, value: str | None) -> str | None:
+        if value is not None and (value.startswith("/") or ".." in value.split("/")):
+            raise PydanticCustomError("path", "It must be a folder of the repository, such as `packages/api`")
+        return value
 
 
 class BuildTool(_Spec):

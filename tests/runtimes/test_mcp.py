@@ -123,6 +123,12 @@ async def test_a_server_that_asks_without_end_is_answered_and_goes_on(parts: Run
         assert await ask(runtime, running, "flood") == {"text": "after it"}
 
 
+async def test_parameters_that_do_not_fit_a_pipe_arrive_whole(parts: RuntimeParts) -> None:
+    async with up(parts) as (runtime, running):
+        outputs = await asyncio.gather(*[ask(runtime, running, "size", pad="二" * 1_000_000) for _ in range(3)])
+    assert outputs == [{"size": 1_000_000}] * 3
+
+
 async def test_variables_are_given_and_secrets_resolved_and_masked(parts: RuntimeParts) -> None:
     source = mcp_source(environment={"PLAIN": "so", "API_KEY": "secret:KEY"})
     async with up(parts, source) as (runtime, running):

@@ -6,6 +6,7 @@ import json
 import ssl
 import sys
 import threading
+import time
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -70,12 +71,14 @@ def far() -> Generator[Far]:  # noqa: C901 - one arm a behaviour
                 version = cast("Document", asked["params"])["protocolVersion"]
                 about: Document = {"protocolVersion": version, "capabilities": {}, "serverInfo": {"name": "far", "version": "1"}}
                 self.result(asked, about, {"Mcp-Session-Id": str(far.session)})
+            elif asked["method"] == "ping":
+                self.result(asked, {})
             elif asked["method"] == "tools/list":
                 self.result(asked, {"tools": [{"name": "act", "inputSchema": {"type": "object"}}]})
             else:
                 self.act(asked, cast("Document", cast("Document", asked["params"]).get("arguments") or {}))
 
-        def act(self, asked: Document, params: Document) -> None:
+        def act(self, asked: Document, params: Document) -> None:  # noqa: C901 - one arm a behaviour
             match params.get("mode"):
                 case "bytes":
                     self.text(asked, "x" * cast("int", params["bytes"]))
@@ -94,10 +97,25 @@ def far() -> Generator[Far]:  # noqa: C901 - one arm a behaviour
                     self.close_connection = True
                 case "garbage":
                     self.say(200, b"{]", {"Content-Type": "application/json"})
+                case "hang":
+                    time.sleep(600)
+                case "infinite":
+                    self.raw(asked, b"1e999")
+                case "values":
+                    self.raw(asked, b"[" + b"[]," * 300_000 + b"[]]")
+                case "deep":
+                    self.raw(asked, b"[" * 500 + b"]" * 500)
                 case "key":
                     self.text(asked, f"Your key is {self.headers['Authorization']}.")
                 case _:
                     self.text(asked, "done")
+
+        def raw(self, asked: Document, value: bytes) -> None:
+            told = b'{"jsonrpc": "2.0", "id": %d, "result": {"content": [], "structuredContent": {"a": %s}}}' % (asked["id"], value)
+            if far.by_events:
+                self.say(200, b"event: message\ndata: " + told + b"\n\n", {"Content-Type": "text/event-stream"})
+            else:
+                self.say(200, told, {"Content-Type": "application/json"})
 
         def text(self, asked: Document, said: str) -> None:
             self.result(asked, {"content": [{"type": "text", "text": said}]})
@@ -208,6 +226,23 @@ async def test_what_goes_wrong_fails_the_call_alone_and_it_is_not_sent_again(
     assert isinstance(failure, CallFailed)
     assert (failure.error_type, failure.outcome) == (error_type, outcome)
     assert far.calls() == 2
+
+
+@pytest.mark.parametrize("by_events", [False, True])
+@pytest.mark.parametrize("mode", ["infinite", "values", "deep"])
+async def test_an_answer_that_is_too_much_is_not_taken(parts: RuntimeParts, far: Far, mode: str, *, by_events: bool) -> None:
+    far.by_events = by_events
+    failure = await failing(parts, far, mode)
+    assert failure.error_type is ErrorType.OUTPUT_VALIDATION_ERROR
+
+
+async def test_after_a_time_out_a_server_that_answers_keeps_its_session(parts: RuntimeParts, far: Far) -> None:
+    async with up(parts, far.source()) as (runtime, running):
+        with pytest.raises(CallFailed) as caught:
+            await runtime.call(running, far.source(), request_of(0.5, mode="hang"))
+        assert (caught.value.error_type, caught.value.outcome) == (ErrorType.TIMEOUT, "unknown")
+        assert await runtime.call(running, far.source(), request_of(20.0)) == {"text": "done"}
+    assert [method for method, _ in far.seen if method == "notifications/cancelled"] == ["notifications/cancelled"]
 
 
 async def test_a_session_that_the_server_forgot_is_made_anew(supervisor: Supervisor, far: Far) -> None:

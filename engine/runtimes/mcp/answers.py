@@ -30,7 +30,11 @@ def output_of(result: CallToolResult, max_bytes: int, secrets: Sequence[str] = (
         text = _masked_text("\n".join(texts), secrets)[:_TOLD_CHARACTERS]
         raise CallFailed(ErrorType.EXECUTION_ERROR, text or "The tool says that it failed, and not why.", {"is_error": True})
     output = cast("JsonValue", result.structured_content) if result.structured_content is not None else _of_blocks(result, texts)
-    written = json.dumps(output, ensure_ascii=False)
+    try:
+        written = json.dumps(output, ensure_ascii=False, allow_nan=False)
+    except ValueError as error:
+        message = "The tool's answer holds a number that is none, or too large for a JSON number of double precision."
+        raise CallFailed(ErrorType.OUTPUT_VALIDATION_ERROR, message) from error
     if (size := len(written.encode(errors="replace"))) > max_bytes:
         message = f"The tool's answer is {size} bytes of JSON; at most {max_bytes} are taken (TOOL_AGENT_MAX_RESULT_BYTES)."
         raise CallFailed(ErrorType.OUTPUT_VALIDATION_ERROR, message, {"size": size, "limit": max_bytes})

@@ -34,6 +34,7 @@ from toolagent.contracts.sources import McpSource
 __all__ = ["McpRuntime"]
 
 _IDLE_ASK_S = 1.0
+_FAR_ASK_S = 5.0
 _EXITS_S = 1.0
 _TMP = "/tmp"  # noqa: S108 - the sandbox's own
 _TWICE_AND_ENVELOPE = 3
@@ -136,7 +137,8 @@ class McpRuntime:
         whole, keys = filled(url, self._secrets)
         key = key_of(source.remote_api_key, self._secrets)
         public = self._http.public if source.only_public else None
-        web = WebServer(whole, source.transport == "sse", partial(self._headers, source), self._http.tls, public, self._most_bytes)
+        headers = partial(self._headers, source)
+        web = WebServer(whole, source.transport == "sse", headers, self._http.tls, public, self._most_bytes, self._http.max_result_values)
         secrets = (key, *keys) if key else keys
         try:
             async with asyncio.timeout(self._settings.start_timeout_s):
@@ -216,7 +218,8 @@ def _server_of(running: Running) -> Server:
 
 async def _end_if_mute(server: Server) -> None:
     """What answers nothing at all would fail all that comes. The next call starts it anew."""
-    if server.launched is not None and not server.session.open_calls and not await server.session.answers(_IDLE_ASK_S):
+    patience_s = _IDLE_ASK_S if server.launched is not None else _FAR_ASK_S
+    if not server.session.open_calls and not await server.session.answers(patience_s):
         await server.session.close()
 
 

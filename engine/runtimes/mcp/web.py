@@ -19,6 +19,7 @@ from engine.runtimes.mcp.codes import BROKEN, FORGOTTEN, NOT_SENT, REFUSED, TOO_
 from engine.runtimes.mcp.pipes import Streams
 from engine.runtimes.public_servers import PublicServers
 from toolagent.contracts.calls import ErrorType
+from toolagent.core.json_size import Excess, excess_of
 
 __all__ = ["Guarded", "WebServer", "over_web"]
 
@@ -44,6 +45,7 @@ class WebServer:
     tls: ssl.SSLContext
     public: PublicServers | None
     most_bytes: int
+    max_values: int
 
 
 @contextlib.asynccontextmanager
@@ -59,7 +61,7 @@ async def over_web(server: WebServer) -> AsyncGenerator[Streams]:
         inner = httpx2.AsyncHTTPTransport(verify=server.tls, trust_env=False, limits=limits)
         # Without cookies and redirects, and with nothing of the environment.
         return httpx2.AsyncClient(
-            transport=Guarded(inner, server.public, server.headers, server.most_bytes),
+            transport=Guarded(inner, server),
             headers={"Accept-Encoding": "identity", **(headers or {})},
             timeout=_UNBOUNDED,
             auth=auth,
@@ -78,10 +80,8 @@ async def over_web(server: WebServer) -> AsyncGenerator[Streams]:
 class Guarded(httpx2.AsyncBaseTransport):
     """What fails on the way becomes an answer that says how: the SDK would end the connection for all calls that are on it."""
 
-    def __init__(
-        self, inner: httpx2.AsyncBaseTransport, public: PublicServers | None, headers: Callable[[], Mapping[str, str]], most_bytes: int
-    ) -> None:
-        self._inner, self._public, self._headers, self._most_bytes = inner, public, headers, most_bytes
+    def __init__(self, inner: httpx2.AsyncBaseTransport, server: WebServer) -> None:
+        self._inner, self._server = inner, server
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if request.method == "DELETE":
@@ -111,11 +111,11 @@ class Guarded(httpx2.AsyncBaseTransport):
 
     async def _sent(self, request: httpx2.Request) -> httpx2.Response:
         """Raises NotSent, httpx2.TransportError."""
-        request.headers.update(self._headers())
-        if self._public is None:
+        request.headers.update(self._server.headers())
+        if self._server.public is None:
             return await self._inner.handle_async_request(request)
         failure: httpx2.TransportError = httpx2.ConnectError("the host has no address")
-        for address in await self._public.of(httpx.URL(str(request.url))):
+        for address in await self._server.public.of(httpx.URL(str(request.url))):
             try:
                 return await self._inner.handle_async_request(_pinned(request, str(address)))
             except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
@@ -136,39 +136,47 @@ class Guarded(httpx2.AsyncBaseTransport):
             return _said(request, TOO_LARGE, "The server's answer is packed, which was not asked for.")
         stream = cast("httpx2.AsyncByteStream", response.stream)
         if kind.startswith("text/event-stream"):
-            return httpx2.Response(status, headers=response.headers, stream=_Bounded(stream, self._most_bytes, request))
-        body = await _whole(stream, self._most_bytes)
+            return httpx2.Response(status, headers=response.headers, stream=_Bounded(stream, self._server, request))
+        body = await _whole(stream, self._server.most_bytes)
         if body is None:
-            return _said(request, TOO_LARGE, _too_much(self._most_bytes))
+            return _said(request, TOO_LARGE, _too_much(self._server.most_bytes))
+        if (excess := excess_of(body, self._server.max_values)) is not None:
+            return _said(request, TOO_LARGE, _too_many(excess))
         return httpx2.Response(status, headers=response.headers, content=body)
 
 
 class _Bounded(httpx2.AsyncByteStream):
     """Events in answer to one message. What is more than may be is left out, and an event that says so takes its place."""
 
-    def __init__(self, inner: httpx2.AsyncByteStream, most: int, request: httpx2.Request) -> None:
-        self._inner, self._most, self._request = inner, most, request
+    def __init__(self, inner: httpx2.AsyncByteStream, server: WebServer, request: httpx2.Request) -> None:
+        self._inner, self._server, self._request = inner, server, request
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size, event = 0, bytearray()
         async for chunk in self._inner:
             size += len(chunk)
-            if size > self._most:
-                told = json.dumps(_error(self._request, TOO_LARGE, _too_much(self._most)))
-                yield f"event: message\ndata: {told}\n\n".encode()
+            if size > self._server.most_bytes:
+                yield self._refusal(_too_much(self._server.most_bytes))
                 return
             # Events are handed on whole: an error that took the place of half a one would be no message.
             event += chunk
             searched = max(0, len(event) - len(chunk) - _LONGEST_END)
             end = max(event.rfind(mark, searched) + len(mark) if mark in event[searched:] else 0 for mark in _ENDS)
             if end:
-                yield bytes(event[:end])
+                whole = bytes(event[:end])
+                if (excess := excess_of(whole, self._server.max_values)) is not None:
+                    yield self._refusal(_too_many(excess))
+                    return
+                yield whole
                 del event[:end]
         if event:
             yield bytes(event)
 
     async def aclose(self) -> None:
         await self._inner.aclose()
+
+    def _refusal(self, why: str) -> bytes:
+        return f"event: message\ndata: {json.dumps(_error(self._request, TOO_LARGE, why))}\n\n".encode()
 
 
 async def _whole(stream: httpx2.AsyncByteStream, most: int) -> bytes | None:
@@ -190,6 +198,10 @@ def _is_packed(response: httpx2.Response) -> bool:
 
 def _too_much(most: int) -> str:
     return f"The tool's answer is not taken: it is more than {most} bytes of JSON (TOOL_AGENT_MAX_RESULT_BYTES)."
+
+
+def _too_many(excess: Excess) -> str:
+    return f"The tool's answer is not taken: it {excess}{' (TOOL_AGENT_MAX_RESULT_VALUES)' if excess.of == 'values' else ''}."
 
 
 def _said(request: httpx2.Request, code: int, message: str) -> httpx2.Response:

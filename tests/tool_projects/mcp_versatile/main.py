@@ -52,6 +52,8 @@ def call(asked: dict) -> None:  # noqa: C901 - one arm a behaviour
                 {"type": "text", "text": "two"},
             ]
             result(asked, {"content": blocks})
+        case "size":
+            text(asked, "", structuredContent={"size": len(params["pad"])})
         case "meta":
             text(asked, "", structuredContent=meta)
         case "environment":

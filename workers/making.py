@@ -13,6 +13,7 @@ from activities.follow_task import FollowTask
 from activities.make_tool import MakeTool
 from activities.use_tool import UseTool
 from engine.calls.file_parameters import FileParameters
+from engine.making.build_ways import WaysParts
 from engine.making.candidates import Candidates
 from engine.making.dependencies.gate import DependencyGate
 from engine.making.dependencies.index_addresses import addresses_from
@@ -90,9 +91,7 @@ async def running_making(
                 cache=folder / ".cases",
                 runtimes=parts,
                 cloner=cloner_of(settings, state, runs, executor),
-                executor=executor,
-                runs=uv_runs,
-                locks=locks,
+                ways=WaysParts(executor, uv_runs, locks),
                 candidates=candidates,
                 registration=registration,
                 files=FileParameters(store.files, settings.files_folder.absolute()),

@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
-from typing import cast
+from dataclasses import dataclass
+from pathlib import Path
 
 from engine.calls.file_parameters import FileParameters
 from engine.disk.leftovers import discard
-from engine.making.building import BuildFailed, Built, ModellessBuilder, Place, told_of
+from engine.making.build_ways import WayBuilder, WaysParts
+from engine.making.building import BuildFailed, told_of
 from engine.making.candidates import Candidates
 from engine.making.cloning import Cloner, repository_in
 from engine.making.diagnosis import Diagnoses
@@ -20,24 +20,15 @@ from engine.making.gate.subject import Check, Subject
 from engine.making.gate.trial import on_trial
 from engine.making.inspection import inspect
 from engine.making.keys import keys_of_others, wants_key
-from engine.making.locking import ProjectLocks
-from engine.making.openapi.tools import Described
 from engine.making.outages import Outage, is_outage
-from engine.making.programs.building import ProgramBuilder
-from engine.making.python_projects.preparing import PythonProjects
 from engine.making.registration import Registration
 from engine.making.repairs import Mended, NotASuccessor, Repairs
 from engine.making.repository_addresses import CloneFailed, CloneFailure
 from engine.making.schema_rights import unnamed_files
-from engine.making.trees import Tree
-from engine.making.uv_runs import UvRuns
-from engine.making.variables import Variables, variables_for, with_environment
 from engine.making.workbench.bench import Workbenches
 from engine.registry.archives import NotPackedError
-from engine.runtimes import RUNTIMES
 from engine.runtimes.parts import RuntimeParts
-from engine.runtimes.runtime import Progress, Runtime
-from engine.runtimes.scripts.execution import Executor
+from engine.runtimes.runtime import Progress
 from engine.runtimes.scripts.failures import ScriptFailure
 from toolagent.contracts.making import Candidate, CheckResult
 from toolagent.contracts.making_steps import (
@@ -51,18 +42,6 @@ from toolagent.contracts.making_steps import (
     TaskStep,
     VerifyStep,
 )
-from toolagent.contracts.plans import (
-    AsgiBuild,
-    BuildPlan,
-    CodingBuild,
-    DockerBuild,
-    McpBuild,
-    NothingToBuild,
-    OpenApiRemote,
-    ProgramBuild,
-    ToolFileBuild,
-)
-from toolagent.contracts.sources import DockerSource, LocalSource
 from toolagent.contracts.task_specs import GithubDeploy, RepairTool, TaskSpec
 from toolagent.core.repository_urls import place_of_repository
 from toolagent.core.task_requests import subject_of
@@ -87,9 +66,7 @@ class MakerParts:
     cache: Path
     runtimes: RuntimeParts
     cloner: Cloner
-    executor: Executor
-    runs: UvRuns
-    locks: ProjectLocks
+    ways: WaysParts
     candidates: Candidates
     registration: Registration
     files: FileParameters
@@ -144,11 +121,9 @@ class Maker:
     async def build(self, step: BuildStep, progress: Progress, *, is_patient: bool = False) -> BuildOutcome:
         """Without a model. When it `is_patient`, it raises Outage for what of ours is away; else that is why nothing was built."""
         try:
-            variables = await asyncio.to_thread(self._variables, step)
-            built = await self._built(step, variables, progress)
-            notes = (*built.notes, *variables.notes, *_missing(variables))
-            whole = with_environment(built.candidate, variables.values)
-            candidate = whole.model_copy(update={"left_out": told_of(built.left_out), "notes": notes})
+            ways = WayBuilder(self._parts.ways, self._parts.runtimes, self.folder_of(step.task_id), self._clone_of(step.task_id, step.spec))
+            built = await ways.build(step, progress)
+            candidate = built.candidate.model_copy(update={"left_out": told_of(built.left_out), "notes": built.notes})
             file_id = await self._parts.candidates.keep(step.task_id, candidate, built.folders)
             return BuildOutcome(candidate=file_id, left_out=candidate.left_out)
         except (BuildFailed, NotPackedError, ScriptFailure) as failure:
@@ -239,84 +214,6 @@ class Maker:
         """The folder that the task means; it was looked at before."""
         path = place_of_repository(spec).path if isinstance(spec, GithubDeploy) else ""
         return repository_in(self.folder_of(task_id) / "clone") / path
-
-    def _variables(self, step: BuildStep) -> Variables:
-        """What it runs with. Raises BuildFailed for what it cannot do without, and nobody gives. Blocks."""
-        match step.plan:
-            case AsgiBuild(project=project) | ProgramBuild(project=project) | McpBuild(project=project):
-                folder = PurePosixPath(project)
-            case DockerBuild(dockerfile=dockerfile):
-                folder = PurePosixPath(dockerfile).parent
-            case _:
-                return Variables()
-        tree = Tree.read(self._clone_of(step.task_id, step.spec))
-        found = variables_for(tree, folder, step.spec.env if isinstance(step.spec, GithubDeploy) else {})
-        if found.required:
-            names = ", ".join(found.required)
-            raise BuildFailed(f"It needs variables that have no default: {names}. Give them in `env` of the task, keys as `secret:NAME`.")
-        return found
-
-    async def _built(self, step: BuildStep, variables: Variables, progress: Progress) -> Built:
-        folder = self.folder_of(step.task_id)
-        repository, about = self._clone_of(step.task_id, step.spec), Described(subject_of(step.spec), step.spec.description)
-        data, host_dir = folder / "data", f"tools/made/{about.tool_name.replace(':', '_')}"
-        place = Place(data / host_dir, host_dir, folder / "work")
-        builder = self._builder(data, step.task_id, variables)
-        plan: BuildPlan = step.plan
-        match plan:
-            case ToolFileBuild():
-                return await builder.of_tool_files(plan, repository, about)
-            case OpenApiRemote():
-                return await builder.remote(plan, repository, about)
-            case AsgiBuild():
-                return await builder.asgi(plan, repository, about, place, progress)
-            case DockerBuild():
-                return await builder.docker(plan, repository, about, place, progress)
-            case ProgramBuild():
-                return await ProgramBuilder(self._projects(step.task_id), self._parts.executor).build(
-                    plan, self._deploy(step), repository, about, place, progress
-                )
-            case McpBuild():
-                raise BuildFailed("MCP servers of repositories are not built yet.")
-            case CodingBuild() | NothingToBuild():
-                raise BuildFailed("There is no way to build it without a model.")
-
-    def _deploy(self, step: BuildStep) -> GithubDeploy:
-        if not isinstance(step.spec, GithubDeploy):
-            raise BuildFailed("The task names no repository.")
-        return step.spec
-
-    def _projects(self, task_id: str) -> PythonProjects:
-        """Its environments are the task's."""
-        return PythonProjects(self._parts.runs, self._parts.locks, self._parts.runtimes.sandboxing.environments.for_task(task_id))
-
-    def _builder(self, data: Path, task_id: str, variables: Variables) -> ModellessBuilder:
-        """Its runtimes find projects below the task's own folder, and write there; they are asked once, and hold nothing after that."""
-        parts, sandbox = self._parts.runtimes, self._parts.runtimes.sandboxing.sandbox
-        folder = data.parent
-        docker = None
-        if parts.docker:
-            settings = replace(parts.docker.settings, data=data, calls=folder / "calls", beside=folder / "state")
-            docker = replace(parts.docker, settings=settings)
-        own = replace(
-            parts,
-            local=replace(parts.local, data=data, state=folder / "state", calls=folder / "calls"),
-            sandboxing=replace(parts.sandboxing, environments=parts.sandboxing.environments.for_task(folder.name)),
-            docker=docker,
-        )
-        return ModellessBuilder(
-            self._projects(task_id),
-            cast("Runtime[LocalSource]", RUNTIMES["local"](own)),
-            cast("Runtime[DockerSource]", RUNTIMES["docker"](own)) if docker else None,
-            environment=variables.values,
-            private_hosts=() if isinstance(sandbox, str) else sandbox.policy.private_hosts,
-        )
-
-
-def _missing(variables: Variables) -> tuple[str, ...]:
-    if not variables.missing:
-        return ()
-    return (f"It names variables that nobody gave a value: {', '.join(variables.missing[:_SHOWN])}. What needs them fails; give `env`.",)
 
 
 def _folder_in(clone: Path, path: str) -> Path:

@@ -43,6 +43,11 @@ class UvRuns:
         self._executor, self.programs, self._installer = executor, programs, installer
         self._interpreters = Interpreters(executor, programs)
 
+    @property
+    def timeout_s(self) -> float:
+        """What one installation may take."""
+        return self._installer.timeout_s
+
     async def prepare(self, into: Path) -> None:
         """What is known of our interpreter goes into the cache below `into`, to which no program has written yet. Raises ScriptFailure."""
         await self._interpreters.put_into(into / WORK / CACHE, into / "interpreter")

@@ -9,14 +9,14 @@ from engine.making.packaging import Room, copy_into, open_to_all
 from engine.making.python_projects.preparing import Prepared
 from toolagent.contracts.plans import AsgiBuild
 
-__all__ = ["pack_asgi", "pack_project"]
+__all__ = ["WORKING_FOLDER", "pack_asgi", "pack_project"]
 
-_WORKING = Path(__file__).parents[1] / "inside" / "working_folder.py"
+WORKING_FOLDER = Path(__file__).parents[1] / "inside" / "working_folder.py"
 
 
 def pack_asgi(plan: AsgiBuild, repository: Path, prepared: Prepared, into: Path) -> None:
     """Makes the folder `into` anew: `main.py`, what it depends on, and the repository. Raises ValueError, OSError. Blocks."""
-    pack_project({"main.py": launcher_of(plan), _WORKING.name: _WORKING.read_text()}, prepared, into)
+    pack_project({"main.py": launcher_of(plan), WORKING_FOLDER.name: WORKING_FOLDER.read_text()}, prepared, into)
     copy_into(repository, into / REPOSITORY, Room())
     open_to_all(into)
 

@@ -1,7 +1,9 @@
 """Finds an interpreter and versions with which a project of a repository can be installed here, and installs it."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import contextlib
+import time
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -24,6 +26,8 @@ from toolagent.contracts.sources import ScriptLanguage
 __all__ = ["Order", "Prepared", "PythonProjects"]
 
 _MOST_PYTHONS = 3
+_PATIENCE = 0.8
+"""Of the time that one installation may take: what took so long before it failed would do so again."""
 _LOCK = "requirements.lock"
 _TOLD = 400
 
@@ -86,23 +90,33 @@ class PythonProjects:
         folder, programs = PurePosixPath(order.project), self._runs.programs
         own = next(minor for minor, program in programs.pythons.items() if program == programs.python)
         pythons = (await asyncio.to_thread(interpreters_for, tree, folder, tuple(programs.pythons), own))[:_MOST_PYTHONS]
-        attempts = _Attempts()
+        attempts, until = _Attempts(), time.monotonic() + _PATIENCE * self._runs.timeout_s
+        async with contextlib.aclosing(self._choices(order, tree, pythons, attempts, progress)) as choices:
+            async for python, level, installed in choices:
+                if attempts.failures and time.monotonic() > until:
+                    break
+                if (found := await self._tried(order, python, level, installed, attempts, progress)) is not None:
+                    return found
+        raise _said(attempts)
+
+    async def _choices(
+        self, order: Order, tree: Tree, pythons: Sequence[Interpreter], attempts: _Attempts, progress: Progress
+    ) -> AsyncGenerator[tuple[Interpreter, Level, Installed | None]]:
+        """All strict ones first, by each Python; pins are loosened with the likeliest one only."""
+        folder = PurePosixPath(order.project)
         is_package = await asyncio.to_thread(_is_package, tree, folder)
         if order.needs_package and not is_package:
             raise NotWanted("The project is no package: it has neither a pyproject.toml that says how it is built, nor a setup.py.")
         packages: dict[str, Installed | None] = {}
-        for is_loose in (False, True):
-            for python in pythons[:1] if is_loose else pythons:
-                if python.minor not in packages:
-                    packages[python.minor] = await self._package(order, python, attempts, progress) if is_package else None
-                installed = packages[python.minor]
-                if installed is None and order.needs_package:
-                    continue
-                levels = await asyncio.to_thread(levels_of, tree, folder, installed.requires if installed else None)
-                for level in (one for one in levels if one.is_loose is is_loose):
-                    if (found := await self._tried(order, python, level, installed, attempts, progress)) is not None:
-                        return found
-        raise _said(attempts)
+        for python, is_loose in (*((one, False) for one in pythons), (pythons[0], True)):
+            if python.minor not in packages:
+                packages[python.minor] = await self._package(order, python, attempts, progress) if is_package else None
+            installed = packages[python.minor]
+            if installed is None and order.needs_package:
+                continue
+            for level in await asyncio.to_thread(levels_of, tree, folder, installed.requires if installed else None):
+                if level.is_loose is is_loose:
+                    yield python, level, installed
 
     async def _package(self, order: Order, python: Interpreter, attempts: _Attempts, progress: Progress) -> Installed | None:
         """None where it cannot be built with this Python. Raises what is ours."""

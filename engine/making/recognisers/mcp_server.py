@@ -1,11 +1,15 @@
-"""Recognises servers of the Model Context Protocol."""
+"""Recognises servers of the Model Context Protocol, in Python and Node.js, and what may start them."""
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
 from typing import cast
 
-from engine.making.projects import PYPROJECT, dependencies_named
+from pydantic import JsonValue
+
+from engine.making.projects import PYPROJECT, Table, dependencies_named, project_folder
+from engine.making.recognisers.console_script import console_scripts_of, npm_programs_of
 from engine.making.recognisers.recogniser import is_aside
 from engine.making.trees import Tree
 from toolagent.contracts.making import Finding, FindingKind
@@ -13,35 +17,84 @@ from toolagent.contracts.making import Finding, FindingKind
 __all__ = ["recognise_mcp_servers"]
 
 _PACKAGES = frozenset({"mcp", "fastmcp"})
-_NODE_PACKAGE = "@modelcontextprotocol/sdk"
-_CODE = re.compile(r"^\s*(?:from|import)\s+(?:mcp\.server|fastmcp)\b", re.MULTILINE)
+_NODE_PACKAGES = ("@modelcontextprotocol/sdk", "@modelcontextprotocol/server", "fastmcp")
+_CODE = re.compile(r"^\s*(?:from|import)\s+(?:mcp\.server|mcp\b(?=\s+import.*\b(?:FastMCP|Server)\b)|fastmcp)\b", re.MULTILINE)
+_STARTS = re.compile(r"\.run\(|stdio_server\(|\.run_stdio_async\(|\.run_async\(")
+_MAIN = re.compile(r"^if __name__ == [\"']__main__[\"']:", re.MULTILINE)
+_MCP = re.compile(r"mcp", re.IGNORECASE)
 _MOST = 400
+_MOST_FOUND = 5
+_LIKELY = ("server.py", "main.py", "__main__.py", "app.py", "__init__.py")
 
 
 def recognise_mcp_servers(tree: Tree) -> Iterator[Finding]:
-    """`details.by`: `code`, `dependency` or `package.json`. It is recorded; nothing is built of it yet."""
+    """`details`: `language`, `project` (where something says what it depends on), `programs` that may start it, `module`, its file."""
+    found = [*_python(tree), *_node(tree)]
+    found.sort(key=lambda one: (is_aside(one.path), str(one.details.get("project", "~")).count("/"), "project" not in one.details))
+    yield from found[:_MOST_FOUND]
+
+
+def _python(tree: Tree) -> Iterator[Finding]:
     sources = [path for path in tree.files if path.suffix == ".py" and not is_aside(path.as_posix())][:_MOST]
-    code = next((path for path in sources if _CODE.search(tree.text(path) or "")), None)
-    if code is not None:
-        yield _finding(code.as_posix(), "code")
-        return
+    serving = [path for path in sources if _CODE.search(tree.text(path) or "")]
+    by_project: dict[PurePosixPath | None, list[PurePosixPath]] = {}
+    for path in serving:
+        by_project.setdefault(project_folder(tree, path), []).append(path)
     for path in tree.files:
-        if path.name == PYPROJECT and _PACKAGES & dependencies_named(tree, path.parent):
-            yield _finding(path.as_posix(), "dependency")
-            return
-        if path.name == "package.json" and _NODE_PACKAGE in _node_dependencies(tree.text(path)):
-            yield _finding(path.as_posix(), "package.json")
-            return
+        if path.name == PYPROJECT and path.parent not in by_project and _PACKAGES & dependencies_named(tree, path.parent):
+            by_project[path.parent] = []
+    for project, files in by_project.items():
+        yield _of_python(tree, project, files)
 
 
-def _finding(path: str, by: str) -> Finding:
-    return Finding(kind=FindingKind.MCP_SERVER, path=path, summary="An MCP server.", details={"by": by})
+def _of_python(tree: Tree, project: PurePosixPath | None, files: list[PurePosixPath]) -> Finding:
+    best = min(files, key=lambda path: _rank(tree, path), default=None)
+    where = best or (project or PurePosixPath()) / PYPROJECT
+    details: dict[str, JsonValue] = {"language": "python"}
+    if project is not None:
+        _, scripts = console_scripts_of(tree, project)
+        details["project"] = _text(project)
+        likely = sorted(scripts, key=lambda name: (not _MCP.search(f"{name} {scripts[name]}"), name))
+        details["programs"] = [*likely]
+    if best is not None:
+        details["module"] = best.as_posix()
+    said = "" if project is not None else " No file says what it depends on."
+    return Finding(kind=FindingKind.MCP_SERVER, path=where.as_posix(), summary=f"An MCP server.{said}", details=details)
 
 
-def _node_dependencies(text: str | None) -> set[str]:
+def _rank(tree: Tree, path: PurePosixPath) -> tuple[object, ...]:
+    """What starts a server goes before what only knows of one."""
+    text = tree.text(path) or ""
+    name = _LIKELY.index(path.name) if path.name in _LIKELY else len(_LIKELY)
+    return not _STARTS.search(text), not _MAIN.search(text), path.name.startswith("test_"), name, len(path.parts), path.as_posix()
+
+
+def _node(tree: Tree) -> Iterator[Finding]:
+    for path in [path for path in tree.files if path.name == "package.json"][:_MOST]:
+        package = _package(tree.text(path))
+        wanted = [package.table(kind).values for kind in ("dependencies", "peerDependencies", "optionalDependencies")]
+        if not any(name in known for known in wanted for name in _NODE_PACKAGES):
+            continue
+        programs = npm_programs_of(tree, path)
+        main = package.text("main")
+        details: dict[str, JsonValue] = {"language": "nodejs", "project": _text(path.parent)}
+        details["programs"] = [*_mcp_first(programs)]
+        if main:
+            details["module"] = (path.parent / main).as_posix()
+        yield Finding(kind=FindingKind.MCP_SERVER, path=path.as_posix(), summary="An MCP server.", details=details)
+
+
+def _mcp_first(names: Iterable[str]) -> list[str]:
+    return sorted(names, key=lambda name: (not _MCP.search(name), name))
+
+
+def _package(text: str | None) -> Table:
     try:
         read: object = json.loads(text or "")
     except (ValueError, RecursionError):
-        return set()
-    told = cast("dict[str, object]", read).get("dependencies") if isinstance(read, dict) else None
-    return set(cast("dict[str, object]", told)) if isinstance(told, dict) else set()
+        return Table()
+    return Table(cast("dict[str, object]", read)) if isinstance(read, dict) else Table()
+
+
+def _text(folder: PurePosixPath) -> str:
+    return "" if not folder.parts else folder.as_posix()

@@ -77,7 +77,21 @@ def _of_repository(spec: GithubDeploy, inspection: Inspection) -> Ways:
     others += [Tried(way=name, outcome="not_found") for name in _NAMES if name not in seen]
     runnable = inspection.code_files or any(one.kind in _RUNNABLE and "refused" not in one.details for one in inspection.findings)
     last = CodingBuild() if runnable else NothingToBuild(reason=_nothing(inspection, others))
-    return Ways(tuple(plans), tuple(others), last)
+    # What is at the top of the repository is what it is for; other projects of it come after, and what is not run here last.
+    run = [plan for plan in plans if plan.way not in _NOT_RUN]
+    rest = [plan for plan in plans if plan not in run]
+    first = [plan for plan in rest if plan.way == "tool_file" and plan is plans[0]]
+    return Ways((*first, *sorted(run, key=_is_elsewhere), *(plan for plan in rest if plan not in first)), tuple(others), last)
+
+
+def _is_elsewhere(plan: BuildPlan) -> bool:
+    match plan:
+        case McpBuild(project=project) | AsgiBuild(project=project) | ProgramBuild(project=project):
+            return bool(project)
+        case DockerBuild(dockerfile=dockerfile):
+            return "/" in dockerfile
+        case ToolFileBuild() | OpenApiRemote() | CodingBuild() | NothingToBuild():
+            return False
 
 
 def _tool_files(inspection: Inspection) -> Iterator[BuildPlan | Tried]:
@@ -167,6 +181,7 @@ _WAYS: Sequence[tuple[tuple[MakeRuntime | None, ...], _Way]] = (
 )
 """The order in which they are tried; docs/making.md tells it."""
 
+_NOT_RUN = ("tool_file", "openapi_remote")
 _KNOWN_BEFORE = ("tool_file", "asgi", "docker", "openapi_remote")
 _NAMES = ("tool_file", "mcp", "asgi", "docker", "program", "openapi_remote")
 

@@ -1,0 +1,142 @@
+"""Builds along each of the plans that need no model, of the clone of a task on this host."""
+
+import asyncio
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import cast
+
+from engine.making.building import BuildFailed, Built, ModellessBuilder, Place
+from engine.making.locking import ProjectLocks
+from engine.making.mcp_servers.building import McpBuilder
+from engine.making.openapi.tools import Described
+from engine.making.programs.building import ProgramBuilder
+from engine.making.python_projects.preparing import PythonProjects
+from engine.making.trees import Tree
+from engine.making.uv_runs import UvRuns
+from engine.making.variables import Variables, variables_for, with_environment
+from engine.runtimes import RUNTIMES
+from engine.runtimes.mcp.runtime import McpRuntime
+from engine.runtimes.parts import RuntimeParts
+from engine.runtimes.runtime import Progress, Runtime
+from engine.runtimes.scripts.execution import Executor
+from toolagent.contracts.making_steps import BuildStep
+from toolagent.contracts.plans import (
+    AsgiBuild,
+    BuildPlan,
+    CodingBuild,
+    DockerBuild,
+    McpBuild,
+    NothingToBuild,
+    OpenApiRemote,
+    ProgramBuild,
+    ToolFileBuild,
+)
+from toolagent.contracts.sources import DockerSource, LocalSource
+from toolagent.contracts.task_specs import GithubDeploy
+from toolagent.core.task_requests import subject_of
+
+__all__ = ["WayBuilder", "WaysParts"]
+
+_NAMED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class WaysParts:
+    """What all builds of this host share."""
+
+    executor: Executor
+    runs: UvRuns
+    locks: ProjectLocks
+
+
+class WayBuilder:
+    """Of one task: `folder` is its own on this host, `repository` what it has cloned."""
+
+    def __init__(self, parts: WaysParts, runtimes: RuntimeParts, folder: Path, repository: Path) -> None:
+        self._parts, self._runtimes, self._folder, self._repository = parts, runtimes, folder, repository
+        environments = runtimes.sandboxing.environments.for_task(folder.name)
+        self._projects = PythonProjects(parts.runs, parts.locks, environments)
+        self._data = folder / "data"
+
+    async def build(self, step: BuildStep, progress: Progress) -> Built:
+        """Raises BuildFailed, NotPackedError, ScriptFailure."""
+        variables = await asyncio.to_thread(self._variables, step)
+        built = await self._built(step, variables, progress)
+        notes = (*built.notes, *variables.notes, *_missing(variables))
+        return replace(built, candidate=with_environment(built.candidate, variables.values), notes=notes)
+
+    async def _built(self, step: BuildStep, variables: Variables, progress: Progress) -> Built:
+        about = Described(subject_of(step.spec), step.spec.description)
+        host_dir = f"tools/made/{about.tool_name.replace(':', '_')}"
+        place = Place(self._data / host_dir, host_dir, self._folder / "work")
+        repository, own = self._repository, self._own_parts()
+        builder = self._builder(own, variables)
+        plan: BuildPlan = step.plan
+        match plan:
+            case ToolFileBuild():
+                return await builder.of_tool_files(plan, repository, about)
+            case OpenApiRemote():
+                return await builder.remote(plan, repository, about)
+            case AsgiBuild():
+                return await builder.asgi(plan, repository, about, place, progress)
+            case DockerBuild():
+                return await builder.docker(plan, repository, about, place, progress)
+            case ProgramBuild():
+                programs = ProgramBuilder(self._projects, self._parts.executor)
+                return await programs.build(plan, _deploy(step), repository, about, place, progress)
+            case McpBuild():
+                servers = McpBuilder(self._projects, cast("McpRuntime", RUNTIMES["mcp"](own)), dict(variables.values))
+                return await servers.build(plan, _deploy(step), repository, about, place, progress)
+            case CodingBuild() | NothingToBuild():
+                raise BuildFailed("There is no way to build it without a model.")
+
+    def _variables(self, step: BuildStep) -> Variables:
+        """What it runs with. Raises BuildFailed for what it cannot do without, and nobody gives. Blocks."""
+        match step.plan:
+            case AsgiBuild(project=project) | ProgramBuild(project=project) | McpBuild(project=project):
+                folder = PurePosixPath(project)
+            case DockerBuild(dockerfile=dockerfile):
+                folder = PurePosixPath(dockerfile).parent
+            case _:
+                return Variables()
+        found = variables_for(Tree.read(self._repository), folder, _deploy(step).env)
+        if found.required:
+            names = ", ".join(found.required)
+            raise BuildFailed(f"It needs variables that have no default: {names}. Give them in `env` of the task, keys as `secret:NAME`.")
+        return found
+
+    def _builder(self, own: RuntimeParts, variables: Variables) -> ModellessBuilder:
+        sandbox = own.sandboxing.sandbox
+        return ModellessBuilder(
+            self._projects,
+            cast("Runtime[LocalSource]", RUNTIMES["local"](own)),
+            cast("Runtime[DockerSource]", RUNTIMES["docker"](own)) if own.docker else None,
+            environment=variables.values,
+            private_hosts=() if isinstance(sandbox, str) else sandbox.policy.private_hosts,
+        )
+
+    def _own_parts(self) -> RuntimeParts:
+        """Runtimes of these find projects below the task's own folder, and write there; they are asked once, and hold nothing after."""
+        parts, folder = self._runtimes, self._folder
+        docker = None
+        if parts.docker:
+            settings = replace(parts.docker.settings, data=self._data, calls=folder / "calls", beside=folder / "state")
+            docker = replace(parts.docker, settings=settings)
+        return replace(
+            parts,
+            local=replace(parts.local, data=self._data, state=folder / "state", calls=folder / "calls"),
+            sandboxing=replace(parts.sandboxing, environments=parts.sandboxing.environments.for_task(folder.name)),
+            docker=docker,
+        )
+
+
+def _deploy(step: BuildStep) -> GithubDeploy:
+    if not isinstance(step.spec, GithubDeploy):
+        raise BuildFailed("The task names no repository.")
+    return step.spec
+
+
+def _missing(variables: Variables) -> tuple[str, ...]:
+    if not variables.missing:
+        return ()
+    return (f"It names variables that nobody gave a value: {', '.join(variables.missing[:_NAMED])}. What needs them fails; give `env`.",)

@@ -1,0 +1,176 @@
+"""Builds tools of the MCP server of a repository: it is started in each way that may be right, until one lists tools."""
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from engine.making.building import BuildFailed, Built, Place
+from engine.making.launcher import REPOSITORY
+from engine.making.mcp_servers.launchers import Start, launcher_of_server, starts_of
+from engine.making.openapi.names import tool_id_of
+from engine.making.openapi.operations import LeftOut
+from engine.making.openapi.tools import Described
+from engine.making.packaging import Room, copy_into, insist_on_room, open_to_all
+from engine.making.python_projects.packing import WORKING_FOLDER, pack_project
+from engine.making.python_projects.preparing import Order, Prepared, PythonProjects
+from engine.making.uv_runs import LockFailed
+from engine.making.wanted import NotWanted
+from engine.runtimes.failures import RuntimeFailure
+from engine.runtimes.mcp.listing import ListedTool, Listing
+from engine.runtimes.mcp.runtime import McpRuntime
+from engine.runtimes.runtime import Progress
+from engine.validation.references import SchemaNotFollowedError, written_out
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.making import Candidate
+from toolagent.contracts.manifest import (
+    JsonSchema,
+    NetworkAccess,
+    PermissionClass,
+    SecurityContext,
+    SideEffectScope,
+    ToolGroup,
+    ToolManifest,
+)
+from toolagent.contracts.plans import McpBuild
+from toolagent.contracts.sources import McpSource, backend_runtime_of
+from toolagent.contracts.task_specs import GithubDeploy
+from toolagent.core.wildcards import chosen
+
+__all__ = ["McpBuilder"]
+
+_MOST_STARTS = 4
+_MOST_TOOLS = 100
+_LONGEST_NAME = 200
+_LONGEST_DESCRIPTION = 4_000
+_TOLD = 400
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_NOT_IN_AN_ID = re.compile(r"[^a-z0-9]+")
+
+
+class McpBuilder:
+    """All that is built is data and files: nothing is registered."""
+
+    def __init__(self, projects: PythonProjects, runtime: McpRuntime, environment: dict[str, str]) -> None:
+        self._projects, self._runtime, self._environment = projects, runtime, environment
+
+    async def build(
+        self, plan: McpBuild, spec: GithubDeploy, repository: Path, about: Described, place: Place, progress: Progress
+    ) -> Built:
+        """Raises BuildFailed, ScriptFailure (`UnavailableError`)."""
+        if plan.language != "python":
+            raise BuildFailed("MCP servers of Node.js projects are not built yet.")
+        try:
+            await asyncio.to_thread(insist_on_room, repository)
+            site = place.work.with_name("site")
+            order = Order(repository, plan.project, (), site, place.work, about.tool_name, needs_package=False)
+            prepared = await self._projects.prepare(order, progress)
+            await asyncio.to_thread(_pack, repository, prepared, place.folder)
+        except LockFailed as error:
+            raise BuildFailed(error.message, error.told) from error
+        except (NotWanted, ValueError, OSError) as error:
+            raise BuildFailed(f"The project cannot be installed: {error}") from error
+        scripts: Mapping[str, str] = prepared.installed.scripts if prepared.installed else {}
+        starts = starts_of((*plan.programs, *scripts), scripts, plan.module)[:_MOST_STARTS]
+        listing = await self._listed(tuple(dict.fromkeys(starts)), plan, spec, about, place, progress)
+        return _built(listing, spec, about, place, prepared)
+
+    async def _listed(
+        self, starts: Sequence[Start], plan: McpBuild, spec: GithubDeploy, about: Described, place: Place, progress: Progress
+    ) -> Listing:
+        """Raises BuildFailed with what came of each start."""
+        failures: list[str] = []
+        source = McpSource(tool_name="-", host_dir=place.host_dir, environment=self._environment)
+        manifest = ToolManifest(tool_id=about.tool_name, name=about.tool_name, security_context=_rights(spec))
+        for start in starts:
+            progress(f"starting the MCP server ({start.said})")
+            try:
+                await asyncio.to_thread((place.folder / "main.py").write_text, launcher_of_server(start, plan.project))
+                listing = await self._runtime.listed(manifest, source, progress)
+            except (RuntimeFailure, ValueError) as failure:
+                failures.append(f"{start.said}: {_said(failure)}")
+                continue
+            if listing.tools:
+                return listing
+            failures.append(f"{start.said}: it lists no tools")
+        told = "\n".join(failures) or "nothing was found that could start it"
+        raise BuildFailed(f"The MCP server does not start: {'; '.join(failures)[:1_500] or told}", told)
+
+
+def _pack(repository: Path, prepared: Prepared, into: Path) -> None:
+    pack_project({"main.py": "", WORKING_FOLDER.name: WORKING_FOLDER.read_text()}, prepared, into)
+    copy_into(repository, into / REPOSITORY, Room())
+    open_to_all(into)
+
+
+def _said(failure: Exception) -> str:
+    if not isinstance(failure, RuntimeFailure):
+        return str(failure)
+    log = failure.details.get("stderr")
+    last = [line.strip() for line in log.splitlines() if line.strip()][-1:] if isinstance(log, str) else []
+    return " ".join([failure.message, *(f"It said last: {line}" for line in last)])[:_TOLD]
+
+
+def _rights(spec: GithubDeploy) -> SecurityContext:
+    network = NetworkAccess.model_validate({"allow_hosts": spec.hosts})
+    return SecurityContext.model_validate({"network_access": network})
+
+
+def _built(listing: Listing, spec: GithubDeploy, about: Described, place: Place, prepared: Prepared) -> Built:
+    left_out = [LeftOut(fault.name or "listing", fault.reason) for fault in listing.faults]
+    wanted, unwanted = chosen(listing.tools, spec.operations, lambda tool: (tool.name,))
+    if not wanted:
+        there = ", ".join(tool.name for tool in listing.tools[:20])
+        raise BuildFailed(f"None of its tools is one of `operations` ({', '.join(spec.operations[:10])}). There are: {there}.")
+    left_out += [LeftOut(tool.name, "The task names others in `operations`.") for tool in unwanted]
+    left_out += [LeftOut(tool.name, f"There are more than {_MOST_TOOLS} tools; name it in `operations`.") for tool in wanted[_MOST_TOOLS:]]
+    tools: list[tuple[ListedTool, JsonSchema, JsonSchema]] = []
+    for tool in wanted[:_MOST_TOOLS]:
+        try:
+            tools.append((tool, written_out(tool.input_schema), written_out(tool.output_schema or {})))
+        except SchemaNotFollowedError as error:
+            left_out.append(LeftOut(tool.name, f"A schema of it cannot be used: {error}"))
+    if not tools:
+        raise BuildFailed(f"None of its tools can be used. {'; '.join(f'{one.operation}: {one.reason}' for one in left_out[:5])}")
+    candidate = _candidate(tools, spec, about, place)
+    folders = dict.fromkeys((entry.manifest.tool_id for entry in candidate.entries), place.folder)
+    return Built(candidate, folders, tuple(left_out), prepared.notes)
+
+
+def _candidate(tools: Sequence[tuple[ListedTool, JsonSchema, JsonSchema]], spec: GithubDeploy, about: Described, place: Place) -> Candidate:
+    many = len(tools) > 1
+    groups = (about.tool_name,) if many else ()
+    ids = _ids(about.tool_name, [tool.name for tool, _, _ in tools]) if many else [about.tool_name]
+    entries: list[ToolEntry] = []
+    for (tool, asked, answered), tool_id in zip(tools, ids, strict=True):
+        source = McpSource(tool_name=tool.name, host_dir=place.host_dir, process=groups[0] if groups else None)
+        said = tool.description.strip() or about.description or f"The tool {tool.name} of an MCP server."
+        manifest = ToolManifest(
+            tool_id=tool_id,
+            name=tool.name[:_LONGEST_NAME],
+            description=said[:_LONGEST_DESCRIPTION],
+            backend_runtime=backend_runtime_of(source),
+            group_ids=groups,
+            input_schema=asked,
+            output_schema=answered,
+            # Its own hints are not believed.
+            permission_class=PermissionClass.EXTERNAL,
+            side_effect_scope=SideEffectScope.NETWORK if spec.hosts else SideEffectScope.LOCAL_STATE,
+            security_context=_rights(spec),
+            timeout_s=60.0,
+        )
+        entries.append(ToolEntry(manifest=manifest, sources=(source,)))
+    if not many:
+        return Candidate(entries=tuple(entries))
+    description = about.description or f"The tools of the MCP server {about.tool_name}."
+    group = ToolGroup(group_id=about.tool_name, name=about.tool_name, description=description[:_LONGEST_DESCRIPTION], tool_ids=tuple(ids))
+    return Candidate(entries=tuple(entries), group=group)
+
+
+def _ids(tool_name: str, names: Sequence[str]) -> list[str]:
+    found: list[str] = []
+    for name in names:
+        own = tool_id_of(tool_name, _NOT_IN_AN_ID.sub("_", _HUMP.sub("_", name).lower()).strip("_") or "tool")
+        # Names that differ only in signs read the same.
+        found.append(own if own not in found else f"{own}_{len(found) + 1}")
+    return found

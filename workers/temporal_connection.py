@@ -1,5 +1,6 @@
 """Getting a connection to Temporal that is fit for use: namespace there, search attributes registered."""
 
+import structlog
 from google.protobuf.duration_pb2 import Duration
 from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.namespace.v1 import NamespaceConfig
@@ -14,7 +15,9 @@ from toolagent.client import names
 from toolagent.client.plugin import ToolAgentPlugin
 from workers.failures import CannotRun
 
-__all__ = ["connect", "register_search_attributes", "set_retention"]
+__all__ = ["connect", "register_search_attributes", "set_retention", "shows_outcomes"]
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 async def connect(address: str, namespace: str, *, sandbox: bool, patience_s: float) -> Client:
@@ -42,17 +45,36 @@ async def register_search_attributes(client: Client) -> None:
     try:
         await _add_missing(client)
     except RPCError as error:
+        if await _lacks_only_outcome(client):
+            _log.warning("search_attribute_not_registered", name=names.OUTCOME.name, reason=str(error), effect="outcomes are not shown")
+            return
         wanted = ", ".join(f"{key.name} (Keyword)" for key in names.SEARCH_ATTRIBUTES)
         raise CannotRun(f"The search attributes {wanted} could not be registered ({error}). Register them by hand.") from error
 
 
-async def _add_missing(client: Client) -> None:
+async def shows_outcomes(client: Client) -> bool:
+    """Whether workflows may say how they ended."""
+    return names.OUTCOME.name not in await _missing(client)
+
+
+async def _lacks_only_outcome(client: Client) -> bool:
+    try:
+        return await _missing(client) == {names.OUTCOME.name}
+    except RPCError:
+        return False
+
+
+async def _missing(client: Client) -> set[str]:
     present = await client.operator_service.list_search_attributes(ListSearchAttributesRequest(namespace=client.namespace))
-    missing = {key.name: key.indexed_value_type for key in names.SEARCH_ATTRIBUTES if key.name not in present.custom_attributes}
-    if missing:
+    return {key.name for key in names.SEARCH_ATTRIBUTES if key.name not in present.custom_attributes}
+
+
+async def _add_missing(client: Client) -> None:
+    if missing := await _missing(client):
         request = AddSearchAttributesRequest(namespace=client.namespace)
-        for name, kind in missing.items():
-            request.search_attributes[name] = IndexedValueType.ValueType(kind.value)
+        for key in names.SEARCH_ATTRIBUTES:
+            if key.name in missing:
+                request.search_attributes[key.name] = IndexedValueType.ValueType(key.indexed_value_type.value)
         await client.operator_service.add_search_attributes(request)
 
 

@@ -26,7 +26,7 @@ __all__ = ["METHOD", "SCRIPT", "ToolFiles", "tool_file"]
 
 ECHO = ToolEntry(manifest=ToolManifest(tool_id="echo", name="Echo"), sources=(BuiltinSource(handler="echo"),))
 METHOD: JsonValue = {"type": "service-method", "serviceName": "ExternalScriptExecutionService", "methodName": "executeScript"}
-SCRIPT: JsonValue = {"type": "external-script", "scriptPath": "main.py", "language": "python"}
+SCRIPT: dict[str, JsonValue] = {"type": "external-script", "scriptPath": "main.py", "language": "python"}
 
 
 def tool_file(tool_id: str = "custom:a", version: str = "1.0.0", **more: JsonValue) -> dict[str, JsonValue]:

@@ -14,7 +14,10 @@ from toolagent.contracts.sandbox import SandboxLevel
 from toolagent.core.dispatch import DEFAULT_BUCKET
 from toolagent.core.json_size import MAX_STARTED_VALUES
 
-__all__ = ["Settings", "environment"]
+__all__ = ["SHIPPED_DATA", "Settings", "environment"]
+
+SHIPPED_DATA = Path(__file__).resolve().parents[1] / "data"
+"""What comes with us, wherever the service is started."""
 
 _BEATS_IN_A_LEASE = 3
 """So that a heartbeat or two may be late without another host being told that this one is dead."""

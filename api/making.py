@@ -29,6 +29,7 @@ from toolagent.core.failures import StoreUnavailableError, TaskConflictError
 from toolagent.core.task_requests import (
     SpecError,
     SpecFault,
+    described,
     prose_spec,
     read_spec,
     request_fingerprint,
@@ -116,7 +117,8 @@ async def _started(doors: Doors, request: MakeRequest) -> MakeTask:
 def insist_on_one_request(task: MakeTask, request: MakeRequest) -> None:
     """Raises TaskConflictError when a task was asked for otherwise."""
     before = MakeRequest(task_id=task.task_id, spec=task.spec, description=task.description, caller=task.caller, key=task.key)
-    if request_fingerprint(before) != request_fingerprint(request):
+    asked = [request_fingerprint(one.model_copy(update={"description": described(one)})) for one in (before, request)]
+    if asked[0] != asked[1]:
         raise TaskConflictError(task.task_id)
 
 

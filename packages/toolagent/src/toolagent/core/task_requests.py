@@ -19,6 +19,7 @@ __all__ = [
     "TYPES",
     "SpecError",
     "SpecFault",
+    "described",
     "prose_spec",
     "read_spec",
     "request_fingerprint",
@@ -144,6 +145,11 @@ def task_id_for(spec: Spec, key: str, attempt: int) -> str:
     """The id that a hashed key stands for; other attempts are for when its eight digits are another key's already."""
     digest = hashlib.sha256(f"{key}/{attempt}".encode()).hexdigest()
     return f"{'repair' if isinstance(spec, RepairTool) else 'create'}_{digest[:8]}"
+
+
+def described(request: MakeRequest) -> str:
+    """What is wanted, in somebody's words; those of the specification where there are no others."""
+    return request.description or request.spec.description
 
 
 def request_fingerprint(request: MakeRequest) -> str:

@@ -117,5 +117,5 @@ async def test_the_log_says_in_a_line_each_that_a_task_begins_and_how_it_ends(da
         await ActivityEnvironment().run(follow.await_slot, REQUEST)
         await ActivityEnvironment().run(follow.end_task, EndStep(request=REQUEST, status=TaskState.FAILED, reason="No\nmodel."))
     began, ended = [line for line in said if line.get("task_id") == TASK]
-    assert (began["event"], began["tool_id"], began["host"]) == ("task_began", "reckoner", "here")
+    assert (began["event"], began["tool_id"], began["host"]) == ("task_began", "word_counter", "here")
     assert (ended["event"], ended["status"], ended["reason"]) == ("task_ended", "failed", "No model.")

@@ -37,6 +37,7 @@ from toolagent.core.task_requests import (
     task_id_for,
 )
 from toolagent.core.task_views import begun
+from toolagent.validation.tool_names import tool_name_for
 
 __all__ = ["Key", "TakenRepair", "TakenRequest", "insist_on_one_request", "submitted"]
 
@@ -128,7 +129,7 @@ def _spec_of(given: dict[str, JsonValue] | str | None, description: str) -> Gith
         return read_spec(given, description)
     text = (given or "").strip()
     if not text.startswith(("{", "[")):
-        return prose_spec(text, description)
+        return prose_spec(text, description, tool_name_for(description, text))
     try:
         value = parse_json(text.encode())
     except Refusal as refusal:

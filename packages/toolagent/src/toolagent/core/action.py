@@ -10,7 +10,7 @@ from toolagent.contracts.actions import Observation
 from toolagent.contracts.calls import CallMode, ErrorType, ToolError, ToolResult, ValidationIssue
 from toolagent.core.results import original_type_of
 
-__all__ = ["Action", "ActionRefused", "Block", "Element", "action_of", "block_of", "not_called", "observation_of", "refused", "started"]
+__all__ = ["Action", "ActionRefused", "Block", "Element", "action_of", "block_of", "not_called", "observation_of", "own_failure", "refused", "started"]
 
 _BEGIN = re.compile(r"<ACTION(?=[\s/>])")
 _EMPTY = re.compile(r"<ACTION(\s[^<>]*)?/>")
@@ -127,7 +127,7 @@ def observation_of(result: ToolResult) -> Observation:
     if result.error is not None:
         kind = original_type_of(result.error) or _TYPES[result.error.type]
         return refused(tool_id, kind, _message(result.error, result.validation_errors), _details(result.error))
-    if (own := _own_failure(result.result)) is not None:
+    if (own := own_failure(result.result)) is not None:
         return refused(tool_id, *own)
     output = json.dumps(_own_output(result.result), ensure_ascii=False)
     return Observation(tool_id=tool_id, status="success", content=f"Tool {tool_id} executed successfully. Output: {output}")
@@ -236,7 +236,7 @@ def _own_output(output: JsonValue) -> JsonValue:
     return output
 
 
-def _own_failure(output: JsonValue) -> tuple[str, str, str] | None:
+def own_failure(output: JsonValue) -> tuple[str, str, str] | None:
     """Type, message and details of an output that says itself that it failed, as a ScriptExecutionResult does (seed 004 §2.1.3)."""
     error = output.get("error") if isinstance(output, dict) and output.get("success") is False else None
     if not isinstance(error, dict):

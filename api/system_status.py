@@ -24,9 +24,7 @@ async def _coding_agent(doors: Doors) -> CodingAgentStatus:
     running, queued = await asyncio.gather(_ids(doors, TaskState.RUNNING, _MOST), _ids(doors, TaskState.PENDING, _MOST))
     found = [await doors.tasks.get(task_id) for task_id in await _ids(doors, None, _RECENT)]
     recent = [RecentTask(task_id=task.task_id, status=task.status, task_spec=task.spec) for task in found if task is not None]
-    return CodingAgentStatus(
-        running_count=len(running), running_task_ids=running, queued_count=len(queued), recent_tasks=tuple(recent)
-    )
+    return CodingAgentStatus(running_count=len(running), running_task_ids=running, queued_count=len(queued), recent_tasks=tuple(recent))
 
 
 async def _ids(doors: Doors, status: TaskState | None, most: int) -> tuple[str, ...]:

@@ -64,9 +64,9 @@ async def tool_detail(doors: Doors, tool_id: str) -> ToolDetail:
 
 
 async def matches_for(doors: Doors, wanted: SearchToolsBody) -> Matches:
-    # An empty text is what a form sends for a field that nobody filled in.
+    # An empty text is what a form sends for a field that nobody filled in; of a namespace it means the ids without one.
     found = await doors.registry.search(wanted.keyword or "", wanted.category or None)
-    entries = [entry for entry in found if is_among(entry.manifest, wanted.namespace or None, wanted.tag or None)]
+    entries = [entry for entry in found if is_among(entry.manifest, wanted.namespace, wanted.tag or None)]
     routes = _best(await doors.routes.list_all())
     return Matches(tools=tuple(_found(entry, _route_of(entry, routes)) for entry in entries), total=len(entries))
 

@@ -4,7 +4,7 @@ import logging
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
-from typing import Literal, cast
+from typing import Literal
 
 import structlog
 from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
@@ -74,8 +74,7 @@ def _without_what_is_foreseen(record: logging.LogRecord) -> bool:
 
 
 def _activity_of(record: logging.LogRecord) -> str:
-    told: object = getattr(record, "temporal_activity", None)
-    known = cast("Mapping[str, object]", told) if isinstance(told, Mapping) else {}
+    known: Mapping[str, object] = getattr(record, "temporal_activity", {})
     return f"{known.get('activity_type', 'an activity')} of {known.get('workflow_id', 'a workflow')}"
 
 

@@ -30,8 +30,8 @@ from workflows.control_tool import ControlTool
 from workflows.create_tool import CreateTool
 from workflows.deliver_callback import DeliverCallback
 from workflows.invoke_tool import InvokeTool
-from workflows.repair_tool import RepairTool
 from workflows.outcome import OutcomeInterceptor
+from workflows.repair_tool import RepairTool
 from workflows.run_tools import RunTools
 
 __all__ = ["WORKFLOWS", "Activities", "MakingActivities", "WorkerPool", "running_workers"]

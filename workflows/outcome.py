@@ -24,17 +24,15 @@ _PATCH = "outcome"
 class OutcomeInterceptor(Interceptor):
     """For the worker that runs our workflows."""
 
-    def workflow_interceptor_class(self, _input: WorkflowInterceptorClassInput) -> type[WorkflowInboundInterceptor]:
+    def workflow_interceptor_class(self, input: WorkflowInterceptorClassInput) -> type[WorkflowInboundInterceptor]:  # noqa: ARG002 - its name is the SDK's
         return _SaysOutcome
 
 
 def outcome_of(result: object) -> str | None:
     """`success`, or the error's type; of a task that makes a tool its state. None for what is neither call, batch nor task."""
     match result:
-        case ToolResult(error=None):
-            return result.status
-        case ToolResult(error=error):
-            return error.type.value
+        case ToolResult():
+            return result.error.type.value if result.error else result.status
         case MakeEnd():
             return result.status.value
         case BatchEnd():

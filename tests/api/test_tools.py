@@ -187,7 +187,7 @@ async def test_what_is_not_there_cannot_be_started_stopped_or_destroyed(stocked:
 
 
 async def test_an_empty_wish_of_a_search_is_no_wish(stocked: House) -> None:
-    wishes = {"keyword": "", "category": "", "namespace": "", "tag": ""}
+    wishes = {"keyword": "", "category": "", "tag": ""}
     found = (await stocked.http.post("/search_tools", json=wishes)).json()
     assert (found["total"], {tool["version"] for tool in found["tools"]}) == (3, {"1.0.0"})
 

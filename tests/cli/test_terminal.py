@@ -82,17 +82,20 @@ def test_a_script_that_ran_and_failed_is_a_command_that_failed(toolagent: Invoke
     assert "ScriptError: It exited with code 3." in result.stderr
 
 
-ABSENT = "\'/path/to/img.jpg\' is a path out of the files root. Upload it with POST /files and give its id, or put it elsewhere."
+ABSENT = "'/path/to/img.jpg' is a path out of the files root. Upload it with POST /files and give its id, or put it elsewhere."
 
 
 @pytest.mark.parametrize(
     ("said", "told"),
     [
         ("$.image_path: " + ABSENT, "Upload it by image_path=@FILE, or put it elsewhere."),
-        ("There is no file \'x\'; upload it with POST /files.", "upload it by NAME=@FILE."),
-        ("There is no tool \'x\'. GET /tools lists what there is.", "`toolagent tools` lists what there is."),
+        ("There is no file 'x'; upload it with POST /files.", "upload it by NAME=@FILE."),
+        ("There is no tool 'x'. GET /tools lists what there is.", "`toolagent tools` lists what there is."),
         ("GET /tasks/create_a1b2c3d4 says how far it is.", "`toolagent task create_a1b2c3d4` says how far it is."),
-        ("have it repaired (POST /tools/x/repair), delete it (DELETE /tools/x)", "(`toolagent repair x`), delete it (`toolagent remove x`)"),
+        (
+            "have it repaired (POST /tools/x/repair), delete it (DELETE /tools/x)",
+            "(`toolagent repair x`), delete it (`toolagent remove x`)",
+        ),
         ("task_spec.repo_url: It is missing.", "--repo: It is missing."),
     ],
 )

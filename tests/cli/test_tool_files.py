@@ -143,9 +143,7 @@ def test_a_script_right_in_a_folder_of_many_tools_is_a_fault_and_one_in_a_folder
     assert toolagent("validate", str(tmp_path / "a"), "--tool-dirs", str(tmp_path)).exit_code == 0
 
 
-async def test_what_the_service_loads_from_a_data_folder_elsewhere_passes(
-    toolagent: Invoke, database: "Database", tmp_path: Path
-) -> None:
+async def test_what_the_service_loads_from_a_data_folder_elsewhere_passes(toolagent: Invoke, database: "Database", tmp_path: Path) -> None:
     files = ToolFiles(database, tmp_path)
     for version in ("1.0.0", "1.1.0"):
         files.write(f"mine/v{version}", tool_file("custom:mine", version, handler=SCRIPT))

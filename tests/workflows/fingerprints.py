@@ -53,7 +53,7 @@ def _subject(event: HistoryEvent) -> str:
         case EventType.EVENT_TYPE_MARKER_RECORDED:
             marker = event.marker_recorded_event_attributes
             # That of a local activity says which one; that of a patch has no such data.
-            said = json.loads(marker.details["data"].payloads[0].data) if "data" in marker.details else {}
+            said: dict[str, str] = json.loads(marker.details["data"].payloads[0].data) if "data" in marker.details else {}
             return f"{marker.marker_name} {said.get('activity_type', '')}".rstrip()
         case _:
             return ""

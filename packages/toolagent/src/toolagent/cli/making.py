@@ -184,9 +184,7 @@ def _begun(service: ToolAgentHttp, begun: TaskSubmitted, *, follow: bool, json_o
 
 
 def _show(task: MakingTask, *, log: bool) -> None:
-    show_rows(_COLUMNS[:-1], (_line(task)[:-1],))
-    if task.status in {TaskState.PENDING, TaskState.RUNNING} and task.progress:
-        show_note(task.progress)
+    show_rows((*_COLUMNS[:-1], "progress"), ((*_line(task)[:-1], task.progress if task.ended_at is None else ""),))
     if task.stages:
         show_rows(("stage", "state", "seconds", "cost"), (_stage_row(stage, is_priced=not task.unpriced_turns) for stage in task.stages))
     if task.evidence is not None:

@@ -10,7 +10,19 @@ from toolagent.contracts.actions import Observation
 from toolagent.contracts.calls import CallMode, ErrorType, ToolError, ToolResult, ValidationIssue
 from toolagent.core.results import original_type_of
 
-__all__ = ["Action", "ActionRefused", "Block", "Element", "action_of", "block_of", "not_called", "observation_of", "own_failure", "refused", "started"]
+__all__ = [
+    "Action",
+    "ActionRefused",
+    "Block",
+    "Element",
+    "action_of",
+    "block_of",
+    "not_called",
+    "observation_of",
+    "own_failure",
+    "refused",
+    "started",
+]
 
 _BEGIN = re.compile(r"<ACTION(?=[\s/>])")
 _EMPTY = re.compile(r"<ACTION(\s[^<>]*)?/>")
@@ -65,7 +77,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """An element as it was read: `text` is all text that stands directly in it. Of the attributes only those are kept that mean something."""
+    """An element as it was read: `text` is all text that stands directly in it. Only attributes that mean something are kept."""
 
     tag: str
     text: str = ""
@@ -104,7 +116,7 @@ def block_of(text: str) -> Block:
 
 def action_of(root: Element) -> Action:
     """Of either form. Raises ActionRefused."""
-    if root.mode not in {None, *CallMode}:
+    if root.mode is not None and root.mode not in set(CallMode):
         raise ActionRefused(f"The mode of an <ACTION> is {' or '.join(CallMode)}, not {root.mode[:64]!r}.")
     return replace(_asked(root), mode=CallMode(root.mode) if root.mode else None, callback_url=root.callback_url)
 

@@ -1,6 +1,5 @@
 """Getting a connection to Temporal that is fit for use: namespace there, search attributes registered."""
 
-import structlog
 from google.protobuf.duration_pb2 import Duration
 from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.namespace.v1 import NamespaceConfig
@@ -16,8 +15,6 @@ from toolagent.client.plugin import ToolAgentPlugin
 from workers.failures import CannotRun
 
 __all__ = ["connect", "register_search_attributes", "set_retention", "shows_outcomes"]
-
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 async def connect(address: str, namespace: str, *, sandbox: bool, patience_s: float) -> Client:
@@ -40,16 +37,19 @@ async def connect(address: str, namespace: str, *, sandbox: bool, patience_s: fl
     raise AssertionError("tenacity ended without an outcome")
 
 
-async def register_search_attributes(client: Client) -> None:
-    """A start that names an unregistered attribute is refused by the server, so those that are missing are added. Raises CannotRun."""
+async def register_search_attributes(client: Client) -> str:
+    """A start that names an unregistered attribute is refused by the server, so those that are missing are added. Raises CannotRun.
+
+    Returns why outcomes are not shown, which are no reason not to run; empty when they are.
+    """
     try:
         await _add_missing(client)
     except RPCError as error:
         if await _lacks_only_outcome(client):
-            _log.warning("search_attribute_not_registered", name=names.OUTCOME.name, reason=str(error), effect="outcomes are not shown")
-            return
+            return str(error)
         wanted = ", ".join(f"{key.name} (Keyword)" for key in names.SEARCH_ATTRIBUTES)
         raise CannotRun(f"The search attributes {wanted} could not be registered ({error}). Register them by hand.") from error
+    return ""
 
 
 async def shows_outcomes(client: Client) -> bool:

@@ -37,14 +37,14 @@ def client_of(server: Server) -> Client:
 
 async def test_without_the_outcome_everything_else_works() -> None:
     server = Server(NEEDED)
-    await register_search_attributes(client_of(server))
+    assert "No." in await register_search_attributes(client_of(server))
     assert server.asked == [{names.OUTCOME.name}]
     assert not await shows_outcomes(client_of(server))
 
 
 async def test_where_it_is_registered_outcomes_are_shown() -> None:
     server = Server((*NEEDED, names.OUTCOME.name))
-    await register_search_attributes(client_of(server))
+    assert await register_search_attributes(client_of(server)) == ""
     assert server.asked == []
     assert await shows_outcomes(client_of(server))
 

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest, ListSearchAttributesResponse
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
@@ -24,7 +25,7 @@ class Server:
     asked: list[set[str]] = field(default_factory=list[set[str]])
 
     async def list_search_attributes(self, _request: ListSearchAttributesRequest) -> ListSearchAttributesResponse:
-        return ListSearchAttributesResponse(custom_attributes=dict.fromkeys(self.known, 2))
+        return ListSearchAttributesResponse(custom_attributes=dict.fromkeys(self.known, IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD))
 
     async def add_search_attributes(self, request: AddSearchAttributesRequest) -> None:
         self.asked.append(set(request.search_attributes))

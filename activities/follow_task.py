@@ -4,6 +4,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 
+import structlog
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
@@ -14,11 +15,16 @@ from toolagent.client import names
 from toolagent.contracts.making import MakeRequest
 from toolagent.contracts.making_steps import EndStep, HostStep, Slot, StageStep
 from toolagent.contracts.tasks import TaskState
+from toolagent.core.coding_log import shown_text
 from toolagent.core.failures import TaskConflictError, TaskEndedError, UnknownTaskError
+from toolagent.core.task_requests import subject_of
 from toolagent.core.task_views import begun
 
 __all__ = ["FollowTask"]
 
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+_LONGEST_REASON = 500
 _ENDINGS: dict[TaskState, Ending] = {
     TaskState.COMPLETED: TaskState.COMPLETED,
     TaskState.FAILED: TaskState.FAILED,
@@ -41,6 +47,7 @@ class FollowTask:
         if not granted:
             message, pause = f"{self._most} tasks run already.", await self._tasks.pause(request.task_id)
             raise ApplicationError(message, type=names.NO_SLOT, next_retry_delay=pause, category=ApplicationErrorCategory.BENIGN)
+        _log.info("task_began", task_id=request.task_id, type=request.spec.type, tool_id=subject_of(request.spec), host=self._host)
         return Slot(host=self._host)
 
     @activity.defn(name=names.FIND_HOST)
@@ -69,6 +76,8 @@ class FollowTask:
             await self._tasks.settle(
                 request.task_id, _ENDINGS[step.status], step.reason, tool_ids=step.tool_ids, evidence=step.evidence, tried=step.tried
             )
+            reason = shown_text(step.reason, _LONGEST_REASON)
+            _log.info("task_ended", task_id=request.task_id, status=step.status.value, tool_ids=step.tool_ids, reason=reason)
 
     async def _claimed(self, request: MakeRequest, *, is_first: bool) -> bool:
         """Whoever waits long asks often: what is written down already is not written again."""

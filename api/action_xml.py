@@ -1,5 +1,6 @@
 """XML of strangers, in and out: no DTD, no entity, nothing deep or endless."""
 
+from collections.abc import Mapping
 from xml.etree.ElementTree import ParseError
 from xml.sax.saxutils import escape
 
@@ -21,21 +22,22 @@ _ILLEGAL = {code: "\ufffd" for code in (*range(9), 0xB, 0xC, *range(0xE, 0x20), 
 class _Open:
     """An element whose end has not come."""
 
-    def __init__(self, tag: str, name: str | None) -> None:
+    def __init__(self, tag: str, attributes: Mapping[str, str]) -> None:
         self.tag = tag
-        self.name = name
+        self.attributes = attributes
         self.text: list[str] = []
         self.children: list[Element] = []
 
     def closed(self) -> Element:
-        return Element(self.tag, "".join(self.text), self.name, tuple(self.children))
+        said = self.attributes.get
+        return Element(self.tag, "".join(self.text), said("name"), tuple(self.children), said("mode"), said("callback_url"))
 
 
 class _Builder:
     """What the parser tells of a document."""
 
     def __init__(self) -> None:
-        self._open = [_Open("", None)]
+        self._open = [_Open("", {})]
         self._count = 0
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
@@ -46,7 +48,7 @@ class _Builder:
             raise ActionRefused(
                 f"XML namespaces have no meaning here: <{tag.rpartition('}')[2][:100]}>. An id with `:` goes into <tool_id>."
             )
-        self._open.append(_Open(tag, attributes.get("name")))
+        self._open.append(_Open(tag, attributes))
 
     def end(self, _tag: str) -> None:
         element = self._open.pop().closed()
@@ -76,6 +78,7 @@ def parsed_element(xml: str) -> Element:
 
 
 def observation_xml(observation: Observation) -> str:
-    """As seed 004 §3.4 has it."""
-    tool_id, status, content = (escape(text.translate(_ILLEGAL)) for text in (observation.tool_id, observation.status, observation.content))
-    return f"<OBSERVATION><tool_id>{tool_id}</tool_id><status>{status}</status><content>{content}</content></OBSERVATION>"
+    """As seed 004 §3.4 has it, and a `<note>` where there is one."""
+    said = {name: text for name, text in observation.model_dump().items() if text or name != "note"}
+    inner = "".join(f"<{name}>{escape(str(text).translate(_ILLEGAL))}</{name}>" for name, text in said.items())
+    return f"<OBSERVATION>{inner}</OBSERVATION>"

@@ -6,24 +6,26 @@ from email.message import Message
 from typing import Annotated
 
 from fastapi import Depends, Request
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from starlette.responses import Response
 
 from api.action_xml import observation_xml, parsed_element
 from api.bodies import CallerBody
-from api.calls import CallHeaders, ChosenId, end_of, taken_call
+from api.calls import CallHeaders, ChosenId, end_of, insist_on_callback, taken_call
 from api.doors import Behind
 from api.errors import Refusal
 from api.forms import message_of
 from api.ports import Doors
 from api.problems import ProblemKind
 from api.strict_json import parsed_json
+from toolagent.client.failures import AnswerPendingError, CallRefusedError
 from toolagent.contracts.actions import ActionAnswer, Observation
-from toolagent.contracts.calls import Caller, ToolCall
+from toolagent.contracts.callbacks import CallbackUrl
+from toolagent.contracts.calls import Caller, CallMode, ToolCall
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.http import ProblemField
 from toolagent.contracts.identifiers import TOOL_ID_PATTERN
-from toolagent.core.action import Action, ActionRefused, Block, action_of, block_of, observation_of, refused
+from toolagent.core.action import Action, ActionRefused, Block, action_of, block_of, not_called, observation_of, refused, started
 from toolagent.core.action_values import typed_inputs
 from toolagent.core.suggestions import nearest
 
@@ -33,6 +35,7 @@ XML = "application/xml"
 _TEXTS = frozenset({XML, "text/xml", "text/plain"})
 _JSON = "application/json"
 _LONGEST_ID = 128
+_ADDRESS: TypeAdapter[str] = TypeAdapter(CallbackUrl)
 _NO_BLOCK = "There is no <ACTION> block in the text; nothing was called."
 
 
@@ -49,16 +52,22 @@ class ActionBody(Contract):
 
     text: Annotated[str, Field(min_length=1)]
     caller: CallerBody = CallerBody()
+    mode: Annotated[
+        CallMode | None, Field(strict=False, description="As of `/run_tool`; unset: the attribute `mode` of the block, else `sync`.")
+    ] = None
+    callback_url: Annotated[CallbackUrl | None, Field(description="As of `/run_tool`; unset: the attribute of the block.")] = None
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """The text, who said it, the id that was chosen for the call, and whether JSON is wanted back."""
+    """The text, who said it, the id that was chosen for the call, whether JSON is wanted back, and what counts before the block's own."""
 
     text: str
     caller: Caller
     chosen: ChosenId
     wants_json: bool
+    mode: CallMode | None = None
+    callback_url: str | None = None
 
 
 async def _take(request: Request, doors: Behind, chosen: CallHeaders) -> Said:
@@ -67,7 +76,8 @@ async def _take(request: Request, doors: Behind, chosen: CallHeaders) -> Said:
     wants_json = _JSON in request.headers.get("accept", "")
     if media_type == _JSON:
         given = await _body_of(body, doors.limits.max_values)
-        return Said(given.text, given.caller, chosen, wants_json=wants_json or XML not in request.headers.get("accept", ""))
+        is_json = wants_json or XML not in request.headers.get("accept", "")
+        return Said(given.text, given.caller, chosen, is_json, given.mode, given.callback_url)
     try:
         return Said(body.decode().removeprefix("\ufeff"), Caller(), chosen, wants_json=wants_json)
     except UnicodeDecodeError as error:
@@ -79,13 +89,14 @@ TakenText = Annotated[Said, Depends(_take)]
 
 async def action_answer(doors: Doors, said: Said) -> Response:
     """200 with an observation, whatever becomes of the action; problems are only of the request itself."""
-    around, call_id = said.text, ""
+    around, call_id, note = said.text, "", ""
     try:
         block = block_of(said.text)
-        around = block.around
+        around, note = block.around, not_called(block.more)
         observation, call_id = await _acted(doors, said, _action_in(block))
     except ActionRefused as refusal:
         observation = refused(refusal.tool_id, refusal.kind, str(refusal))
+    observation = observation.model_copy(update={"note": note})
     headers = {"X-Call-Id": call_id} if call_id else {}
     if said.wants_json:
         answer = ActionAnswer(response_text=around, observation=observation, call_id=call_id)
@@ -108,9 +119,31 @@ async def _acted(doors: Doors, said: Said, action: Action) -> tuple[Observation,
     if issues:
         listed = "; ".join(f"Input parameter {issue.path.removeprefix('$.')!r} {issue.message}" for issue in issues[:5])
         raise ActionRefused(f"{listed}.", kind="ParameterValidationError", tool_id=action.tool_id)
-    call = ToolCall(tool_id=action.tool_id, params=params, caller=said.caller)
-    result = await end_of(doors.client, taken_call(call, doors, said.chosen))
-    return observation_of(result), result.call_id
+    mode, callback_url = said.mode or action.mode or CallMode.SYNC, said.callback_url or action.callback_url
+    await _insist_on_callback(doors, action.tool_id, mode, callback_url)
+    call = ToolCall(tool_id=action.tool_id, params=params, caller=said.caller, mode=mode, callback_url=callback_url)
+    taken = taken_call(call, doors, said.chosen)
+    if mode is CallMode.SYNC:
+        result = await end_of(doors.client, taken)
+        return observation_of(result), result.call_id
+    try:
+        call_id = (await doors.client.start(taken.call, taken.call_id)).call_id
+    except (CallRefusedError, AnswerPendingError) as error:
+        return observation_of(error.result), error.result.call_id
+    return started(action.tool_id, call_id), call_id
+
+
+async def _insist_on_callback(doors: Doors, tool_id: str, mode: CallMode, url: str | None) -> None:
+    """Raises ActionRefused for a callback that is no address, that nobody waits for, or that would never be posted."""
+    if url is None:
+        return
+    try:
+        _ADDRESS.validate_python(url)
+        await insist_on_callback(url, mode, doors)
+    except ValidationError as error:
+        raise ActionRefused(f"callback_url: {error.errors()[0]['msg']}", tool_id=tool_id) from error
+    except Refusal as refusal:
+        raise ActionRefused(refusal.detail, tool_id=tool_id) from refusal
 
 
 async def _unknown(doors: Doors, tool_id: str) -> ActionRefused:

@@ -29,6 +29,7 @@ from toolagent.core.failures import StoreUnavailableError, TaskConflictError
 from toolagent.core.task_requests import (
     SpecError,
     SpecFault,
+    described,
     prose_spec,
     read_spec,
     request_fingerprint,
@@ -36,6 +37,7 @@ from toolagent.core.task_requests import (
     task_id_for,
 )
 from toolagent.core.task_views import begun
+from toolagent.validation.tool_names import tool_name_for
 
 __all__ = ["Key", "TakenRepair", "TakenRequest", "insist_on_one_request", "submitted"]
 
@@ -116,7 +118,8 @@ async def _started(doors: Doors, request: MakeRequest) -> MakeTask:
 def insist_on_one_request(task: MakeTask, request: MakeRequest) -> None:
     """Raises TaskConflictError when a task was asked for otherwise."""
     before = MakeRequest(task_id=task.task_id, spec=task.spec, description=task.description, caller=task.caller, key=task.key)
-    if request_fingerprint(before) != request_fingerprint(request):
+    asked = [request_fingerprint(one.model_copy(update={"description": described(one)})) for one in (before, request)]
+    if asked[0] != asked[1]:
         raise TaskConflictError(task.task_id)
 
 
@@ -126,7 +129,7 @@ def _spec_of(given: dict[str, JsonValue] | str | None, description: str) -> Gith
         return read_spec(given, description)
     text = (given or "").strip()
     if not text.startswith(("{", "[")):
-        return prose_spec(text, description)
+        return prose_spec(text, description, tool_name_for(description, text))
     try:
         value = parse_json(text.encode())
     except Refusal as refusal:

@@ -42,6 +42,7 @@ class CreateToolBody(Contract):
     model_config = _strict(
         {"description": "Count the words of a text.", "task_spec": _BUILD},
         {"description": "", "task_spec": _DEPLOY},
+        {"description": "需要一个图片压缩工具", "task_spec": "详细任务描述..."},
         {"description": "Count words", "task_spec": "It takes a text and gives how many words it has."},
     )
 
@@ -51,7 +52,8 @@ class CreateToolBody(Contract):
         BeforeValidator(_object_or_text),
         Field(
             description="`github_deploy`, `build_tool` or `repair_tool` (seed 001 §5), as an object or JSON text. Other text is prose: a "
-            "`build_tool` named by the first four words in Latin letters of the description, or else of the prose, small words left out."
+            "`build_tool` named by the words of the description, or else of the prose: four in Latin letters, small ones left out; Chinese "
+            "ones in pinyin, `需要一个图片压缩工具` is `tu_pian_ya_suo`; any others are `tool_` and a hash."
         ),
     ] = None
     caller: CallerBody = CallerBody()

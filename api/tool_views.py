@@ -19,6 +19,7 @@ from toolagent.contracts.manifest import JsonSchema
 from toolagent.contracts.routes import ControlAction, RunState, ToolControl, ToolRoute
 from toolagent.contracts.sources import BackendRuntime, DockerSource, LocalSource, McpSource, RemoteSource
 from toolagent.core.namespaces import is_among
+from toolagent.core.reachability import port_of
 
 __all__ = ["control", "matches_for", "states_of_tools", "table_of_tools", "tool_detail"]
 
@@ -63,8 +64,9 @@ async def tool_detail(doors: Doors, tool_id: str) -> ToolDetail:
 
 
 async def matches_for(doors: Doors, wanted: SearchToolsBody) -> Matches:
-    found = await doors.registry.search(wanted.keyword or "", wanted.category)
-    entries = [entry for entry in found if is_among(entry.manifest, wanted.namespace, wanted.tag)]
+    # An empty text is what a form sends for a field that nobody filled in; of a namespace it means the ids without one.
+    found = await doors.registry.search(wanted.keyword or "", wanted.category or None)
+    entries = [entry for entry in found if is_among(entry.manifest, wanted.namespace, wanted.tag or None)]
     routes = _best(await doors.routes.list_all())
     return Matches(tools=tuple(_found(entry, _route_of(entry, routes)) for entry in entries), total=len(entries))
 
@@ -85,7 +87,7 @@ async def control(doors: Doors, tool_id: str, action: ControlAction) -> ToolRout
     # Each host removes a tool from the registry before it stops it, so one is enough. Others may be dead, and their processes with them.
     for host, failure in failures.items():
         _log.warning("tool_not_known_to_be_stopped", tool_id=tool_id, host=host, reason=failure.error.message)
-    return routes[0]
+    return routes[0].model_copy(update={"port": port_of(routes[0])})
 
 
 async def _obeyed(doors: Doors, order: ToolControl) -> ToolRoute | ControlFailedError:
@@ -131,7 +133,8 @@ def _stopped(entry: ToolEntry) -> ToolRoute:
 
 
 def _with_sources(route: ToolRoute, entry: ToolEntry | None) -> ToolRoute:
-    return route if route.sources or entry is None else route.model_copy(update={"sources": entry.sources})
+    sources = route.sources or (entry.sources if entry else ())
+    return route.model_copy(update={"sources": sources, "port": port_of(route)})
 
 
 def _listed(entry: ToolEntry, route: ToolRoute) -> ListedTool:
@@ -170,8 +173,10 @@ def _found(entry: ToolEntry, route: ToolRoute) -> FoundTool:
         endpoint_path=over_http.endpoint_path if over_http else None,
         http_method=over_http.http_method if over_http else None,
         state=route.state,
-        port=route.port,
+        port=port_of(route),
         pid=route.pid,
+        version=manifest.version,
+        endpoint=route.endpoint,
     )
 
 

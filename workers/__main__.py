@@ -68,7 +68,7 @@ def main(arguments: list[str]) -> int:
     if command is None:
         console.print(_USAGE, markup=False)
         return 2
-    configure_logging()
+    configure_logging(settings.log_level, settings.log_format)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(_run(command, settings))

@@ -12,6 +12,7 @@ from temporalio.client import Client
 from api.ports import Check, NotReadyError
 from engine.calls.call_folders import CallFolders
 from engine.disk.leftovers import discard
+from engine.runtimes.departures import Departures
 from engine.runtimes.docker.book import PatientBook
 from engine.runtimes.guardian import Guardian
 from engine.runtimes.ownership import Owner
@@ -21,6 +22,7 @@ from engine.store.containers import ContainerTable
 from toolagent.contracts.records import CatalogFault
 from workers.catalog_watch import imported_catalog
 from workers.containers import engine_check, found_containers
+from workers.departures import ending_after, ending_departed
 from workers.failures import CannotRun
 from workers.grace import Grace
 from workers.host_lease import HostLease, held_host
@@ -94,7 +96,8 @@ async def running_host(
         runtimes = runs.runtimes
         supervisor = Supervisor(runtimes, store.routes, state.host, cancel_grace_s=settings.stop_grace_s, alert=store.events.say)
         stack.push_async_callback(supervisor.close)
-        catalog = catalog_of(store, settings, state, builtin)
+        departures = Departures(supervisor, store.routes, store.registry.list_ids, state.host)
+        catalog = ending_after(catalog_of(store, settings, state, builtin), departures)
         watched = imported_catalog(
             catalog,
             settings.data_dir,
@@ -104,6 +107,7 @@ async def running_host(
         )
         faults = await stack.enter_async_context(watched)
         await sweep_projects(projects, store)
+        await stack.enter_async_context(ending_departed(departures))
         builds = await stack.enter_async_context(found_containers(runtimes, supervisor, store))
         making = await stack.enter_async_context(running_making(store, settings, state, client, runs, builds))
         folders = CallFolders(state.calls)

@@ -47,14 +47,13 @@ from workers.failures import CannotRun
 from workers.parts import Store
 from workers.runtimes import HostRuntimes
 from workers.scripts import indexes_of, programs_of
-from workers.settings import Settings, environment
+from workers.settings import SHIPPED_DATA, Settings, environment
 from workers.state import StateDirectory
 from workers.task_sweep import TaskSweep, sweeping_tasks
 from workers.temporal_workers import MakingActivities
 
 __all__ = ["running_making"]
 
-_SHIPPED = Path(__file__).resolve().parents[1] / "data"
 _NO_ENGINE = "There is no Docker engine on this host."
 
 
@@ -147,7 +146,7 @@ def _prices(settings: Settings) -> Prices:
 def _data(settings: Settings, name: str) -> Path:
     """A data folder of one's own need not hold what only we need."""
     own = settings.data_dir / name
-    return own if own.exists() else _SHIPPED / name
+    return own if own.exists() else SHIPPED_DATA / name
 
 
 def _allowed(settings: Settings) -> AgentLimits:

@@ -52,7 +52,7 @@ from workers.content import content_of
 from workers.failures import CannotRun
 from workers.loop_watch import LoopWatch
 from workers.secrets import SecretSource
-from workers.settings import Settings, environment
+from workers.settings import SHIPPED_DATA, Settings, environment
 from workers.state import StateDirectory
 from workers.temporal_workers import Activities
 
@@ -108,7 +108,7 @@ def catalog_of(store: Store, settings: Settings, state: StateDirectory, tools: M
     """What brings the built-in tools and the catalog files into the registry; it returns what was wrong with them."""
     vault = SecretSource(environment(), state.root / "secrets")
     archives = store.archives
-    folders = ToolFolders(settings.tool_folders, settings.script_folder, expected=settings.tool_dirs is not None)
+    folders = ToolFolders(settings.tool_folders, settings.script_folder, settings.tool_dirs is not None, SHIPPED_DATA / "tools" / "core")
     tool_files = ToolFilesImport(store.database, archives, state.host, folders)
     catalog = CatalogImport(store.database, archives, vault, state.host, tool_files)
     # A host that joins others by their database runs their tools; only who has none to join, or names a folder, misses it.

@@ -14,7 +14,10 @@ from toolagent.contracts.sandbox import SandboxLevel
 from toolagent.core.dispatch import DEFAULT_BUCKET
 from toolagent.core.json_size import MAX_STARTED_VALUES
 
-__all__ = ["Settings", "environment"]
+__all__ = ["SHIPPED_DATA", "Settings", "environment"]
+
+SHIPPED_DATA = Path(__file__).resolve().parents[1] / "data"
+"""What comes with us, wherever the service is started."""
 
 _BEATS_IN_A_LEASE = 3
 """So that a heartbeat or two may be late without another host being told that this one is dead."""
@@ -23,6 +26,8 @@ _RESERVED_QUEUES = (TASK_QUEUE, "control")
 
 Port = Annotated[int, Field(ge=0, le=65535)]
 Seconds = Annotated[float, Field(gt=0)]
+LogLevel = Literal["debug", "info", "warning", "error"]
+LogFormat = Literal["console", "json"]
 ContentStoreKind = Literal["folder", "database", "s3"]
 
 
@@ -63,6 +68,13 @@ class Settings(BaseSettings):
     inline_result_bytes: Annotated[
         int, Field(ge=1024, le=1_048_576, description="Bytes of JSON up to which an answer is in the result; larger ones become files.")
     ] = 256 * 1024
+
+    # The log
+    log_level: Annotated[LogLevel, Field(description="The least that is logged: `debug`, `info`, `warning` or `error`.")] = "info"
+    log_format: Annotated[
+        LogFormat | None,
+        Field(description="`console` for people or `json` for machines, each line; unset: as for people at a terminal, else JSON events."),
+    ] = None
 
     # Temporal
     temporal_address: Annotated[str | None, Field(description="`host:port` of a server of your own; unset: the embedded one.")] = None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+import structlog
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest, DescribeWorkflowExecutionRequest
 from temporalio.client import Client
@@ -14,6 +15,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from engine.runtimes.guardian import Guardian
 from engine.runtimes.ownership import Owner
+from toolagent.client import names
 from workers.dev_server import embedded_temporal, last_words, read_config
 from workers.failures import CannotRun
 from workers.recording import insist_on_writing
@@ -22,6 +24,8 @@ from workers.state import StateDirectory
 from workers.temporal_connection import connect, register_search_attributes, set_retention
 
 __all__ = ["TemporalAccess", "check_temporal", "named_temporal", "some_temporal"]
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 _CONNECT_S = 30.0
 _FIND_S = 10.0
@@ -52,7 +56,7 @@ async def some_temporal(settings: Settings, state: StateDirectory, guardian: Gua
             client = await connect(server.address, namespace, sandbox=settings.workflow_sandbox, patience_s=_CONNECT_S)
         except CannotRun as problem:
             raise CannotRun(f"The embedded Temporal does not answer. {await asyncio.to_thread(last_words, state.temporal)}") from problem
-        await register_search_attributes(client)
+        await _register(client)
         await set_retention(client, config.retention_hours)
         yield TemporalAccess(client, server.address, server.ui_url, state.temporal)
 
@@ -61,8 +65,13 @@ async def named_temporal(settings: Settings, address: str) -> TemporalAccess:
     """A server that others run. Raises CannotRun when it does not answer."""
     namespace = settings.temporal_namespace or read_config(settings.temporal_config).namespace
     client = await connect(address, namespace, sandbox=settings.workflow_sandbox, patience_s=_FIND_S)
-    await register_search_attributes(client)
+    await _register(client)
     return TemporalAccess(client, address)
+
+
+async def _register(client: Client) -> None:
+    if reason := await register_search_attributes(client):
+        _log.warning("search_attribute_not_registered", name=names.OUTCOME.name, reason=reason, effect="outcomes are not shown")
 
 
 async def check_temporal(client: Client, folder: Path | None = None) -> None:

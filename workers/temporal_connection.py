@@ -14,7 +14,7 @@ from toolagent.client import names
 from toolagent.client.plugin import ToolAgentPlugin
 from workers.failures import CannotRun
 
-__all__ = ["connect", "register_search_attributes", "set_retention"]
+__all__ = ["connect", "register_search_attributes", "set_retention", "shows_outcomes"]
 
 
 async def connect(address: str, namespace: str, *, sandbox: bool, patience_s: float) -> Client:
@@ -37,22 +37,44 @@ async def connect(address: str, namespace: str, *, sandbox: bool, patience_s: fl
     raise AssertionError("tenacity ended without an outcome")
 
 
-async def register_search_attributes(client: Client) -> None:
-    """A start that names an unregistered attribute is refused by the server, so those that are missing are added. Raises CannotRun."""
+async def register_search_attributes(client: Client) -> str:
+    """A start that names an unregistered attribute is refused by the server, so those that are missing are added. Raises CannotRun.
+
+    Returns why outcomes are not shown, which are no reason not to run; empty when they are.
+    """
     try:
         await _add_missing(client)
     except RPCError as error:
+        if await _lacks_only_outcome(client):
+            return str(error)
         wanted = ", ".join(f"{key.name} (Keyword)" for key in names.SEARCH_ATTRIBUTES)
         raise CannotRun(f"The search attributes {wanted} could not be registered ({error}). Register them by hand.") from error
+    return ""
+
+
+async def shows_outcomes(client: Client) -> bool:
+    """Whether workflows may say how they ended."""
+    return names.OUTCOME.name not in await _missing(client)
+
+
+async def _lacks_only_outcome(client: Client) -> bool:
+    try:
+        return await _missing(client) == {names.OUTCOME.name}
+    except RPCError:
+        return False
+
+
+async def _missing(client: Client) -> set[str]:
+    present = await client.operator_service.list_search_attributes(ListSearchAttributesRequest(namespace=client.namespace))
+    return {key.name for key in names.SEARCH_ATTRIBUTES if key.name not in present.custom_attributes}
 
 
 async def _add_missing(client: Client) -> None:
-    present = await client.operator_service.list_search_attributes(ListSearchAttributesRequest(namespace=client.namespace))
-    missing = {key.name: key.indexed_value_type for key in names.SEARCH_ATTRIBUTES if key.name not in present.custom_attributes}
-    if missing:
+    if missing := await _missing(client):
         request = AddSearchAttributesRequest(namespace=client.namespace)
-        for name, kind in missing.items():
-            request.search_attributes[name] = IndexedValueType.ValueType(kind.value)
+        for key in names.SEARCH_ATTRIBUTES:
+            if key.name in missing:
+                request.search_attributes[key.name] = IndexedValueType.ValueType(key.indexed_value_type.value)
         await client.operator_service.add_search_attributes(request)
 
 

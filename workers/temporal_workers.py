@@ -24,11 +24,13 @@ from api.ports import NotReadyError
 from toolagent.client import names
 from toolagent.client.temporal import ToolAgentClient
 from workers.grace import Grace
+from workers.temporal_connection import shows_outcomes
 from workflows.coding_agent import CodingAgent
 from workflows.control_tool import ControlTool
 from workflows.create_tool import CreateTool
 from workflows.deliver_callback import DeliverCallback
 from workflows.invoke_tool import InvokeTool
+from workflows.outcome import OutcomeInterceptor
 from workflows.repair_tool import RepairTool
 from workflows.run_tools import RunTools
 
@@ -111,6 +113,7 @@ async def running_workers(
         make.clear_task,
     ]
     steps += [making.ask.brief_agent, making.ask.ask_model, making.use.use_tool]
+    outcomes = [OutcomeInterceptor()] if await shows_outcomes(client) else []
     look = LookAtCall(ToolAgentClient(client)).look_at_call
     with ThreadPoolExecutor(2, thread_name_prefix="workflow") as executor:
         workers = [
@@ -124,6 +127,7 @@ async def running_workers(
                 max_concurrent_local_activities=_CALLS_AT_ONCE,
                 no_remote_activities=True,  # calls that wait, wait where the slots are counted
                 graceful_shutdown_timeout=_LAST,
+                interceptors=outcomes,
             ),
             _activity_worker(client, names.LOOKS_QUEUE, [look], _LOOK_SLOTS),
             _activity_worker(

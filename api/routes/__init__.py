@@ -1,6 +1,6 @@
 """What the front door serves; a new resource is a module here and a line below."""
 
-from api.routes import agent, audit, batches, calls, catalog, files, health, hosts, making, schemas, search, tasks, tools, versions
+from api.routes import agent, audit, batches, calls, catalog, files, health, hosts, making, schemas, search, system, tasks, tools, versions
 
 __all__ = ["ROUTERS"]
 
@@ -18,5 +18,6 @@ ROUTERS = (
     files.router,
     hosts.router,
     audit.router,
+    system.router,
     health.router,
 )

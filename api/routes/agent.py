@@ -65,5 +65,9 @@ _TEXT = {"schema": {"type": "string"}, "example": _ACTION}
     },
 )
 async def agent_action(said: TakenText, doors: Behind) -> Response:
-    """The first `<ACTION>` block of the text is called, like `/run_tool`; the text around it is kept as `response_text`."""
+    """The first `<ACTION>` block of the text is called, like `/run_tool`; the text around it is kept as `response_text`.
+
+    `mode` and `callback_url` are those of `/run_tool`: in the JSON body, or as attributes of the block. Further blocks are not called,
+    which a `note` says.
+    """
     return await action_answer(doors, said)

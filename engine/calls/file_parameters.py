@@ -163,7 +163,8 @@ class FileParameters:
             return file
         located = await asyncio.to_thread(_under, self._root, value)
         if located is None:
-            message = "The path leaves the files root. Name a file under it, or upload one with POST /files and give its id."
+            place = "put it into the folder of files that calls may name (TOOL_AGENT_FILES_ROOT) and give its path from there"
+            message = f"{value[:200]!r} is a path out of the files root. Upload it with POST /files and give its id, or {place}."
             raise FileRefused(ErrorType.SECURITY_ERROR, path, message)
         if not await asyncio.to_thread(_is_file, located):
             message = f"There is no file {value[:200]!r} under the files root. Upload it with POST /files and give its id."

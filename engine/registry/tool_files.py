@@ -26,11 +26,15 @@ Version = str
 
 @dataclass(frozen=True, slots=True)
 class ToolFolders:
-    """Where the files are. A missing folder is a fault where it is `expected`; what came from it stays in any case."""
+    """Where the files are. A missing folder is a fault where it is `expected`; what came from it stays in any case.
+
+    `shipped` has the tools that come with the engine: each is there unless a file of the folders, or another tool, has its id.
+    """
 
     folders: tuple[Path, ...]
     script_root: Path | None = None
     expected: bool = False
+    shipped: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +83,18 @@ class FoundFiles:
         return name in self.faulty or any(name.startswith(f"{folder}/") for folder in self.away)
 
 
-def find_tool_files(where: ToolFolders) -> FoundFiles:
-    """Every file below the folders, by name. Blocks."""
+def find_tool_files(where: ToolFolders, taken: Collection[str] = ()) -> FoundFiles:
+    """Every file below the folders, by name, and of the shipped ones those whose ids are not `taken`. Blocks."""
+    found = _found_below(where)
+    if where.shipped is not None and where.shipped.is_dir():
+        shipped = _found_below(ToolFolders((where.shipped,)))
+        used = {*taken, *(tool.file.tool_id for tool in found.tools)}
+        found.tools += [tool for tool in shipped.tools if tool.file.tool_id not in used]
+        found.faults += shipped.faults
+    return found
+
+
+def _found_below(where: ToolFolders) -> FoundFiles:
     found = FoundFiles()
     seen: set[Path] = set()
     shared = (*where.folders, *([where.script_root] if where.script_root else []))

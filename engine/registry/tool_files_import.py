@@ -73,7 +73,7 @@ class ToolFilesImport:
 
     async def load(self, taken: Mapping[str, str], others: Collection[Node]) -> LoadedToolFiles:
         """What the files say now. `taken` are ids of other tools with whose they are, `others` what those need."""
-        found = await asyncio.to_thread(find_tool_files, self._where)
+        found = await asyncio.to_thread(find_tool_files, self._where, taken)
         row = (await self._files.of_file(FILE_NAME)).get(self._catalog, CatalogFile())
         before = cast("dict[str, str]", row.envelope.get(_FILES, {}))
         loaded = LoadedToolFiles(found, before, row.entry_ids, taken)

@@ -42,6 +42,13 @@ class RouteBoard:
         found = self._routes.get(tool_id)
         return found[0] if found else None
 
+    def tool_ids(self) -> tuple[str, ...]:
+        return tuple(self._routes)
+
+    def forget(self, tool_id: str) -> None:
+        """Here; whoever remembers routes is told by the caller."""
+        self._routes.pop(tool_id, None)
+
     async def starting(self, entry: ToolEntry, index: int) -> None:
         await self._set(self._fresh(entry, index), entry.manifest.version)
 

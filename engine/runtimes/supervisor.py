@@ -106,6 +106,15 @@ class Supervisor:
         await self._instances.stop_tool(tool_id)
         return self._board.route(tool_id) or ToolRoute(tool_id=tool_id)
 
+    def tool_ids(self) -> tuple[str, ...]:
+        """The tools that run here, are started, or ran since this host was started."""
+        return self._board.tool_ids()
+
+    async def forget(self, tool_id: str) -> None:
+        """Stop a tool that is no more; there is no route of it here then."""
+        await self._instances.stop_tool(tool_id)
+        self._board.forget(tool_id)
+
     async def close(self) -> None:
         """End everything, in parallel. Afterwards nothing is started any more."""
         await self._instances.close()

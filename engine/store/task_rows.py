@@ -86,5 +86,6 @@ def json_of(values: Sequence[Contract]) -> str:
 
 
 def is_same_request(one: MakeTask, other: MakeTask) -> bool:
-    """Whether the same thing was asked for, whenever that was."""
-    return (one.spec, well_formed(one.description), one.key) == (other.spec, well_formed(other.description), other.key)
+    """Whether the same thing was asked for, whenever that was: earlier rows lack a description that stands in the specification."""
+    described = [well_formed(task.description or task.spec.description) for task in (one, other)]
+    return (one.spec, described[0], one.key) == (other.spec, described[1], other.key)

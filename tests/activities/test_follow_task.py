@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 from sqlalchemy import update
+from structlog.testing import capture_logs
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
@@ -108,3 +109,13 @@ async def test_an_end_under_an_id_that_is_another_requests_changes_nothing(datab
     other = await tasks.create(task().model_copy(update={"key": "other"}))
     await ActivityEnvironment().run(follow.end_task, EndStep(request=REQUEST, status=TaskState.FAILED, reason="No."))
     assert await tasks.get(TASK) == other
+
+
+async def test_the_log_says_in_a_line_each_that_a_task_begins_and_how_it_ends(database: Database) -> None:
+    follow, _ = await followed(database)
+    with capture_logs() as said:
+        await ActivityEnvironment().run(follow.await_slot, REQUEST)
+        await ActivityEnvironment().run(follow.end_task, EndStep(request=REQUEST, status=TaskState.FAILED, reason="No\nmodel."))
+    began, ended = [line for line in said if line.get("task_id") == TASK]
+    assert (began["event"], began["tool_id"], began["host"]) == ("task_began", "word_counter", "here")
+    assert (ended["event"], ended["status"], ended["reason"]) == ("task_ended", "failed", "No model.")

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from tests.api.conftest import House
 from toolagent.contracts.actions import ActionAnswer
-from toolagent.contracts.calls import ErrorType, ToolError, ToolResult, ValidationIssue
+from toolagent.contracts.calls import CallMode, ErrorType, ToolError, ToolResult, ValidationIssue
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import BuiltinSource
 from toolagent.core.results import failed, succeeded
@@ -220,6 +220,41 @@ async def test_the_first_block_counts_and_what_stands_around_it_is_kept(acting: 
     answer = await ask(acting, f"<?xml version='1.0'?>First.\n{action({'scriptPath': 'a'})}\nThen.\n{action({'scriptPath': 'b'})}")
     assert answer.response_text == f"First.\n\nThen.\n{action({'scriptPath': 'b'})}"
     assert params_of(acting) == {"scriptPath": "a"}
+
+
+async def test_of_two_actions_one_is_called_and_the_agent_is_told_so(acting: House) -> None:
+    answer = await ask(acting, f"First. {action({'scriptPath': 'a.py'})} Then. {action({'scriptPath': 'b.py'})} <ACTION> in words.")
+    assert [call.params for call in acting.client.calls.values()] == [{"scriptPath": "a.py"}]
+    assert "another <ACTION> block, which was not called" in answer.observation.note
+    assert "note" not in (await acting.http.post("/agent/action", content=SEED, headers={"content-type": "text/plain"})).text
+
+
+@pytest.mark.parametrize("asked", ["body", "block"])
+async def test_an_action_need_not_be_waited_for_and_its_end_is_posted(acting: House, asked: str) -> None:
+    wishes = {"mode": "async", "callback_url": "https://example.com/told"}
+    attributes = " ".join(f'{name}="{value}"' for name, value in wishes.items())
+    text = SEED if asked == "body" else SEED.replace("<ACTION>", f"<ACTION {attributes}>")
+    answer = await acting.http.post("/agent/action", json={"text": text, **(wishes if asked == "body" else {})})
+    said = ActionAnswer.model_validate_json(answer.content)
+    (call,) = acting.client.calls.values()
+    assert (call.mode, call.callback_url) == (CallMode.ASYNC, "https://example.com/told")
+    assert said.call_id == answer.headers["X-Call-Id"]
+    assert said.observation.content.startswith(f"Tool {call.tool_id} was started as task {said.call_id}.")
+
+
+@pytest.mark.parametrize(
+    ("attributes", "told"),
+    [
+        ('mode="later"', "sync or async"),
+        ('callback_url="https://example.com/told"', "mode: async"),
+        ('mode="async" callback_url="nowhere"', "must begin with http"),
+        ('mode="async" callback_url="https://10.0.0.1/"', "private address"),
+    ],
+)
+async def test_a_mode_or_a_callback_that_cannot_be_runs_nothing_and_says_why(acting: House, attributes: str, told: str) -> None:
+    answer = await ask(acting, SEED.replace("<ACTION>", f"<ACTION {attributes}>"))
+    assert acting.client.calls == {}
+    assert told in answer.observation.content
 
 
 async def test_a_failed_call_is_told_with_type_message_and_details(acting: House) -> None:

@@ -64,6 +64,20 @@ async def test_a_specification_is_an_object_json_text_or_prose(house: House, tas
 
 
 @pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        ({"description": "需要一个图片压缩工具", "task_spec": "详细任务描述..."}, "tu_pian_ya_suo"),
+        ({"description": "数一数"}, "shu_yi_shu"),
+        ({"description": "считать слова"}, "tool_ee87cd23"),
+    ],
+)
+async def test_words_of_any_language_name_the_tool(house: House, body: dict[str, JsonValue], name: str) -> None:
+    assert (await house.http.post("/create_tool", json=body)).status_code == 202
+    [request] = started(house)
+    assert request.spec == BuildTool(tool_name=name, description="\n\n".join(map(str, body.values())))
+
+
+@pytest.mark.parametrize(
     ("body", "field", "said"),
     [
         ({"task_spec": {}}, "task_spec.type", "github_deploy"),
@@ -76,7 +90,6 @@ async def test_a_specification_is_an_object_json_text_or_prose(house: House, tas
         ({"task_spec": '{"a": 1, "a": 2}'}, "task_spec", "more than once"),
         ({"task_spec": 7}, "task_spec", "an object, its JSON text, or prose"),
         ({}, "task_spec", "neither a description nor a repository"),
-        ({"description": "数一数"}, "task_spec.tool_name", "give task_spec as an object"),
         ({"description": "a\x00b"}, "description", "It must hold no NUL character."),
         ({"descripton": "x"}, "descripton", "There is no such field."),
     ],

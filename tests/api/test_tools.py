@@ -153,6 +153,8 @@ async def test_a_search_has_the_seeds_shape(stocked: House) -> None:
                 "state": "running",
                 "port": 52341,
                 "pid": 12345,
+                "version": "1.0.0",
+                "endpoint": "http://127.0.0.1:52341",
             }
         ],
         "total": 1,
@@ -182,3 +184,18 @@ async def test_what_is_not_there_cannot_be_started_stopped_or_destroyed(stocked:
     assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
     assert answer.json()["type"] == "tool_not_found"
     assert stocked.client.controls == []
+
+
+async def test_an_empty_wish_of_a_search_is_no_wish(stocked: House) -> None:
+    wishes = {"keyword": "", "category": "", "tag": ""}
+    found = (await stocked.http.post("/search_tools", json=wishes)).json()
+    assert (found["total"], {tool["version"] for tool in found["tools"]}) == (3, {"1.0.0"})
+
+
+async def test_a_sandboxed_tool_has_an_endpoint_and_no_port(stocked: House) -> None:
+    inside = RUNNING.model_copy(update={"endpoint": "unix:/run/tool.sock", "port": 8000})
+    await stocked.routes.save(inside, "1.0.0")
+    found = (await stocked.http.post("/search_tools", json={"keyword": "图片"})).json()["tools"][0]
+    detail = (await stocked.http.get("/tools/image_compress_api")).json()["route"]
+    states = (await stocked.http.get("/tools/status")).json()["tools"][1]
+    assert [(one["endpoint"], one["port"]) for one in (found, detail, states)] == [("unix:/run/tool.sock", None)] * 3

@@ -110,6 +110,9 @@ class Service:
     async def control(self, tool_id: str) -> Response:
         return JSONResponse({"tool_id": tool_id, "state": "running", "port": 9001, "pid": 4711, "endpoint": "http://127.0.0.1:9001"})
 
+    async def stop_tool(self, tool_id: str) -> Response:
+        return JSONResponse({"tool_id": tool_id, "state": "stopped"})
+
     async def run_tool(self, call: dict[str, JsonValue]) -> Response:
         self.calls.append(call)
         self.asked.set()
@@ -246,6 +249,7 @@ def build(service: Service) -> FastAPI:
     app.add_api_route("/tools/{tool_id}", service.show_tool)
     app.add_api_route("/tools/{tool_id}", service.control, methods=["DELETE"])
     app.add_api_route("/tools/{tool_id}/start", service.control, methods=["POST"])
+    app.add_api_route("/tools/{tool_id}/stop", service.stop_tool, methods=["POST"])
     app.add_api_route("/run_tool", service.run_tool, methods=["POST"])
     app.add_api_route("/tasks/{task_id}", service.show_task)
     app.add_api_route("/tasks/{task_id}/cancel", service.cancel, methods=["POST"])

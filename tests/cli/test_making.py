@@ -19,6 +19,7 @@ from engine.store.database import Database
 from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import Ending, TaskTable
 from tests.cli.front_door import BOUND_S, FrontDoor, front_door
+from tests.cli.test_terminal import COLOUR, at_a_terminal
 from toolagent.cli.app import app as command_line
 from toolagent.client.http import ToolAgentHttp
 from toolagent.contracts.making import CheckResult, Evidence, Stage, TaskNote, TaskNoteKind
@@ -86,6 +87,8 @@ def test_options_make_a_specification(run: Run, door: FrontDoor, tmp_path: Path)
         (("d", "--name", "n", "--runtime", "docker"), BuildTool(tool_name="n", description="d", runtime="docker")),
         (("Count words", *examples), BuildTool(tool_name="count_words", description="Count words", examples=given)),
         (("--spec", str(tmp_path / "spec.json"), "--name", "y"), BuildTool(tool_name="y", description="d")),
+        (("做一个数一数的工具",), BuildTool(tool_name="shu_yi_shu", description="做一个数一数的工具")),
+        (("数一数", "--runtime", "uv"), BuildTool(tool_name="shu_yi_shu", description="数一数", runtime="uv")),
         (("--spec", "-"), BuildTool(tool_name="takes_text", description="It takes a text.")),
     ):
         result = run("create", *words, text="It takes a text.")
@@ -97,8 +100,6 @@ def test_options_make_a_specification(run: Run, door: FrontDoor, tmp_path: Path)
     ("words", "code", "said"),
     [
         ((), 2, "Say what the tool is to do"),
-        (("数一数", "--runtime", "uv"), 2, "--name"),
-        (("数一数",), 1, "tool_name"),
         (("d", "--example", "/nowhere.json"), 2, "/nowhere.json"),
         (("d", "--name", "No Name"), 1, "'no_name' would do"),
     ],
@@ -229,7 +230,7 @@ def test_an_ended_task_is_shown_with_its_evidence_and_its_whole_reason(run: Run,
 
     door.do(work)
     shown = run("task", task_id)
-    assert shown.stdout.splitlines()[1].rstrip().endswith("a can be called.")
+    assert "a can be called." in shown.stderr
     assert [line.split() for line in shown.stdout.splitlines() if "It was up." in line] == [["starts", "ok", "0.0", "It", "was", "up."]]
     assert "left out: POST /x: no" in shown.stdout
     assert "- POST /x: no" in shown.stderr
@@ -303,3 +304,15 @@ def test_ctrl_c_leaves_the_task_running_and_says_how_to_follow_it(run: Run, door
     assert f"toolagent task {task_id} --follow".encode() in messages
     assert f"toolagent task {task_id} --cancel".encode() in messages
     assert b"Traceback" not in messages
+
+
+def test_each_task_is_one_line_at_a_terminal_and_its_whole_reason_is_shown_with_it(run: Run, door: FrontDoor) -> None:
+    reason = "No model is set that could write it. Set TOOL_AGENT_MODEL and TOOL_AGENT_MODEL_API_KEY (or TOOL_AGENT_MODEL_BASE_URL)."
+    task_id = run("create", "Count the words of a text that has very many").stdout.strip()
+    end(door, task_id, TaskState.FAILED, reason)
+    lines = COLOUR.sub("", at_a_terminal(door.url, "tasks")).splitlines()
+    assert [line.split()[0] for line in lines] == ["task", task_id]
+    assert max(map(len, lines)) <= 100
+    assert lines[1].rstrip().endswith("…")
+    assert reason in run("tasks").stdout
+    assert reason in run("task", task_id).stderr

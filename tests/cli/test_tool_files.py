@@ -143,6 +143,27 @@ def test_a_script_right_in_a_folder_of_many_tools_is_a_fault_and_one_in_a_folder
     assert toolagent("validate", str(tmp_path / "a"), "--tool-dirs", str(tmp_path)).exit_code == 0
 
 
+async def test_what_the_service_loads_from_a_data_folder_elsewhere_passes(toolagent: Invoke, database: "Database", tmp_path: Path) -> None:
+    files = ToolFiles(database, tmp_path)
+    for version in ("1.0.0", "1.1.0"):
+        files.write(f"mine/v{version}", tool_file("custom:mine", version, handler=SCRIPT))
+    files.write_script("mine/main.py")
+    (files.scripts / "far").mkdir()
+    (files.scripts / "far" / "main.py").write_text("print(1)", "utf-8")
+    files.write("far", tool_file("custom:far", handler={**SCRIPT, "scriptPath": "far/main.py"}))
+    assert await files.run() == ()
+    for target in (files.data, files.folder, files.folder / "mine", files.folder / "far.tool.json"):
+        assert toolagent("validate", str(target)).exit_code == 0, target
+
+
+def test_the_folder_of_one_tool_with_several_versions_passes_wherever_it_lies(toolagent: Invoke, tmp_path: Path) -> None:
+    handler: JsonValue = {"type": "external-script", "scriptPath": "main.py", "language": "python"}
+    for version in ("1.0.0", "1.1.0"):
+        (tmp_path / f"v{version}.tool.json").write_text(document(more={"handler": handler, "version": version}), "utf-8")
+    (tmp_path / "main.py").write_text("print(1)", "utf-8")
+    assert toolagent("validate", str(tmp_path)).exit_code == 0
+
+
 def test_doubles_and_circles_among_files_are_found(toolagent: Invoke, tmp_path: Path) -> None:
     (tmp_path / "a.tool.json").write_text(document("custom:a", {"dependencies": [{"toolId": "custom:b"}]}), "utf-8")
     (tmp_path / "b.tool.json").write_text(document("custom:b", {"dependencies": [{"toolId": "custom:a"}]}), "utf-8")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parents[2]
-SOURCES = ("packages/toolagent/src/toolagent", "engine", "workflows", "activities", "api", "workers")
+SOURCES = ("packages/toolagent/src/toolagent", "engine", "workflows", "activities", "api", "workers", "tool_agent")
 
 # Contract id → the folder that does wrong, and the import. A module nobody imports breaks one contract and starts no chain.
 BREACHES: dict[str, tuple[str, str]] = {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-OUR_ROOTS = ("engine", "workflows", "activities", "api", "workers", "bench")
+OUR_ROOTS = ("engine", "workflows", "activities", "api", "workers", "tool_agent", "bench")
 APART = tuple(
     map(Path, ("bench/deployed", "bench/made", "bench/tool", "bench/peers/dbos_server.py", "bench/peers/fastmcp_server.py")),
 )

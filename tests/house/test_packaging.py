@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-ROOT_NAMES = frozenset({"workflows", "activities", "api", "workers", "engine", "data", "tests", "bench"})
+ROOT_NAMES = frozenset({"workflows", "activities", "api", "workers", "tool_agent", "engine", "data", "tests", "bench"})
 HEAVY = ("temporalio", "httpx", "typer", "sqlalchemy")
 IMPORT_EVERYTHING = """
 import importlib, importlib.util, json, pkgutil, sys

@@ -24,6 +24,7 @@ SHORT = {
     "tests/builtin/test_tls.py": "a command, waited for",
     "tests/cli/test_console_script.py": "a command, waited for",
     "tests/cli/test_making.py": "a command, waited for",
+    "tests/cli/test_terminal.py": "a command, waited for",
     "tests/making/inspection/ssh_server.py": "its log is a pipe of ours, at whose end it ends",
     "tests/programs.py": "here",
     "tests/registry/test_two_importers.py": "a command, waited for",

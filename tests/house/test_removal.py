@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-PRODUCT = ("engine", "workflows", "activities", "api", "workers", "packages")
+PRODUCT = ("engine", "workflows", "activities", "api", "workers", "tool_agent", "packages")
 ONE = Path("engine/disk")
 OTHERS = re.compile(r"\b(rmtree|TemporaryDirectory|removedirs|os\.walk)\b")
 """The last recurses in this Python: what is deep, it does not see."""

@@ -189,3 +189,23 @@ async def test_a_deactivated_version_stays_so_and_a_destroyed_tool_away(files: T
     await files.registry.destroy("custom:a")
     await files.run()
     assert await files.versions() == (None, set())
+
+
+async def test_the_tools_of_the_engine_are_there_whatever_the_data_folder_has(database: Database, tmp_path: Path) -> None:
+    shipped = tmp_path / "shipped"
+    shipped.mkdir()
+    (shipped / "run.tool.json").write_text(json.dumps(tool_file("core:run")), "utf-8")
+    files = ToolFiles(database, tmp_path, shipped=shipped)
+    files.write("a", tool_file())
+    assert await files.run() == ()
+    assert set(await files.registry.list_ids()) == {"core:run", "custom:a", "echo"}
+    # One's own file of the same id counts, and so does one's own tool of another kind.
+    mine = files.write("mine", tool_file("core:run", status="inactive"))
+    assert await files.run() == ()
+    assert {manifest.tool_id for manifest in await files.registry.list_active()} == {"custom:a", "echo"}
+    mine.unlink()
+    files.write_registry({"tool_id": "core:run", "name": "Mine"})
+    await files.run()
+    manifest = await files.registry.get("core:run")
+    assert manifest is not None
+    assert manifest.name == "Mine"

@@ -26,7 +26,7 @@ __all__ = ["METHOD", "SCRIPT", "ToolFiles", "tool_file"]
 
 ECHO = ToolEntry(manifest=ToolManifest(tool_id="echo", name="Echo"), sources=(BuiltinSource(handler="echo"),))
 METHOD: JsonValue = {"type": "service-method", "serviceName": "ExternalScriptExecutionService", "methodName": "executeScript"}
-SCRIPT: JsonValue = {"type": "external-script", "scriptPath": "main.py", "language": "python"}
+SCRIPT: dict[str, JsonValue] = {"type": "external-script", "scriptPath": "main.py", "language": "python"}
 
 
 def tool_file(tool_id: str = "custom:a", version: str = "1.0.0", **more: JsonValue) -> dict[str, JsonValue]:
@@ -42,6 +42,7 @@ class ToolFiles:
     root: Path
     catalog: str = "host-1"
     expected: bool = True
+    shipped: Path | None = None
 
     def __post_init__(self) -> None:
         self.data = self.root / f"data-{self.catalog}"
@@ -52,7 +53,7 @@ class ToolFiles:
         self.write_registry()
         self.registry = ToolRegistry(ToolTable(self.database), RouteTable(self.database))
         archives = ProjectArchives(files_of(self.database, self.root))
-        where = ToolFolders((self.folder,), self.scripts, self.expected)
+        where = ToolFolders((self.folder,), self.scripts, self.expected, self.shipped)
         files = ToolFilesImport(self.database, archives, self.catalog, where)
         self.importer = CatalogImport(self.database, archives, SecretSource({}, self.root / "secrets"), self.catalog, files)
 

@@ -40,10 +40,18 @@ def test_input_that_is_no_call_is_answered_with_what_is_wrong(service: ServicePr
 
 def test_a_call_is_found_by_the_search_attribute_of_its_tool(service: ServiceProcess) -> None:
     _execute(service, '{"tool_id": "echo", "params": {"message": "hello"}}', "call-command-line-search")
-    query = 'ToolId = "echo" AND WorkflowId = "call-command-line-search"'
+    assert _count(service, 'ToolId = "echo" AND WorkflowId = "call-command-line-search"') == 1
+
+
+def test_a_call_that_failed_is_found_by_its_outcome(service: ServiceProcess) -> None:
+    _execute(service, '{"tool_id": "nobody"}', "call-command-line-failed")
+    assert _count(service, 'Outcome = "tool_not_found" AND WorkflowId = "call-command-line-failed"') == 1
+
+
+def _count(service: ServiceProcess, query: str) -> int:
     command = [temporal_binary(), "workflow", "count", "--query", query, "--address", service.temporal_address, "-o", "json"]
     found = subprocess.run(command, capture_output=True, check=True, timeout=60)
-    assert json.loads(found.stdout)["count"] == "1"
+    return int(json.loads(found.stdout).get("count", 0))
 
 
 def _toolagent(service: ServiceProcess, *words: str) -> bytes:

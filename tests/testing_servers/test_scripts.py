@@ -7,6 +7,7 @@ import pytest
 from anthropic import BadRequestError
 from anthropic.types import Message, MessageParam
 
+from activities.agent_tools.offers import shown
 from tests.testing_servers.conversations import MODEL, ask, ask_streamed, client_of, counts, outcome, said, scenario, user, uses
 from toolagent.testing.servers.model_server import ModelServer, UnexpectedRequestError
 
@@ -122,6 +123,9 @@ async def test_a_turn_may_be_repeated_forever() -> None:
         ("{{ results.look.id }}", '{"id": null}', None),
         ("{{ last_results.0.id }}", '{"id": true}', True),
         ("at {{ last_result.host }}:{{ last_result.port }}", '{"host": "here", "port": 80}', "at here:80"),
+        ("{{ last_result.container_id }}", shown({"container_id": "123456789012", "port_mapping": {"80": 9001}}), "123456789012"),
+        ("{{ last_result.port_mapping.80 }}", shown({"container_id": "c0ffee", "port_mapping": {"80": 9001}}), 9001),
+        ("{{ last_result.stdout }}", shown({"exit_code": 0, "stdout": "one\ntwo"}), "one\ntwo"),
         ("{{ user.name }} {{name}} {%x%} {{ last_resort }}", "{}", "{{ user.name }} {{name}} {%x%} {{ last_resort }}"),
     ],
 )

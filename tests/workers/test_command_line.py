@@ -2,6 +2,7 @@
 
 import pytest
 
+from tool_agent.__main__ import started_by_name
 from workers.__main__ import main
 
 
@@ -22,3 +23,11 @@ def test_an_empty_key_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, capsys
     monkeypatch.setenv("TOOL_AGENT_API_KEY", "")
     assert main(["up"]) == 2
     assert "TOOL_AGENT_API_KEY" in capsys.readouterr().err
+
+
+def test_the_seeds_name_starts_everything(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("TOOL_AGENT_LOG_LEVEL", "chatty")
+    assert started_by_name([]) == 2
+    assert "TOOL_AGENT_LOG_LEVEL" in capsys.readouterr().err
+    assert started_by_name(["--help"]) == 0
+    assert started_by_name(["no"]) == 2

@@ -169,6 +169,14 @@ async def cancelled_while_admitting(stage: Stage) -> AnyHandle:
     return handle
 
 
+async def outcome_said(stage: Stage) -> AnyHandle:
+    return await fast(stage.saying_outcomes)
+
+
+async def failure_said(stage: Stage) -> AnyHandle:
+    return await refused(stage.saying_outcomes)
+
+
 PATHS: Mapping[str, Callable[[Stage], Awaitable[AnyHandle]]] = {
     "ordinary": ordinary,
     "from-elsewhere": from_elsewhere,
@@ -184,4 +192,6 @@ PATHS: Mapping[str, Callable[[Stage], Awaitable[AnyHandle]]] = {
     "cancelled-while-admitting": cancelled_while_admitting,
     "cancelled-while-running": cancelled_while_running,
     "cancelled-while-waiting": cancelled_while_waiting,
+    "outcome-said": outcome_said,
+    "failure-said": failure_said,
 }

@@ -124,6 +124,10 @@ async def cancelled_while_the_agent_works(stage: Stage) -> AnyHandle:
     return await play_create(stage, WORDS, MakingSteps(holds="use"), cancelled)
 
 
+async def outcome_said(stage: Stage) -> AnyHandle:
+    return await no_model_is_set(stage.saying_outcomes)
+
+
 PATHS: Mapping[str, Callable[[Stage], Awaitable[AnyHandle]]] = {
     "without-a-model": without_a_model,
     "by-the-agent": by_the_agent,
@@ -146,4 +150,5 @@ PATHS: Mapping[str, Callable[[Stage], Awaitable[AnyHandle]]] = {
     "cancelled-while-waiting": cancelled_while_waiting,
     "cancelled-while-building": cancelled_while_building,
     "cancelled-while-the-agent-works": cancelled_while_the_agent_works,
+    "outcome-said": outcome_said,
 }

@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from google.protobuf.message import Message
+from pydantic import JsonValue
 from temporalio.api.enums.v1 import EventType, ParentClosePolicy
 from temporalio.api.history.v1 import HistoryEvent, MarkerRecordedEventAttributes
 from temporalio.client import WorkflowHistory
@@ -58,10 +59,9 @@ def _subject(event: HistoryEvent) -> str:
 
 def _marked(marker: MarkerRecordedEventAttributes) -> str:
     """A local activity by its type, a patch by its name."""
-    told = [json.loads(one.data) for name in marker.details for one in marker.details[name].payloads if one.data]
-    named = (one.get("activity_type") or one.get("id") for one in told if isinstance(one, dict))
-    subject = next(filter(None, named), None)
-    return f"{marker.marker_name} {subject or ''}".strip()
+    told: list[JsonValue] = [json.loads(one.data) for name in marker.details for one in marker.details[name].payloads if one.data]
+    named = [one.get("activity_type") or one.get("id") for one in told if isinstance(one, dict)]
+    return " ".join((marker.marker_name, *[one for one in named if isinstance(one, str)][:1]))
 
 
 def _text(fingerprints: Fingerprints) -> list[str]:

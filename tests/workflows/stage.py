@@ -2,14 +2,15 @@
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from temporalio.client import Client, WorkflowHandle
 from temporalio.common import TypedSearchAttributes
-from temporalio.worker import Worker
+from temporalio.worker import Interceptor, Worker
 
 from workers.temporal_workers import WORKFLOWS
+from workflows.outcome import OutcomeInterceptor
 
 __all__ = ["AnyHandle", "Stage"]
 
@@ -25,6 +26,12 @@ class Stage:
 
     client: Client
     queue: str
+    interceptors: tuple[Interceptor, ...] = ()
+
+    @property
+    def saying_outcomes(self) -> "Stage":
+        """As on a server that knows the attribute."""
+        return replace(self, interceptors=(OutcomeInterceptor(),))
 
     async def start(self, workflow: str, *inputs: object, workflow_id: str, attributes: TypedSearchAttributes | None = None) -> AnyHandle:
         return await self.client.start_workflow(
@@ -42,6 +49,7 @@ class Stage:
                     workflows=WORKFLOWS if queue == self.queue else [],
                     activities=activities,
                     max_heartbeat_throttle_interval=BEAT,
+                    interceptors=self.interceptors,
                 )
                 await stack.enter_async_context(worker)
             yield

@@ -20,6 +20,7 @@ from tests.workflows.record import BEFORE, FINGERPRINTS, FOLDER, IDENTITY, ROOT,
 from tests.workflows.scenarios import SCENARIOS, play
 from toolagent.client.plugin import ToolAgentPlugin
 from workers.temporal_workers import WORKFLOWS
+from workflows.outcome import OutcomeInterceptor
 
 HISTORIES = stored()
 REMEDY = "If the change is meant: calls that are under way during an update need `workflow.patched`; then run `make histories`."
@@ -42,7 +43,7 @@ async def failures_of(workflows: Sequence[type], histories: Mapping[str, Workflo
 
     runs = {history.run_id: name for name, history in histories.items()}
     assert len(runs) == len(histories)
-    replayer = Replayer(workflows=workflows, plugins=[ToolAgentPlugin()])
+    replayer = Replayer(workflows=workflows, plugins=[ToolAgentPlugin()], interceptors=[OutcomeInterceptor()])
     results = await replayer.replay_workflows(each(), raise_on_replay_failure=False)
     return {runs[run]: failure for run, failure in results.replay_failures.items()}
 

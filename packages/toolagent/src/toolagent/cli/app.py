@@ -1,13 +1,14 @@
 """The commands of `toolagent`."""
 
 import sys
+from importlib import metadata
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from toolagent.cli import audit, batch, catalog, making
+from toolagent.cli import audit, batch, catalog, control, making
 from toolagent.cli.endings import ended, finish, started
 from toolagent.cli.examples import run_examples
 from toolagent.cli.failures import ExitCode, reported
@@ -25,6 +26,7 @@ from toolagent.cli.render import (
     show_health,
     show_json,
     show_note,
+    show_plain,
     show_routes,
     show_task,
     show_tool,
@@ -43,12 +45,25 @@ __all__ = ["app", "main"]
 app = typer.Typer(
     name="toolagent",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
-    help="Find, call and watch the tools of a Tool Agent service.\n\n"
-    "Data goes to stdout, messages to stderr. Exit codes: 0 done, 1 the call failed, 2 wrong usage, 3 the service cannot be reached.",
 )
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        show_plain(f"toolagent {metadata.version('toolagent')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and end.")] = False,
+) -> None:
+    """Find, call and watch the tools of a Tool Agent service.
+
+    Data goes to stdout, messages to stderr. Exit codes: 0 done, 1 the call failed, 2 wrong usage, 3 the service cannot be reached.
+    """
 
 
 def main() -> None:
@@ -260,6 +275,7 @@ def _found(
 
 
 audit.add_commands(app)
+control.add_commands(app)
 catalog.add_commands(app)
 batch.add_commands(app)
 making.add_commands(app)

@@ -13,6 +13,7 @@ from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.http import TaskAccepted
 from toolagent.contracts.references import ResultReference
 from toolagent.contracts.tasks import TaskState, TaskView
+from toolagent.core.action import own_failure
 
 __all__ = ["ended", "finish", "started"]
 
@@ -40,7 +41,7 @@ def finish(
     folder: Path | None = None,
     file: Path | None = None,
 ) -> None:
-    """Print how a call ended (unless `quiet`) and save its files; a failed call is exit code 1."""
+    """Print how a call ended (unless `quiet`) and save its files; a failed call, or script, is exit code 1."""
     if json_output:
         show_contract(result)
     if result.status == "error":
@@ -52,6 +53,11 @@ def finish(
         _show(result)
     if folder:
         _save_files(service, result, folder)
+    # A script that ran and failed is a call that succeeded (seed 004 §2.1.3), and a command that did not.
+    if (failure := own_failure(result.result)) is not None:
+        if not quiet:
+            show_failure(": ".join(failure[:2]))
+        raise typer.Exit(ExitCode.FAILED)
 
 
 def _show(result: ToolResult) -> None:

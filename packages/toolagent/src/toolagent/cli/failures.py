@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from toolagent.cli.parameters import ParameterError
 from toolagent.cli.render import show_failure
+from toolagent.cli.words import problem_told
 from toolagent.client.http import Refused, ServiceError, UnexpectedAnswer, Unreachable
 
 __all__ = ["ExitCode", "Interrupted", "reported"]
@@ -77,5 +78,4 @@ def _refused(error: Refused) -> str:
     problem = error.problem
     if problem.status == 401:
         return f"{problem.status} {problem.title}: the service wants another key. Set TOOL_AGENT_API_KEY or give --api-key."
-    fields = (f"\n  {issue.field}: {issue.message}" for issue in problem.errors)
-    return f"{problem.status} {problem.title}: {error}{''.join(fields)}"
+    return f"{problem.title}: {problem_told(problem) or error}"

@@ -14,17 +14,17 @@ from toolagent.cli.files import read_stdin, read_text
 from toolagent.cli.making_follow import elapsed, follow_making, how_to_follow, spent
 from toolagent.cli.options import ApiKey, AsJson, Tool, Url, connected, tool_id_of
 from toolagent.cli.parameters import ParameterError, parse_json, require_text
-from toolagent.cli.render import show_contract, show_failure, show_note, show_plain, show_rows, show_versions
+from toolagent.cli.render import show_contract, show_failure, show_lines, show_note, show_plain, show_rows, show_versions
 from toolagent.client.http import DEFAULT_URL, Refused, ToolAgentHttp, Unreachable
 from toolagent.client.http_answers import is_unanswered
 from toolagent.contracts.making import StageView
 from toolagent.contracts.making_views import ListedTask, MakingTask, TaskSubmitted
 from toolagent.contracts.tasks import TaskState
-from toolagent.core.task_requests import tool_name_from
+from toolagent.validation.tool_names import tool_name_for
 
 __all__ = ["add_commands", "show_making"]
 
-_COLUMNS = ("task", "status", "type", "tool", "stage", "time", "cost", "reason or progress")
+_COLUMNS = ("task", "status", "tool", "stage", "time", "cost", "reason or progress")
 
 Examples = Annotated[
     list[str] | None,
@@ -133,7 +133,7 @@ def tasks(
             show_contract(found)
             return
         if found.tasks:
-            show_rows(_COLUMNS, map(_row, found.tasks))
+            show_lines(_COLUMNS, map(_line, found.tasks))
         else:
             show_note("No task fits.")
         if found.next:
@@ -184,7 +184,7 @@ def _begun(service: ToolAgentHttp, begun: TaskSubmitted, *, follow: bool, json_o
 
 
 def _show(task: MakingTask, *, log: bool) -> None:
-    show_rows(_COLUMNS, (_row(task),))
+    show_rows((*_COLUMNS[:-1], "progress"), ((*_line(task)[:-1], task.progress if task.ended_at is None else ""),))
     if task.stages:
         show_rows(("stage", "state", "seconds", "cost"), (_stage_row(stage, is_priced=not task.unpriced_turns) for stage in task.stages))
     if task.evidence is not None:
@@ -200,10 +200,11 @@ def _show(task: MakingTask, *, log: bool) -> None:
         show_note(task.result)
 
 
-def _row(task: ListedTask) -> tuple[str, ...]:
+def _line(task: ListedTask) -> tuple[str, ...]:
+    """All of the reason is shown with the task itself."""
     said = (task.reason or task.progress).partition("\n")[0]
     stage = task.stage.value if task.stage else ""
-    return (task.task_id, task.status.value, task.type, task.tool_id, stage, elapsed(task), spent(task), said)
+    return (task.task_id, task.status.value, task.tool_id, stage, elapsed(task), spent(task), said)
 
 
 def _stage_row(stage: StageView, *, is_priced: bool) -> tuple[str, ...]:
@@ -228,9 +229,7 @@ def _spec(
         return written
     repo = fields["repo_url"]
     words = "\n\n".join(filter(None, (description, written)))
-    named = tool_name_from(repo.rstrip("/").removesuffix(".git").rpartition("/")[2]) if repo else tool_name_from(words)
-    if "tool_name" not in given and named is None:
-        raise ParameterError("No name follows from what was given: name the tool with --name, such as --name word_counter.")
+    named = tool_name_for(repo.rstrip("/").removesuffix(".git").rpartition("/")[2], words) if repo else tool_name_for(words)
     return {"type": "github_deploy" if repo else "build_tool", "tool_name": named, "description": words, **given}
 
 

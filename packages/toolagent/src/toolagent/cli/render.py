@@ -13,7 +13,9 @@ from rich.text import Text
 
 from toolagent.cli.evidence import summary
 from toolagent.cli.example import call_line
+from toolagent.cli.permissions import granted
 from toolagent.cli.schemas import property_names, property_schema, required_names, type_label
+from toolagent.cli.words import result_told
 from toolagent.contracts.audit import AuditEntry
 from toolagent.contracts.batches import BatchResult
 from toolagent.contracts.calls import ToolResult
@@ -37,6 +39,7 @@ __all__ = [
     "show_health",
     "show_hosts",
     "show_json",
+    "show_lines",
     "show_note",
     "show_outcomes",
     "show_plain",
@@ -102,16 +105,17 @@ def show_faults(faults: tuple[CatalogFault, ...]) -> None:
 
 
 def show_tools(tools: Sequence[ListedTool | FoundTool]) -> None:
-    """A search does not say versions."""
-    table = _table("id", "name", "category", "backend", "state", "version")
+    """One line a tool, at a terminal cut where it ends."""
+    table, console = _lines("id", "category", "backend", "state", "version", "description")
     for tool in tools:
         table.add_row(
             cell(tool.tool_id, "bold"),
-            *map(cell, (tool.name, tool.category, tool.backend_runtime)),
+            *map(cell, (tool.category, tool.backend_runtime)),
             _state(tool.state.value),
-            cell(tool.version if isinstance(tool, ListedTool) else "—"),
+            cell(tool.version or "—"),
+            _one_line(tool.description or tool.name),
         )
-    _console().print(table)
+    console.print(table)
 
 
 def show_tool(tool: ToolDetail) -> None:
@@ -121,6 +125,8 @@ def show_tool(tool: ToolDetail) -> None:
     console.print(_parameters(tool))
     console.print(cell(f"output: {_output(tool)}"), soft_wrap=True)
     console.print(cell(f"limits: {_limits(tool)}"), soft_wrap=True)
+    for name, what in granted(tool):
+        console.print(cell(f"{name}: {what}"), soft_wrap=True)
     reason = f" ({tool.route.last_error})" if tool.route.last_error else ""
     console.print(cell(f"state: {tool.route.state.value}{reason}"), soft_wrap=True)
     console.print(cell("example:"))
@@ -180,6 +186,15 @@ def show_rows(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     _console().print(table)
 
 
+def show_lines(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """`show_rows` with one line a row: at a terminal the last column is cut where the line ends."""
+    table, console = _lines(*columns)
+    for row in rows:
+        texts = [_state(text) if column in {"state", "status"} else cell(text) for column, text in zip(columns[:-1], row, strict=False)]
+        table.add_row(*texts, _one_line(row[-1]))
+    console.print(table)
+
+
 def show_outcomes(outcomes: Sequence[tuple[str, bool, float, str]]) -> None:
     """Of examples: what each is, whether it passed, its seconds, and why not."""
     table = _table("example", "state", "seconds", "reason")
@@ -232,11 +247,9 @@ def show_audit(entries: tuple[AuditEntry, ...]) -> None:
 def describe_error(result: ToolResult) -> str:
     """Type and message of a failed call, then what is wrong with its values, one a line."""
     kind = result.error.type if result.error else result.error_type
-    message = result.error.message if result.error else "The call failed and does not say why."
-    issues = (f"\n  {issue.path}: {issue.message}" for issue in result.validation_errors)
     details = result.error.details if result.error else None
     more = f"\n  details: {json.dumps(details, ensure_ascii=False)}" if details and not result.validation_errors else ""
-    return f"{kind or 'error'}: {message}{''.join(issues)}{more}"
+    return f"{kind or 'error'}: {result_told(result)}{more}"
 
 
 def cell(text: str, style: str = "") -> Text:
@@ -254,6 +267,20 @@ def _table(*columns: str) -> Table:
     for column in columns:
         table.add_column(column, overflow="fold")
     return table
+
+
+def _lines(*columns: str) -> tuple[Table, Console]:
+    """A table of which each row is one line, and where it is shown; at a terminal the last column takes what is left of the line."""
+    console = _console()
+    table = Table(box=None, pad_edge=False, header_style="bold", expand=console.is_terminal)
+    for column in columns[:-1]:
+        table.add_column(column, no_wrap=True, overflow="ellipsis")
+    table.add_column(columns[-1], no_wrap=True, overflow="ellipsis" if console.is_terminal else "ignore", ratio=1)
+    return table, console
+
+
+def _one_line(text: str) -> Text:
+    return cell(" ".join(text.split()))
 
 
 def _state(state: str) -> Text:

@@ -23,6 +23,8 @@ from toolagent.validation.tool_rules import ToolRules, matches
 __all__ = ["validate"]
 
 _RULES = ToolRules()
+_TOOLS = "tools"
+_SCRIPTS = "scripts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +36,30 @@ class _Checked:
 
 def validate(
     target: Annotated[Path, typer.Argument(metavar="FILE|DIR", show_default=False, help="One file, or a folder with all below it.")],
-    script_root: Annotated[
-        Path, typer.Option(envvar="TOOL_AGENT_SCRIPT_ROOT", help="Where scripts are that are not beside their file.")
-    ] = Path("data/scripts"),
-    tool_dirs: Annotated[
-        str,
+    data_dir: Annotated[
+        Path | None,
         typer.Option(
-            envvar="TOOL_AGENT_TOOL_DIRS", help="Folders that hold many tools, separated by commas: no script may lie right there."
+            envvar="TOOL_AGENT_DATA_DIR",
+            show_default=False,
+            help="The data folder of the service; unset: that in which FILE or DIR lies (it has `tools` in it), else `data`.",
         ),
-    ] = "data/tools",
+    ] = None,
+    script_root: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="TOOL_AGENT_SCRIPT_ROOT",
+            show_default=False,
+            help="Where scripts are that are not beside their file; unset: `scripts` in the data folder.",
+        ),
+    ] = None,
+    tool_dirs: Annotated[
+        str | None,
+        typer.Option(
+            envvar="TOOL_AGENT_TOOL_DIRS",
+            show_default=False,
+            help="Folders that hold many tools, separated by commas: no script may lie right there; unset: `tools` in the data folder.",
+        ),
+    ] = None,
     json_output: AsJson = False,
 ) -> None:
     """Check `*.tool.json` files: each fault with its line, its JSON path and the reason. Exit code 1 when there are any.
@@ -55,8 +72,11 @@ def validate(
     """
     with reported():
         files = _files(target)
-        shared = _shared(target, files, (script_root, *(Path(name.strip()) for name in tool_dirs.split(",") if name.strip())))
-        checked = [_checked(path, script_root, shared) for path in files]
+        data = data_dir or _data_dir_of(target)
+        scripts = script_root or data / _SCRIPTS
+        folders = [Path(name.strip()) for name in tool_dirs.split(",") if name.strip()] if tool_dirs else [data / _TOOLS]
+        shared = _shared(target, files, (scripts, *folders))
+        checked = [_checked(path, scripts, shared) for path in files]
         _compare(checked)
         faults = [(one.path, fault) for one in checked for fault in one.faults]
         if json_output:
@@ -82,11 +102,20 @@ def _files(target: Path) -> list[Path]:
     return sorted(found.values())
 
 
+def _data_dir_of(target: Path) -> Path:
+    """As the service would find it that has the target in its catalog."""
+    place = target.absolute()
+    around = (folder for folder in (place, *place.parents) if (folder / _TOOLS).is_dir())
+    return next((folder for folder in around if folder == place or place.is_relative_to(folder / _TOOLS)), Path("data"))
+
+
 def _shared(target: Path, files: Sequence[Path], known: Iterable[Path]) -> frozenset[Path]:
-    """Folders in which a script would be given other tools: the known ones, or the target itself where it is outside of them."""
+    """Folders in which a script would be given other tools: the known ones, and the target where it is outside of them and has tools
+    in folders of their own. One whose files all lie right in it is the folder of a tool, perhaps in several versions."""
     folders = {folder.resolve() for folder in known}
     is_inside = any(target.resolve().is_relative_to(folder) for folder in folders)
-    return frozenset(folders if is_inside or len(files) == 1 else {*folders, target.resolve()})
+    has_folders = any(path.parent.absolute() != target.absolute() for path in files)
+    return frozenset(folders if is_inside or not target.is_dir() or not has_folders else {*folders, target.resolve()})
 
 
 def _checked(path: Path, script_root: Path, shared: Collection[Path]) -> _Checked:

@@ -118,7 +118,9 @@ TASK_TYPE = SearchAttributeKey.for_keyword("TaskType")
 CHAT_ID = SearchAttributeKey.for_keyword("ChatId")
 GROUP_ID = SearchAttributeKey.for_keyword("GroupId")
 AWAITING = SearchAttributeKey.for_keyword("Awaiting")
-SEARCH_ATTRIBUTES = (TOOL_ID, CALLER, TASK_TYPE, CHAT_ID, GROUP_ID, AWAITING)
+OUTCOME = SearchAttributeKey.for_keyword("Outcome")
+"""How a call, a batch or a task ended. The only one that we can do without: workers set it where the server has it."""
+SEARCH_ATTRIBUTES = (TOOL_ID, CALLER, TASK_TYPE, CHAT_ID, GROUP_ID, AWAITING, OUTCOME)
 
 TOOL_CONNECTION_LOST = "tool_connection_lost"
 """Error type of an attempt that may be made again because the tool is repeatable."""

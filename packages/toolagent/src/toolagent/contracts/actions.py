@@ -15,6 +15,7 @@ class Observation(Contract):
     tool_id: str
     status: Literal["success", "error"]
     content: str
+    note: Annotated[str, Field(description="What else is to be known: actions in the same text that were not called.")] = ""
 
 
 class ActionAnswer(Contract):

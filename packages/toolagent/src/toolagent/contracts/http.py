@@ -121,8 +121,10 @@ class FoundTool(Contract):
     endpoint_path: str | None
     http_method: HttpMethod | None
     state: RunState
-    port: int | None
+    port: Annotated[int | None, Field(description="Null where it answers on none: a sandboxed tool is reached by its `endpoint` alone.")]
     pid: int | None
+    version: str = ""
+    endpoint: str | None = None
 
 
 class Matches(Contract):

@@ -20,7 +20,7 @@ class RunState(StrEnum):
 
 
 class ToolRoute(Contract):
-    """Where a tool can be reached. Callers use `endpoint`; `port` is informative."""
+    """Where a tool can be reached. Callers use `endpoint`; the `port` of a sandboxed tool is one inside of its sandbox."""
 
     tool_id: ToolId
     sources: tuple[ToolSource, ...] = ()

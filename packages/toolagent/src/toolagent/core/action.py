@@ -2,15 +2,27 @@
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
 from toolagent.contracts.actions import Observation
-from toolagent.contracts.calls import ErrorType, ToolError, ToolResult, ValidationIssue
+from toolagent.contracts.calls import CallMode, ErrorType, ToolError, ToolResult, ValidationIssue
 from toolagent.core.results import original_type_of
 
-__all__ = ["Action", "ActionRefused", "Block", "Element", "action_of", "block_of", "observation_of", "refused"]
+__all__ = [
+    "Action",
+    "ActionRefused",
+    "Block",
+    "Element",
+    "action_of",
+    "block_of",
+    "not_called",
+    "observation_of",
+    "own_failure",
+    "refused",
+    "started",
+]
 
 _BEGIN = re.compile(r"<ACTION(?=[\s/>])")
 _EMPTY = re.compile(r"<ACTION(\s[^<>]*)?/>")
@@ -56,28 +68,33 @@ class ActionRefused(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The first `<ACTION>` block of a text and what stands around it. `xml` is empty when there is none."""
+    """The first `<ACTION>` block of a text and what stands around it. `xml` is empty when there is none; `more` blocks follow it."""
 
     xml: str
     around: str
+    more: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """An element as it was read: `name` is its attribute of that name, `text` all text that stands directly in it."""
+    """An element as it was read: `text` is all text that stands directly in it. Only attributes that mean something are kept."""
 
     tag: str
     text: str = ""
     name: str | None = None
     children: "tuple[Element, ...]" = ()
+    mode: str | None = None
+    callback_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What is asked of a tool, its values still as they were written."""
+    """What is asked of a tool, its values still as they were written. The block's own `mode` and `callback_url` are as of `/run_tool`."""
 
     tool_id: str
     inputs: dict[str, Element]
+    mode: CallMode | None = None
+    callback_url: str | None = None
 
 
 def block_of(text: str) -> Block:
@@ -94,11 +111,17 @@ def block_of(text: str) -> Block:
         return Block("", before.strip())
     end = _end_of(text, begin.start())
     around = [part.strip() for part in (before, text[end:])]
-    return Block(text[begin.start() : end], "\n\n".join(part for part in around if part))
+    return Block(text[begin.start() : end], "\n\n".join(part for part in around if part), _blocks_after(text, end))
 
 
 def action_of(root: Element) -> Action:
     """Of either form. Raises ActionRefused."""
+    if root.mode is not None and root.mode not in set(CallMode):
+        raise ActionRefused(f"The mode of an <ACTION> is {' or '.join(CallMode)}, not {root.mode[:64]!r}.")
+    return replace(_asked(root), mode=CallMode(root.mode) if root.mode else None, callback_url=root.callback_url)
+
+
+def _asked(root: Element) -> Action:
     _insist_on_no_text(root)
     tags = [child.tag for child in root.children]
     if "tool_id" in tags:
@@ -116,16 +139,42 @@ def observation_of(result: ToolResult) -> Observation:
     if result.error is not None:
         kind = original_type_of(result.error) or _TYPES[result.error.type]
         return refused(tool_id, kind, _message(result.error, result.validation_errors), _details(result.error))
-    if (own := _own_failure(result.result)) is not None:
+    if (own := own_failure(result.result)) is not None:
         return refused(tool_id, *own)
     output = json.dumps(_own_output(result.result), ensure_ascii=False)
     return Observation(tool_id=tool_id, status="success", content=f"Tool {tool_id} executed successfully. Output: {output}")
+
+
+def started(tool_id: str, call_id: str) -> Observation:
+    """What the agent is told of a call that it does not wait for."""
+    content = f"Tool {tool_id} was started as task {call_id}. GET /tasks/{call_id} says how it ends."
+    return Observation(tool_id=tool_id, status="success", content=content)
+
+
+def not_called(more: int) -> str:
+    """What the agent is told of actions beyond the first; empty when there are none."""
+    if not more:
+        return ""
+    which = "another <ACTION> block, which was" if more == 1 else f"{more} more <ACTION> blocks, which were"
+    return f"The text has {which} not called: one is called for each text. Send it again, in a text of its own."
 
 
 def refused(tool_id: str, kind: str, message: str, details: str = "") -> Observation:
     subject = f"Tool {tool_id}" if tool_id else "The action"
     more = f" Details: {details}" if details else ""
     return Observation(tool_id=tool_id, status="error", content=f"{subject} failed. Error type: {kind}. Message: {message}{more}")
+
+
+def _blocks_after(text: str, position: int) -> int:
+    """How many blocks there are from here on that end."""
+    count = 0
+    try:
+        while begin := _BEGIN.search(text, position):
+            position = _end_of(text, begin.start())
+            count += 1
+    except ActionRefused:
+        return count
+    return count
 
 
 def _end_of(text: str, begin: int) -> int:
@@ -199,7 +248,7 @@ def _own_output(output: JsonValue) -> JsonValue:
     return output
 
 
-def _own_failure(output: JsonValue) -> tuple[str, str, str] | None:
+def own_failure(output: JsonValue) -> tuple[str, str, str] | None:
     """Type, message and details of an output that says itself that it failed, as a ScriptExecutionResult does (seed 004 §2.1.3)."""
     error = output.get("error") if isinstance(output, dict) and output.get("success") is False else None
     if not isinstance(error, dict):

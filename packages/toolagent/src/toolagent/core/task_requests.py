@@ -19,6 +19,7 @@ __all__ = [
     "TYPES",
     "SpecError",
     "SpecFault",
+    "described",
     "prose_spec",
     "read_spec",
     "request_fingerprint",
@@ -104,18 +105,18 @@ def read_spec(given: Mapping[str, JsonValue], description: str = "", place: str 
     return spec
 
 
-def prose_spec(prose: str, description: str = "") -> BuildTool:
+def prose_spec(prose: str, description: str = "", name: str | None = None) -> BuildTool:
     """A tool that somebody describes in their own words.
 
-    Its name is made of the first four words in Latin letters, small words left out, of the description or else of the prose. Raises
-    SpecError where there are none, or too many.
+    Without a `name` it is made of the first four words in Latin letters, small words left out, of the description or else of the prose.
+    Raises SpecError where there are none, or too many.
     """
     whole = "\n\n".join(dict.fromkeys(part for part in (description.strip(), prose.strip()) if part))
     if not whole:
         raise SpecError(SpecFault("task_spec", "There is neither a description nor a repository: say what the tool is to do."))
     if len(whole) > LONGEST_WORDS:
         raise SpecError(SpecFault("task_spec", f"It may have at most {LONGEST_WORDS:,} characters together with the description."))
-    name = tool_name_from(description) or tool_name_from(prose)
+    name = name or tool_name_from(description) or tool_name_from(prose)
     if name is None:
         remedy = 'give task_spec as an object with one: {"type": "build_tool", "tool_name": "word_counter", "description": "…"}'
         raise SpecError(SpecFault("task_spec.tool_name", f"No name follows from the words ({_STATED}); {remedy}."))
@@ -144,6 +145,11 @@ def task_id_for(spec: Spec, key: str, attempt: int) -> str:
     """The id that a hashed key stands for; other attempts are for when its eight digits are another key's already."""
     digest = hashlib.sha256(f"{key}/{attempt}".encode()).hexdigest()
     return f"{'repair' if isinstance(spec, RepairTool) else 'create'}_{digest[:8]}"
+
+
+def described(request: MakeRequest) -> str:
+    """What is wanted, in somebody's words; those of the specification where there are no others."""
+    return request.description or request.spec.description
 
 
 def request_fingerprint(request: MakeRequest) -> str:

@@ -5,7 +5,7 @@ from datetime import datetime
 from toolagent.contracts.making import MakeRequest, MakeTask
 from toolagent.contracts.making_views import MakingTask
 from toolagent.contracts.tasks import TaskState
-from toolagent.core.task_requests import subject_of
+from toolagent.core.task_requests import described, subject_of
 
 __all__ = ["begun", "shown"]
 
@@ -16,7 +16,7 @@ def begun(request: MakeRequest, at: datetime) -> MakeTask:
         task_id=request.task_id,
         status=TaskState.PENDING,
         spec=request.spec,
-        description=request.description,
+        description=described(request),
         tool_id=subject_of(request.spec),
         created_at=at,
         caller=request.caller,

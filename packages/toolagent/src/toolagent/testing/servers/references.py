@@ -7,7 +7,8 @@ r"""What a turn takes over from the conversation: `{{ last_result.container_id }
 | `results.create_docker_env` | the latest result of the tool of that name |
 | `turn` | the number of this turn, from 1 |
 
-A result that reads as JSON is that value, and a dotted path leads into it (a number is the place in a list); else it is text.
+A result that reads as JSON is that value, and a dotted path leads into it (a number is the place in a list); else it is text. A path
+leads into text too that has a `name: value` a line, as Tool Agent's own agent tools answer; a text of several lines stands below its name.
 A string that is a reference and nothing else becomes the value with its type; in longer text stands the value's text, or its JSON.
 Braces around anything else stay as they are: models write templates too.
 """
@@ -21,6 +22,7 @@ from pydantic import JsonValue
 
 __all__ = ["Unresolved", "filled", "resolved"]
 
+_FIELD = re.compile(r"([a-z_][a-z0-9_]*):(?: (.*))?")
 _REFERENCE = re.compile(r"\{\{\s*((?:last_result|last_results|results|turn)(?:\.[\w-]+)*)\s*\}\}")
 
 
@@ -55,9 +57,36 @@ def _looked_up(path: str, values: Mapping[str, JsonValue]) -> JsonValue:
                 value = value[part]
             case list() if part.isdecimal() and int(part) < len(value):
                 value = value[int(part)]
+            case str() if part in (fields := _fields(value)):
+                value = fields[part]
             case _:
                 raise Unresolved(f"{{{{ {path} }}}} leads to nothing: there is no {part!r} in {_described(value)}.")
     return value
+
+
+def _fields(text: str) -> dict[str, JsonValue]:
+    """Of a text with a `name: value` a line; empty for any other."""
+    found: dict[str, list[str]] = {}
+    below: list[str] | None = None
+    for line in text.split("\n"):
+        named = _FIELD.fullmatch(line)
+        if named is not None:
+            below = found[named[1]] = [named[2]] if named[2] is not None else []
+        elif below is None:
+            return {}
+        else:
+            below.append(line)
+    return {name: _value("\n".join(lines)) for name, lines in found.items()}
+
+
+def _value(text: str) -> JsonValue:
+    # An id may be all digits, so what is neither a list nor an object stays text.
+    if not text.startswith(("[", "{")):
+        return text
+    try:
+        return cast("JsonValue", json.loads(text))
+    except ValueError:
+        return text
 
 
 def _text(value: JsonValue) -> str:

@@ -1,0 +1,19 @@
+"""The service at a glance."""
+
+from fastapi import APIRouter
+
+from api.documentation import problem_responses
+from api.doors import Behind
+from api.system_status import system_status
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.system import SystemStatus
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["service"])
+
+
+@router.get("/system/status", summary="Tools, tasks and conversations at a glance", responses=problem_responses(ErrorType.UNAVAILABLE))
+async def get_system_status(doors: Behind) -> SystemStatus:
+    """In the shape of seed 000 §6.1. `/health` says whether the service is ready, `/tasks` lists all tasks."""
+    return await system_status(doors)

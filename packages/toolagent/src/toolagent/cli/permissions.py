@@ -1,0 +1,50 @@
+"""What a tool may see and use, line by line."""
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from toolagent.contracts.http import ToolDetail
+from toolagent.contracts.manifest import SecurityContext
+from toolagent.contracts.sandbox import SandboxLimits
+from toolagent.contracts.sources import PackedSource, RemoteSource
+
+__all__ = ["granted"]
+
+_MIB = 1_048_576
+
+
+def granted(tool: ToolDetail) -> Iterator[tuple[str, str]]:
+    """What it asks for, which is the most that it gets: a name and what it is. Nothing of tools that no sandbox holds."""
+    servers = [urlsplit(source.remote_url).netloc for source in tool.sources if isinstance(source, RemoteSource)]
+    if servers:
+        yield "sends to", _listed(tuple(dict.fromkeys(servers)))
+    if any(isinstance(source, PackedSource) for source in tool.sources) or tool.security_context != SecurityContext():
+        yield from _sandboxed(tool.security_context)
+
+
+def _sandboxed(asked: SecurityContext) -> Iterator[tuple[str, str]]:
+    yield "hosts", _listed(asked.network_access.allow_hosts)
+    yield "may read", _listed(asked.file_access.allow_read)
+    yield "may write", _listed(asked.file_access.allow_write)
+    if asked.environment:
+        yield "variables", _listed(asked.environment)
+    if asked.required_capabilities:
+        yield "needs", _listed(asked.required_capabilities)
+    if limits := _limits(asked.limits):
+        yield "may use", limits
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(names) or "none"
+
+
+def _limits(limits: SandboxLimits) -> str:
+    sizes = {
+        "memory": limits.memory_bytes,
+        "a file": limits.file_bytes,
+        "temporary files": limits.disk_bytes,
+        "output": limits.output_bytes,
+    }
+    counts = {"cores": limits.cpus, "processes": limits.processes, "open files": limits.open_files, "seconds": limits.wall_s}
+    said = [f"{name}: {size / _MIB:g} MiB" for name, size in sizes.items() if size is not None]
+    return ", ".join(said + [f"{count:g} {name}" for name, count in counts.items() if count is not None])

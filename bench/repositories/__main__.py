@@ -36,7 +36,7 @@ def main(arguments: Sequence[str]) -> int:
     console, outcomes = Console(width=None if sys.stdout.isatty() else 200), list[Outcome]()
     with tempfile.TemporaryDirectory() as folder:
         for outcome in _outcomes(Path(folder), wanted, calls, asked.clones, asked.seconds):
-            console.print(outcome.line, markup=False, highlight=False)
+            console.print(outcome.line, markup=False, highlight=False, soft_wrap=True)
             outcomes.append(outcome)
     target = asked.output or ROOT / "bench/results" / f"{datetime.now(UTC).date().isoformat()}-repositories.md"
     target.write_text(written(outcomes), "utf-8")

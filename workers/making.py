@@ -24,6 +24,7 @@ from engine.making.evidence import Accounts
 from engine.making.gate.trial import sweep_trials
 from engine.making.locking import ProjectLocks
 from engine.making.maker import Maker, MakerParts
+from engine.making.node_projects.npm_runs import NpmRuns
 from engine.making.registration import Registration
 from engine.making.repairs import Repairs
 from engine.making.uv_runs import UvRuns
@@ -90,7 +91,7 @@ async def running_making(
                 cache=folder / ".cases",
                 runtimes=parts,
                 cloner=cloner_of(settings, state, runs, executor),
-                ways=WaysParts(executor, uv_runs, locks),
+                ways=WaysParts(executor, uv_runs, locks, NpmRuns(executor, programs, installer)),
                 candidates=candidates,
                 registration=registration,
                 files=FileParameters(store.files, settings.files_folder.absolute()),

@@ -8,6 +8,9 @@ from typing import cast
 from engine.making.building import BuildFailed, Built, ModellessBuilder, Place
 from engine.making.locking import ProjectLocks
 from engine.making.mcp_servers.building import McpBuilder
+from engine.making.node_projects.building import NodeProgramBuilder
+from engine.making.node_projects.npm_runs import NpmRuns
+from engine.making.node_projects.preparing import NodeProjects
 from engine.making.openapi.tools import Described
 from engine.making.programs.building import ProgramBuilder
 from engine.making.python_projects.preparing import PythonProjects
@@ -47,6 +50,7 @@ class WaysParts:
     executor: Executor
     runs: UvRuns
     locks: ProjectLocks
+    npm: NpmRuns
 
 
 class WayBuilder:
@@ -56,6 +60,7 @@ class WayBuilder:
         self._parts, self._runtimes, self._folder, self._repository = parts, runtimes, folder, repository
         environments = runtimes.sandboxing.environments.for_task(folder.name)
         self._projects = PythonProjects(parts.runs, parts.locks, environments)
+        self._node = NodeProjects(parts.npm, environments)
         self._data = folder / "data"
 
     async def build(self, step: BuildStep, progress: Progress) -> Built:
@@ -82,13 +87,17 @@ class WayBuilder:
             case DockerBuild():
                 return await builder.docker(plan, repository, about, place, progress)
             case ProgramBuild():
-                programs = ProgramBuilder(self._projects, self._parts.executor)
+                node = plan.language == "nodejs"
+                programs = self._node_programs() if node else ProgramBuilder(self._projects, self._parts.executor)
                 return await programs.build(plan, _deploy(step), repository, about, place, progress)
             case McpBuild():
-                servers = McpBuilder(self._projects, cast("McpRuntime", RUNTIMES["mcp"](own)), dict(variables.values))
+                servers = McpBuilder(self._projects, self._node, cast("McpRuntime", RUNTIMES["mcp"](own)), variables.values)
                 return await servers.build(plan, _deploy(step), repository, about, place, progress)
             case CodingBuild() | NothingToBuild():
                 raise BuildFailed("There is no way to build it without a model.")
+
+    def _node_programs(self) -> NodeProgramBuilder:
+        return NodeProgramBuilder(self._node, self._parts.executor, self._parts.runs.programs)
 
     def _variables(self, step: BuildStep) -> Variables:
         """What it runs with. Raises BuildFailed for what it cannot do without, and nobody gives. Blocks."""

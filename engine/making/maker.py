@@ -129,7 +129,7 @@ class Maker:
         except (BuildFailed, NotPackedError, ScriptFailure) as failure:
             if is_patient and is_outage(failure):
                 raise Outage(str(failure)) from failure
-            return BuildOutcome(reason=str(failure), told=failure.told[-_TOLD:] if isinstance(failure, BuildFailed) else "")
+            return BuildOutcome(reason=str(failure), told="" if isinstance(failure, NotPackedError) else failure.told[-_TOLD:])
 
     async def verify(self, step: VerifyStep, progress: Progress, *, is_patient: bool = False) -> Assessed:
         """Ask the gate. When it `is_patient`, it raises Outage for what of ours is away; else the candidate is judged by it."""

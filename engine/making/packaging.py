@@ -12,7 +12,7 @@ from engine.making.trees import LEFT_OUT, Tree
 from engine.registry.archives import MAX_BYTES, MAX_FILES
 from engine.runtimes.folders import entries
 
-__all__ = ["Room", "copy_into", "insist_on_fit", "insist_on_room", "open_to_all", "pack_repository"]
+__all__ = ["BUILDING", "Room", "copy_into", "insist_on_fit", "insist_on_room", "open_to_all", "pack_repository"]
 
 _MIB = 1024 * 1024
 _DEEPEST = 200
@@ -27,6 +27,10 @@ class Room:
 
     size: int = MAX_BYTES
     files: int = MAX_FILES
+
+
+BUILDING = Room(256 * _MIB, 20_000)
+"""What a copy of a repository may take while it is built; what is kept of it takes less."""
 
 
 def insist_on_room(repository: Path) -> None:

@@ -17,8 +17,8 @@ from toolagent.core.failures import ContentDamagedError, FileTooLargeError
 __all__ = ["MAX_BYTES", "MAX_FILES", "ArchiveStore", "NotPackedError", "ProjectArchives", "packed"]
 
 _LEFT_OUT = frozenset({".venv", "__pycache__", ".git", "node_modules", ".pytest_cache", ".ruff_cache", ".mypy_cache"})
-MAX_BYTES = 32 * 1_048_576
-MAX_FILES = 5_000
+MAX_BYTES = 128 * 1_048_576
+MAX_FILES = 15_000
 _CHUNK = 1 << 20
 
 Stamp = tuple[tuple[str, int, int, int], ...]

@@ -8,6 +8,8 @@ from pathlib import Path
 from engine.making.building import BuildFailed, Built, Place
 from engine.making.launcher import REPOSITORY
 from engine.making.mcp_servers.launchers import Start, launcher_of_server, starts_of
+from engine.making.node_projects.building import prepared_of
+from engine.making.node_projects.preparing import NodeProjects
 from engine.making.openapi.names import tool_id_of
 from engine.making.openapi.operations import LeftOut
 from engine.making.openapi.tools import Described
@@ -51,15 +53,15 @@ _NOT_IN_AN_ID = re.compile(r"[^a-z0-9]+")
 class McpBuilder:
     """All that is built is data and files: nothing is registered."""
 
-    def __init__(self, projects: PythonProjects, runtime: McpRuntime, environment: dict[str, str]) -> None:
-        self._projects, self._runtime, self._environment = projects, runtime, environment
+    def __init__(self, projects: PythonProjects, node: NodeProjects, runtime: McpRuntime, environment: Mapping[str, str]) -> None:
+        self._projects, self._node, self._runtime, self._environment = projects, node, runtime, dict(environment)
 
     async def build(
         self, plan: McpBuild, spec: GithubDeploy, repository: Path, about: Described, place: Place, progress: Progress
     ) -> Built:
         """Raises BuildFailed, ScriptFailure (`UnavailableError`)."""
-        if plan.language != "python":
-            raise BuildFailed("MCP servers of Node.js projects are not built yet.")
+        if plan.language == "nodejs":
+            return await self._of_node(plan, spec, repository, about, place, progress)
         try:
             await asyncio.to_thread(insist_on_room, repository)
             site = place.work.with_name("site")
@@ -71,9 +73,33 @@ class McpBuilder:
         except (NotWanted, ValueError, OSError) as error:
             raise BuildFailed(f"The project cannot be installed: {error}") from error
         scripts: Mapping[str, str] = prepared.installed.scripts if prepared.installed else {}
-        starts = starts_of((*plan.programs, *scripts), scripts, plan.module)[:_MOST_STARTS]
+        starts = starts_of((*plan.programs, *scripts), scripts, plan.module, plan.arguments)[:_MOST_STARTS]
         listing = await self._listed(tuple(dict.fromkeys(starts)), plan, spec, about, place, progress)
-        return _built(listing, spec, about, place, prepared)
+        return _built(listing, spec, about, place, prepared.notes)
+
+    async def _of_node(
+        self, plan: McpBuild, spec: GithubDeploy, repository: Path, about: Described, place: Place, progress: Progress
+    ) -> Built:
+        prepared = await prepared_of(self._node, plan, repository, about, place, progress)
+        named = {prepared.programs[name]: name for name in plan.programs if name in prepared.programs}
+        files: list[str] = [*dict.fromkeys((*named, *([prepared.main] if prepared.main else [])))]
+        failures: list[str] = []
+        manifest = ToolManifest(tool_id=about.tool_name, name=about.tool_name, security_context=_rights(spec))
+        for file in files[:_MOST_STARTS]:
+            source = McpSource(
+                tool_name="-", host_dir=place.host_dir, command=("node", file, *plan.arguments), environment=self._environment
+            )
+            progress(f"starting the MCP server (node {file})")
+            try:
+                listing = await self._runtime.listed(manifest, source, progress)
+            except RuntimeFailure as failure:
+                failures.append(f"node {file}: {_said(failure)}")
+                continue
+            if listing.tools:
+                return _built(listing, spec, about, place, prepared.notes, source.command)
+            failures.append(f"node {file}: it lists no tools")
+        told = "; ".join(failures) or "nothing was found that could start it"
+        raise BuildFailed(f"The MCP server does not start: {told[:1_500]}", "\n".join(failures))
 
     async def _listed(
         self, starts: Sequence[Start], plan: McpBuild, spec: GithubDeploy, about: Described, place: Place, progress: Progress
@@ -116,7 +142,9 @@ def _rights(spec: GithubDeploy) -> SecurityContext:
     return SecurityContext.model_validate({"network_access": network})
 
 
-def _built(listing: Listing, spec: GithubDeploy, about: Described, place: Place, prepared: Prepared) -> Built:
+def _built(
+    listing: Listing, spec: GithubDeploy, about: Described, place: Place, notes: tuple[str, ...], command: tuple[str, ...] = ()
+) -> Built:
     left_out = [LeftOut(fault.name or "listing", fault.reason) for fault in listing.faults]
     wanted, unwanted = chosen(listing.tools, spec.operations, lambda tool: (tool.name,))
     if not wanted:
@@ -132,18 +160,20 @@ def _built(listing: Listing, spec: GithubDeploy, about: Described, place: Place,
             left_out.append(LeftOut(tool.name, f"A schema of it cannot be used: {error}"))
     if not tools:
         raise BuildFailed(f"None of its tools can be used. {'; '.join(f'{one.operation}: {one.reason}' for one in left_out[:5])}")
-    candidate = _candidate(tools, spec, about, place)
+    candidate = _candidate(tools, spec, about, McpSource(tool_name="-", host_dir=place.host_dir, command=command))
     folders = dict.fromkeys((entry.manifest.tool_id for entry in candidate.entries), place.folder)
-    return Built(candidate, folders, tuple(left_out), prepared.notes)
+    return Built(candidate, folders, tuple(left_out), notes)
 
 
-def _candidate(tools: Sequence[tuple[ListedTool, JsonSchema, JsonSchema]], spec: GithubDeploy, about: Described, place: Place) -> Candidate:
+def _candidate(
+    tools: Sequence[tuple[ListedTool, JsonSchema, JsonSchema]], spec: GithubDeploy, about: Described, server: McpSource
+) -> Candidate:
     many = len(tools) > 1
     groups = (about.tool_name,) if many else ()
     ids = _ids(about.tool_name, [tool.name for tool, _, _ in tools]) if many else [about.tool_name]
     entries: list[ToolEntry] = []
     for (tool, asked, answered), tool_id in zip(tools, ids, strict=True):
-        source = McpSource(tool_name=tool.name, host_dir=place.host_dir, process=groups[0] if groups else None)
+        source = server.model_copy(update={"tool_name": tool.name, "process": groups[0] if groups else None})
         said = tool.description.strip() or about.description or f"The tool {tool.name} of an MCP server."
         manifest = ToolManifest(
             tool_id=tool_id,

@@ -20,14 +20,14 @@ from pathlib import Path
 from working_folder import laid_out
 
 HERE = Path(__file__).resolve().parent
-KIND, NAME, TARGET = {kind!r}, {name!r}, {target!r}
+KIND, NAME, TARGET, ARGUMENTS = {kind!r}, {name!r}, {target!r}, {arguments!r}
 
 if __name__ == "__main__":
     repository = Path(laid_out(str(HERE / {repository!r})))
     os.chdir(repository / {project!r})
     # Instead of the folder of this file, whose `main` is none of the repository's.
     sys.path[0:1] = [str(HERE / {site!r})]
-    sys.argv = [NAME]
+    sys.argv = [NAME, *ARGUMENTS]
     if KIND == "script":
         module, _, attribute = TARGET.partition(":")
         __import__(module)
@@ -39,7 +39,7 @@ if __name__ == "__main__":
     roots = [str(path.parent), str(repository / {project!r}), str(repository / {project!r} / "src")]
     sys.path[0:0] = roots
     if KIND == "file":
-        sys.argv = [str(path)]
+        sys.argv = [str(path), *ARGUMENTS]
         runpy.run_path(str(path), run_name="__main__")
     else:
         space = runpy.run_path(str(path), run_name="server")
@@ -57,15 +57,22 @@ class Start:
     kind: str
     name: str
     target: str
+    arguments: tuple[str, ...] = ()
 
     @property
     def said(self) -> str:
-        return {"script": f"console script {self.name}", "file": f"python {self.target}"}.get(self.kind, f"the server in {self.target}")
+        what = {"script": f"console script {self.name}", "file": f"python {self.target}"}.get(self.kind, f"the server in {self.target}")
+        return " ".join((what, *self.arguments))
 
 
-def starts_of(programs: Sequence[str], scripts: Mapping[str, str], module: str) -> tuple[Start, ...]:
-    """What may start it, the likeliest first: those that name MCP, the file itself, then whatever else is installed."""
-    named = [Start("script", name, scripts[name]) for name in programs if name in scripts]
+def starts_of(programs: Sequence[str], scripts: Mapping[str, str], module: str, arguments: tuple[str, ...] = ()) -> tuple[Start, ...]:
+    """What may start it, the likeliest first: those that name MCP, the file itself, then whatever else is installed.
+
+    `arguments` are those that its README gives to it: they are tried before none.
+    """
+    names = [name for name in dict.fromkeys(programs) if name in scripts]
+    with_them = [Start("script", name, scripts[name], arguments) for name in names if arguments]
+    named = [*with_them, *(Start("script", name, scripts[name]) for name in names)]
     likely = [one for one in named if "mcp" in f"{one.name} {one.target}".lower()]
     own = [Start("file", PurePosixPath(module).name, module), Start("object", PurePosixPath(module).name, module)] if module else []
     return (*likely, *own, *(one for one in named if one not in likely))
@@ -76,6 +83,14 @@ def launcher_of_server(start: Start, project: str) -> str:
     for path in (project, start.target if start.kind != "script" else ""):
         if path.startswith("/") or ".." in PurePosixPath(path).parts:
             raise ValueError(f"{path!r} is nothing in the repository.")
-    text = _TEXT.format(kind=start.kind, name=start.name, target=start.target, repository=REPOSITORY, project=project, site=SITE)
+    text = _TEXT.format(
+        kind=start.kind,
+        name=start.name,
+        target=start.target,
+        arguments=[*start.arguments],
+        repository=REPOSITORY,
+        project=project,
+        site=SITE,
+    )
     ast.parse(text)
     return text

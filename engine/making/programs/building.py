@@ -6,7 +6,6 @@ from pathlib import Path
 from engine.making.building import BuildFailed, Built, Place
 from engine.making.openapi.operations import LeftOut
 from engine.making.openapi.tools import Described
-from engine.making.packaging import insist_on_room
 from engine.making.programs.commands import Command, NotRead
 from engine.making.programs.reading import Readable, read_programs
 from engine.making.programs.tools import commands_file, program_candidate, script_names
@@ -45,7 +44,6 @@ class ProgramBuilder:
     ) -> Built:
         """Packs launcher, package and lock into `place.folder`. Raises BuildFailed, ScriptFailure (`UnavailableError`)."""
         try:
-            await asyncio.to_thread(insist_on_room, repository)
             site = place.work.with_name("site")
             prepared = await self._projects.prepare(Order(repository, plan.project, (), site, place.work, about.tool_name), progress)
         except LockFailed as error:

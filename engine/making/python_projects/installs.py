@@ -11,7 +11,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from engine.disk.leftovers import discard
 from engine.disk.removal import remove
-from engine.making.packaging import pack_repository
+from engine.making.packaging import BUILDING, pack_repository
 from engine.making.uv_runs import WORK, LockFailed, UvRuns
 from engine.runtimes.scripts.programs import Program
 
@@ -74,7 +74,7 @@ class ProjectInstalls:
 def _prepare(repository: Path, into: Path) -> None:
     """A copy, as backends write beside what they build."""
     source = into / WORK / _SOURCE
-    pack_repository(repository, source)
+    pack_repository(repository, source, BUILDING)
     for path in (into / WORK, source, *(path for path in source.rglob("*") if path.is_dir())):
         path.chmod(_FOR_ALL)
 

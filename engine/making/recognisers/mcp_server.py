@@ -8,7 +8,7 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from engine.making.projects import PYPROJECT, Table, dependencies_named, project_folder
+from engine.making.projects import PYPROJECT, Table, dependencies_named, project_folder, pyproject_of
 from engine.making.recognisers.console_script import console_scripts_of, npm_programs_of
 from engine.making.recognisers.recogniser import is_aside
 from engine.making.trees import Tree
@@ -22,6 +22,9 @@ _CODE = re.compile(r"^\s*(?:from|import)\s+(?:mcp\.server|mcp\b(?=\s+import.*\b(
 _STARTS = re.compile(r"\.run\(|stdio_server\(|\.run_stdio_async\(|\.run_async\(")
 _MAIN = re.compile(r"^if __name__ == [\"']__main__[\"']:", re.MULTILINE)
 _MCP = re.compile(r"mcp", re.IGNORECASE)
+_ARGUMENTS = re.compile(r'"args"\s*:\s*(\[[^\]]{0,2000}\])')
+_PLACEHOLDER = re.compile(r"[<>{}$]|^/|your|path|https?:", re.IGNORECASE)
+_MOST_ARGUMENTS = 6
 _MOST = 400
 _MOST_FOUND = 5
 _LIKELY = ("server.py", "main.py", "__main__.py", "app.py", "__init__.py")
@@ -56,10 +59,32 @@ def _of_python(tree: Tree, project: PurePosixPath | None, files: list[PurePosixP
         details["project"] = _text(project)
         likely = sorted(scripts, key=lambda name: (not _MCP.search(f"{name} {scripts[name]}"), name))
         details["programs"] = [*likely]
+        details["arguments"] = [*_arguments(tree, project, scripts)]
     if best is not None:
         details["module"] = best.as_posix()
     said = "" if project is not None else " No file says what it depends on."
     return Finding(kind=FindingKind.MCP_SERVER, path=where.as_posix(), summary=f"An MCP server.{said}", details=details)
+
+
+def _arguments(tree: Tree, project: PurePosixPath, names: Iterable[str]) -> list[str]:
+    """What the README tells clients to start it with (`"args": [...]`), behind the name of a program or package of it."""
+    own = {_plain(name) for name in (*names, pyproject_of(tree, project).table("project").text("name")) if name}
+    readmes = [path for path in tree.files if path.name.lower() == "readme.md" and path.parent in (project, PurePosixPath())]
+    for found in (found for path in readmes for found in _ARGUMENTS.findall(tree.text(path) or "")):
+        try:
+            told: object = json.loads(found)
+        except ValueError:
+            continue
+        words = [one for one in cast("list[object]", told) if isinstance(one, str)] if isinstance(told, list) else []
+        places = [at for at, word in enumerate(words) if _plain(word.partition("@")[0]) in own]
+        rest = words[places[-1] + 1 :] if places else []
+        if rest and len(rest) <= _MOST_ARGUMENTS and not any(_PLACEHOLDER.search(word) for word in rest):
+            return rest
+    return []
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _rank(tree: Tree, path: PurePosixPath) -> tuple[object, ...]:

@@ -55,6 +55,9 @@ _LIMITS = SandboxLimits(
     output_bytes=4 * _MIB, wall_s=86_400,
 )  # fmt: skip
 _TOLD_BYTES = 4000
+_NPM_PLACE = re.compile(r"npm error (?:code|path|command|errno|syscall|A complete log)\b")
+"""Lines of npm that say where it failed, not why."""
+
 _PASSWORD = re.compile(r"//([^/\s@]+)@")
 _WITHOUT_BUILDS = "Nothing was built, as the address of the package index holds a password, which a build would see."
 _BUN = b'{"dependencies": {"bun": "1.4.5"}}'
@@ -308,7 +311,7 @@ class ScriptEnvironments:
         watched.account = account.model_copy(
             update={name: getattr(account, name).model_copy(update={"hosts": index.hosts}) for name in ("requested", "enforced")}
         )
-        variables = {**index.variables, "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", **folder.environment}
+        variables = {**index.variables, "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", **folder.environment, **self.programs.headers}
         box = Box(run_name(tool_id), folder.project, limits, (*mounts, *own), variables)
         network = self._installer.network if step.needs_index else no_network
         argv = (*step.argv, *(step.without_builds if index.passwords else ()))
@@ -358,7 +361,8 @@ def _why(done: Execution) -> str:
         return f"The installation {done.ending.beyond}."
     lines = [line.strip() for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
     # uv puts what matters last, as `cause: …`; npm puts it first, as `npm error …`.
-    told = [line for line in reversed(lines) if line.startswith("cause:")] + [line for line in lines if "error" in line] + lines
+    told = [line for line in reversed(lines) if line.startswith("cause:")]
+    told += [line for line in lines if "error" in line and not _NPM_PLACE.match(line)] + lines
     return told[0][:_TOLD_BYTES] if told else f"The installer ended with exit code {done.code}."
 
 
@@ -366,7 +370,7 @@ def _empty(folder: EnvironmentFolder, files: Mapping[str, bytes]) -> None:
     """What an installation left that was ended in the middle goes."""
     unmark(folder.root)
     remove(folder.root)
-    for path in (folder.root, folder.project):
+    for path in (folder.root, folder.project, folder.scratch):
         path.mkdir(mode=0o755)
     for name, content in files.items():
         (folder.project / name).write_bytes(content)

@@ -68,6 +68,12 @@ class Programs:
             {**others, f"{sys.version_info.major}.{sys.version_info.minor}": own},
         )
 
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Where npm finds what it compiles packages against, where Node.js brings that: else it would ask for it on the network."""
+        prefix = self.node.file.parent.parent if self.node is not None else None
+        return {"npm_config_nodedir": str(prefix)} if prefix is not None and (prefix / "include/node/node.h").is_file() else {}
+
     def python_of(self, minor: str) -> Program:
         """The interpreter of that minor version (`3.9`); ours for none. Raises ScriptFailure (`DependencyError`) when it is not there."""
         if not minor:

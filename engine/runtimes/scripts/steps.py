@@ -38,8 +38,12 @@ class EnvironmentFolder:
         return self.project / "node_modules"
 
     @property
+    def scratch(self) -> Path:
+        return self.root / "scratch"
+
+    @property
     def passing(self) -> tuple[Path, ...]:
-        return self.root / "cache", self.root / "home", self.root / "scratch"
+        return self.root / "cache", self.root / "home", self.scratch
 
     @property
     def environment(self) -> Mapping[str, str]:

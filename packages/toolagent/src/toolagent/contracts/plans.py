@@ -77,6 +77,7 @@ class McpBuild(_Plan):
     language: Literal["python", "nodejs"] = "python"
     programs: Annotated[tuple[str, ...], Field(description="Console scripts that may start it.")] = ()
     module: Annotated[str, Field(description="The file that makes the server, in the repository; empty: not known.")] = ""
+    arguments: Annotated[tuple[str, ...], Field(description="What its README gives to it.")] = ()
 
 
 class CodingBuild(_Plan):

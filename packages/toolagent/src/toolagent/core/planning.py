@@ -119,6 +119,7 @@ def _mcp(inspection: Inspection) -> Iterator[BuildPlan | Tried]:
             language="nodejs" if one.details.get("language") == "nodejs" else "python",
             programs=_texts(one, "programs"),
             module=_text(one, "module"),
+            arguments=_texts(one, "arguments"),
             found=_found("MCP server", one),
         )
 
@@ -158,7 +159,17 @@ def _programs(inspection: Inspection) -> Iterator[BuildPlan | Tried]:
                 programs = ()
         language = "nodejs" if one.details.get("language") == "nodejs" else "python"
         folder = one.path.rpartition("/")[0]
+        starting = _starting_servers(inspection, folder)
+        if programs and starting >= set(programs):
+            yield Tried(way="program", found=one.path, outcome="not_possible", reason="Its programs start the MCP server.")
+            continue
         yield ProgramBuild(project=folder, language=language, programs=programs, found=_found("console scripts", one, programs))
+
+
+def _starting_servers(inspection: Inspection, folder: str) -> set[str]:
+    """Programs of a project that say in their name that they start its MCP server: nobody calls them and waits for their end."""
+    servers = [one for one in _of(inspection, FindingKind.MCP_SERVER) if one.details.get("project") == folder]
+    return {name for one in servers for name in _texts(one, "programs") if "mcp" in name.lower()}
 
 
 def _remote(inspection: Inspection) -> Iterator[BuildPlan | Tried]:

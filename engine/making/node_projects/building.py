@@ -1,0 +1,104 @@
+"""Builds tools of Node.js projects: of the programs that they install, and of MCP servers."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
+from engine.making.building import BuildFailed, Built, Place
+from engine.making.node_projects.preparing import PACKAGE, NodeOrder, NodePrepared, NodeProjects
+from engine.making.openapi.operations import LeftOut
+from engine.making.openapi.tools import Described
+from engine.making.packaging import open_to_all
+from engine.making.programs.commands import Command, Level, NotRead, Parameter
+from engine.making.programs.tools import commands_file, program_candidate, script_names
+from engine.making.uv_runs import LockFailed
+from engine.making.wanted import NotWanted
+from engine.runtimes.runtime import Progress
+from engine.runtimes.sandbox.box import Box, Mount
+from engine.runtimes.sandbox.sandbox import run_name
+from engine.runtimes.scripts.execution import Executor, Order
+from engine.runtimes.scripts.programs import Programs
+from toolagent.contracts.manifest import SecurityContext
+from toolagent.contracts.plans import McpBuild, ProgramBuild
+from toolagent.contracts.sandbox import SandboxLimits
+from toolagent.contracts.sources import ScriptLanguage
+from toolagent.contracts.task_specs import GithubDeploy
+from toolagent.core.wildcards import chosen
+
+__all__ = ["NodeProgramBuilder", "prepared_of"]
+
+_CHILD = Path(__file__).parents[1] / "programs" / "inside" / "program.mjs"
+_SCRIPT = '// Runs `{command}`. Written by Tool Agent.\nimport {{ run }} from "./program.mjs";\n\nrun({name});\n'
+_MIB = 1024 * 1024
+_LIMITS = SandboxLimits(memory_bytes=2048 * _MIB, processes=128, output_bytes=_MIB, disk_bytes=64 * _MIB, wall_s=60)
+_READ_S = 20.0
+_HELP = 4_000
+_SEEN = Path("/run/tool-agent-reader")
+
+
+class NodeProgramBuilder:
+    """All that is built is data and files: nothing is registered."""
+
+    def __init__(self, projects: NodeProjects, executor: Executor, programs: Programs) -> None:
+        self._projects, self._executor, self._programs = projects, executor, programs
+
+    async def build(
+        self, plan: ProgramBuild, spec: GithubDeploy, repository: Path, about: Described, place: Place, progress: Progress
+    ) -> Built:
+        """Packs launcher, package and lock into `place.folder`. Raises BuildFailed, ScriptFailure (`UnavailableError`)."""
+        prepared = await prepared_of(self._projects, plan, repository, about, place, progress)
+        if not prepared.programs:
+            raise BuildFailed("The package that was packed installs no programs.")
+        progress(f"asking {', '.join(prepared.programs)} for help")
+        commands: list[Command] = []
+        left: list[NotRead] = []
+        for name, file in prepared.programs.items():
+            found = await self._read(name, file, place, prepared)
+            (commands if isinstance(found, Command) else left).append(found)  # pyright: ignore[reportArgumentType] - one list for each kind
+        wanted, unwanted = chosen(commands, spec.operations, lambda one: (one.program,))
+        if not wanted:
+            told = "; ".join(f"{one.command}: {one.reason}" for one in left[:5])
+            raise BuildFailed(f"None of its programs can be a tool. {told}".strip())
+        await asyncio.to_thread(_written, wanted, prepared.programs, place.folder)
+        candidate = program_candidate(wanted, about, ScriptLanguage.NODEJS, spec.hosts)
+        left_out = [LeftOut(one.command, one.reason) for one in left]
+        left_out += [LeftOut(one.program, "The task names others in `operations`.") for one in unwanted]
+        folders = dict.fromkeys((entry.manifest.tool_id for entry in candidate.entries), place.folder)
+        return Built(candidate, folders, tuple(left_out), prepared.notes)
+
+    async def _read(self, name: str, file: str, place: Place, prepared: NodePrepared) -> Command | NotRead:
+        """Its help, and any arguments: there are too many parsers to know."""
+        node = self._programs.insist("Node.js", self._programs.node)
+        limits = self._executor.sandbox.grant(SecurityContext(limits=_LIMITS)).account.enforced.limits
+        mounts = [*node.mounts, Mount(place.folder / PACKAGE, _SEEN / PACKAGE)]
+        mounts += [Mount(prepared.environment.modules, _SEEN / "node_modules")] if prepared.environment.modules else []
+        variables = {"PATH": f"{node.file.parent}:/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8", "NO_COLOR": "1", "CI": "true"}  # noqa: S108 - the sandbox's
+        box = Box(run_name("read-program"), _SEEN / PACKAGE, limits, tuple(mounts), variables)
+        argv = (str(node.file), str(_SEEN / file), "--help")
+        done = await self._executor.run(Order(argv, box, _READ_S, place.work.with_name("read-log")))
+        text = done.stdout.decode(errors="replace").strip()
+        if done.cut or done.code != 0 or not text:
+            last = next((line.strip() for line in reversed(done.stderr.decode(errors="replace").splitlines()) if line.strip()), "")
+            return NotRead(name, f"It does not answer `--help`: {last[:300] or 'it said nothing, or did not end'}")
+        arguments = Parameter(name="arguments", kind="positional", many=True, help="As in the help of the program.")
+        return Command(program=name, words=(), help=text[:_HELP], levels=(Level(parameters=(arguments,)),))
+
+
+async def prepared_of(
+    projects: NodeProjects, plan: ProgramBuild | McpBuild, repository: Path, about: Described, place: Place, progress: Progress
+) -> NodePrepared:
+    """Raises BuildFailed, ScriptFailure (`UnavailableError`)."""
+    try:
+        return await projects.prepare(NodeOrder(repository, plan.project, place.folder, place.work, about.tool_name), progress)
+    except LockFailed as error:
+        raise BuildFailed(error.message, error.told) from error
+    except (NotWanted, ValueError, OSError) as error:
+        raise BuildFailed(f"The project cannot be packed: {error}") from error
+
+
+def _written(commands: tuple[Command, ...], targets: Mapping[str, str], folder: Path) -> None:
+    (folder / "program.mjs").write_text(_CHILD.read_text())
+    (folder / "commands.json").write_text(commands_file(commands, targets))
+    for command, name in zip(commands, script_names(commands), strict=True):
+        (folder / f"{name}.mjs").write_text(_SCRIPT.format(command=command.program, name=repr(name).replace("'", '"')))
+    open_to_all(folder)

@@ -1,0 +1,77 @@
+"""Runs npm in the sandbox on the files of a repository: in a folder of its own, with the network of the package index alone."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from engine.making.uv_runs import LockFailed
+from engine.runtimes.sandbox.box import Box, Mount
+from engine.runtimes.sandbox.package_indexes import IndexesUnknown
+from engine.runtimes.sandbox.sandbox import run_name
+from engine.runtimes.scripts.environments import Index, Installer
+from engine.runtimes.scripts.execution import Executor, Order
+from engine.runtimes.scripts.network import no_network
+from engine.runtimes.scripts.programs import Program, Programs
+from toolagent.contracts.manifest import SecurityContext
+from toolagent.contracts.sandbox import SandboxLimits
+from toolagent.contracts.sources import ScriptLanguage
+
+__all__ = ["NpmRuns"]
+
+_MIB = 1024 * 1024
+_TOLD = 4_000
+_LIMITS = SandboxLimits(
+    memory_bytes=4096 * _MIB, cpus=2, processes=512, open_files=8192, file_bytes=1024 * _MIB, disk_bytes=4096 * _MIB,
+    output_bytes=8 * _MIB, wall_s=86_400,
+)  # fmt: skip
+_QUIET = ("--no-audit", "--no-fund", "--no-progress", "--loglevel=error")
+
+
+class NpmRuns:
+    """With the package index that environments are made from."""
+
+    def __init__(self, executor: Executor, programs: Programs, installer: Installer) -> None:
+        self._executor, self._programs, self._installer = executor, programs, installer
+
+    async def take(self, arguments: Sequence[str], work: Path, folder: Path, what: str, *, needs_index: bool = True) -> None:
+        """`npm` with these arguments in `folder`, which lies in `work`, the only place that it may write to.
+
+        Raises LockFailed, which begins with `what`; ScriptFailure (`UnavailableError`) where there is no Node.js here.
+        """
+        node = self._programs.insist("Node.js", self._programs.node)
+        npm = self._programs.insist("npm", Program(self._programs.npm) if self._programs.npm else None)
+        index = await self._index() if needs_index else Index()
+        if index.passwords:
+            raise LockFailed(f"{what}: the address of the package index holds a password, which a build would see.")
+        limits = self._executor.sandbox.grant(SecurityContext(limits=_LIMITS)).account.enforced.limits
+        mounts = tuple(dict.fromkeys((*node.mounts, *npm.mounts, Mount(work, work, writable=True))))
+        box = Box(run_name("npm"), folder, limits, mounts, {**index.variables, **_variables(work, node), **self._programs.headers})
+        network = self._installer.network if index.hosts else no_network
+        argv = (str(node.file), str(npm.file), *arguments, *_QUIET)
+        async with network(box, argv, index.hosts) as opened:
+            done = await self._executor.run(Order(opened.argv, opened.box, self._installer.timeout_s, work.with_name(f"{work.name}-log")))
+        if done.code != 0 or done.cut:
+            told = (done.stderr or done.stdout).decode(errors="replace").strip()
+            lines = [line.strip() for line in told.splitlines() if "error" in line.lower()] or told.splitlines()
+            why = "it took too long, or said too much" if done.cut else (lines[0] if lines else f"npm exited with code {done.code}")
+            raise LockFailed(f"{what}: {why[:600]}", told[-_TOLD:])
+
+    async def _index(self) -> Index:
+        try:
+            return await self._installer.indexes(ScriptLanguage.NODEJS)
+        except IndexesUnknown as error:
+            raise LockFailed(f"The package index is not known: {error}") from error
+
+
+def _variables(work: Path, node: Program) -> dict[str, str]:
+    return {
+        "PATH": f"{node.file.parent}:/usr/bin:/bin",
+        "LANG": "C.UTF-8",
+        "HOME": str(work),
+        "TMPDIR": str(work),
+        "CI": "true",
+        "npm_config_cache": str(work / "npm-cache"),
+        "npm_config_update_notifier": "false",
+        "DO_NOT_TRACK": "1",
+        "PUPPETEER_SKIP_DOWNLOAD": "1",
+        "PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD": "1",
+    }

@@ -17,7 +17,7 @@ __all__ = ["Interpreter", "interpreters_for"]
 
 _NAMED_IN = (".python-version", "runtime.txt")
 _IMAGE = re.compile(r"^\s*FROM\s+(?:\S+/)?python:(3\.\d+)", re.IGNORECASE | re.MULTILINE)
-_REQUIRES = re.compile(r"^\s*python_requires\s*=\s*[\"']?([^\"'#\n,]+(?:,[^\"'#\n]+)*)", re.MULTILINE)
+_REQUIRES = re.compile(r"\bpython_requires\s*=\s*(?:[\"']([^\"']+)[\"']|([^\s\"'#][^\"'#\n]*))")
 _NEWEST_PATCH = 99
 
 
@@ -56,7 +56,7 @@ def _required(tree: Tree, folder: PurePosixPath) -> tuple[str, str]:
             raise NotWanted(str(error)) from error
     for name in ("setup.cfg", "setup.py"):
         if found := _REQUIRES.search(tree.text(folder / name) or ""):
-            return found[1].strip(), f"python_requires in {name}"
+            return (found[1] or found[2]).strip(), f"python_requires in {name}"
     return "", ""
 
 

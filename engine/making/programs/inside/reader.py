@@ -66,7 +66,12 @@ def _subparsers(action: Any, depth: int) -> Iterator[dict[str, Any]]:
 
 def _argument(action: Any) -> dict[str, Any]:
     options = list(action.option_strings)
-    found: dict[str, Any] = {"name": action.dest, "options": options, "help": _help(action), "default": _plain(action.default)}
+    found: dict[str, Any] = {
+        "name": _called(options, action.dest),
+        "options": options,
+        "help": _help(action),
+        "default": _plain(action.default),
+    }
     found["metavar"] = action.metavar if isinstance(action.metavar, str) else ""
     kind = type(action).__name__
     if kind in ("_StoreTrueAction", "_StoreFalseAction", "_StoreConstAction", "_AppendConstAction"):
@@ -155,7 +160,6 @@ def _is_asked(parameter: Any) -> bool:
 
 def _parameter(one: Any) -> dict[str, Any]:
     is_argument = one.param_type_name == "argument"
-    kind = getattr(one.type, "name", "text")
     found: dict[str, Any] = {
         "name": _called([] if is_argument else list(one.opts), one.name or "value"),
         "options": [] if is_argument else list(one.opts),
@@ -163,12 +167,9 @@ def _parameter(one: Any) -> dict[str, Any]:
         "kind": "positional" if is_argument else "option",
         "required": bool(one.required) or bool(getattr(one, "prompt", None)),
         "default": None if is_argument and one.required else _plain(one.default),
-        "metavar": one.metavar or "",
-        "choices": _choices(getattr(one.type, "choices", None)),
-        "minimum": _plain(getattr(one.type, "min", None)),
-        "maximum": _plain(getattr(one.type, "max", None)),
-        "type": _click_type(one.type, kind),
+        "metavar": one.metavar if isinstance(one.metavar, str) else "",
     }
+    found.update(_typed_by_typer(one) if hasattr(one, "type_descriptor") else _typed_by_click(one.type))
     if getattr(one, "count", False):
         return dict(found, kind="count", type="integer", default=0)
     if getattr(one, "is_flag", False):
@@ -178,6 +179,23 @@ def _parameter(one: Any) -> dict[str, Any]:
     if getattr(one, "multiple", False):
         found["repeats"] = True
     return found
+
+
+def _typed_by_click(kind: Any) -> dict[str, Any]:
+    bounds = {"minimum": _plain(getattr(kind, "min", None)), "maximum": _plain(getattr(kind, "max", None))}
+    return dict(bounds, type=_click_type(kind, getattr(kind, "name", "text")), choices=_choices(getattr(kind, "choices", None)))
+
+
+def _typed_by_typer(one: Any) -> dict[str, Any]:
+    """Of typer 0.27 and newer, which has types of its own."""
+    told = one.type_descriptor
+    if told.is_choice:
+        return {"type": "string", "choices": _choices(told.choices)}
+    if told.is_path or told.is_file:
+        writes = "Write" in str(getattr(told, "file_annotation", ""))
+        exists = bool(getattr(told.parameter_info, "exists", False))
+        return {"type": "file" if (told.is_file and not writes) or (exists and told.path_type != "directory") else "string"}
+    return {"type": _type(told.annotation), "minimum": _plain(one.min), "maximum": _plain(one.max)}
 
 
 def _click_type(kind: Any, name: str) -> str:
@@ -216,7 +234,7 @@ def _called(options: list[str], name: str) -> str:
 
 
 def _type(kind: Any) -> str:
-    return {int: "integer", float: "number"}.get(kind, "string")
+    return {int: "integer", float: "number", bool: "boolean"}.get(kind, "string")
 
 
 def _choices(choices: Any) -> list[Any] | None:

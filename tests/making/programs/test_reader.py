@@ -1,0 +1,191 @@
+"""Parsers of programs are read without the programs doing anything. Here it runs on our own Python, in a process of its own."""
+
+import json
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import cast
+
+import pytest
+from pydantic import JsonValue
+
+from engine.making.openapi.tools import Described
+from engine.making.programs.commands import Command, NotRead, commands_of
+from engine.making.programs.tools import commands_file, program_candidate
+from toolagent.contracts.manifest import JsonSchema
+from toolagent.contracts.sources import ScriptLanguage
+
+READER = Path(__file__).parents[3] / "engine/making/programs/inside/reader.py"
+ACTED = "acted"
+
+
+def read(folder: Path, text: str) -> tuple[tuple[Command, ...], tuple[NotRead, ...]]:
+    (folder / "prog.py").write_text(textwrap.dedent(text))
+    out = folder / "out.json"
+    command = [sys.executable, str(READER), "prog", "prog:main", str(out)]
+    done = subprocess.run(command, cwd=folder, env={"PYTHONPATH": str(folder)}, capture_output=True, check=True, timeout=60)
+    assert ACTED.encode() not in done.stdout
+    told = cast("dict[str, JsonValue]", json.loads(out.read_text()))
+    return commands_of("prog", told["described"])
+
+
+def schema_of(commands: tuple[Command, ...], number: int = 0) -> JsonSchema:
+    return program_candidate(commands, Described("prog"), ScriptLanguage.PYTHON, ()).entries[number].manifest.input_schema
+
+
+ARGPARSE = f"""
+    import argparse
+    def main():
+        parser = argparse.ArgumentParser(description="Greets.")
+        parser.add_argument("names", nargs="+", help="who")
+        parser.add_argument("--times", type=int, default=2)
+        parser.add_argument("--mode", choices=["soft", "loud"], default="soft")
+        parser.add_argument("--py3-plus", dest="level", action="store_const", const=3)
+        parser.add_argument("--py39-plus", dest="level", action="store_const", const=9)
+        parser.add_argument("-v", "--verbose", action="count", default=0)
+        parser.add_argument("--tag", action="append")
+        parser.add_argument("--config", type=argparse.FileType("r"), required=True)
+        parser.add_argument("--hidden", help=argparse.SUPPRESS)
+        parser.add_argument("--version", action="version", version="1")
+        arguments = parser.parse_args()
+        print("{ACTED}", arguments)
+"""
+
+
+def test_a_parser_of_argparse_becomes_typed_parameters(tmp_path: Path) -> None:
+    commands, left = read(tmp_path, ARGPARSE)
+    schema = schema_of(commands)
+    properties = cast("dict[str, JsonValue]", schema["properties"])
+    assert (len(commands), left, commands[0].help) == (1, (), "Greets.")
+    assert schema["required"] == ["names", "config"]
+    assert {name: properties[name] for name in properties if name not in ("stdin", "files")} == {
+        "names": {"type": "array", "items": {"type": "string"}, "minItems": 1, "description": "who"},
+        "times": {"type": "integer", "default": 2},
+        "mode": {"enum": ["soft", "loud"], "default": "soft"},
+        "py3_plus": {"type": "boolean", "default": False},
+        "py39_plus": {"type": "boolean", "default": False},
+        "verbose": {"type": "integer", "minimum": 0, "maximum": 9, "default": 0},
+        "tag": {"type": "array", "items": {"type": "string"}},
+        "config": {"type": "string", "format": "file-path"},
+    }
+
+
+SUBCOMMANDS = f"""
+    import argparse
+    def main():
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--debug", action="store_true")
+        kinds = parser.add_subparsers(dest="kind")
+        add = kinds.add_parser("add", help="Adds.", aliases=["plus"])
+        add.add_argument("a", type=float)
+        remote = kinds.add_parser("remote").add_subparsers()
+        remote.add_parser("show")
+        print("{ACTED}", parser.parse_args())
+"""
+
+
+def test_each_subcommand_is_a_command_with_what_stands_before_it(tmp_path: Path) -> None:
+    commands, _ = read(tmp_path, SUBCOMMANDS)
+    assert [command.words for command in commands] == [("add",), ("remote", "show")]
+    assert [level.words for level in commands[1].levels] == [(), ("remote",), ("show",)]
+    assert [one.name for one in commands[0].levels[0].parameters] == ["debug"]
+    assert commands[0].help == "Adds."
+
+
+TYPER = f"""
+    import enum
+    from pathlib import Path
+    from typing import Annotated
+    import typer
+    app = typer.Typer()
+    class Colour(enum.Enum):
+        red = "red"
+        blue = "blue"
+    @app.command()
+    def paint(
+        file: Annotated[Path, typer.Argument(exists=True, dir_okay=False)],
+        colour: Colour = Colour.red,
+        thick: bool = True,
+        n: Annotated[int, typer.Option(min=1, max=5)] = 1,
+    ):
+        "Paints."
+        print("{ACTED}")
+    @app.command(hidden=True)
+    def secret(): ...
+    @app.command()
+    def wash(parts: list[str]): ...
+    def main():
+        app()
+"""
+
+
+def test_an_app_of_typer_becomes_commands(tmp_path: Path) -> None:
+    commands, left = read(tmp_path, TYPER)
+    assert ([command.words for command in commands], left) == ([("paint",), ("wash",)], ())
+    properties = cast("dict[str, JsonValue]", schema_of(commands)["properties"])
+    assert {name: properties[name] for name in ("file", "colour", "thick", "n")} == {
+        "file": {"type": "string", "format": "file-path"},
+        "colour": {"enum": ["red", "blue"], "default": "red"},
+        "thick": {"type": "boolean", "default": True},
+        "n": {"type": "integer", "minimum": 1, "maximum": 5, "default": 1},
+    }
+
+
+OPTPARSE = f"""
+    import optparse
+    def main():
+        parser = optparse.OptionParser(usage="%prog [options] FILE")
+        parser.add_option("-n", "--number", type="int", default=3, help="how many")
+        parser.add_option("-q", action="store_true", dest="quiet")
+        print("{ACTED}", parser.parse_args())
+"""
+
+
+def test_a_parser_of_optparse_is_read_too(tmp_path: Path) -> None:
+    commands, _ = read(tmp_path, OPTPARSE)
+    assert [(one.name, one.kind, one.type) for one in commands[0].levels[0].parameters] == [
+        ("arguments", "positional", "string"), ("number", "option", "integer"), ("quiet", "flag", "boolean"),
+    ]  # fmt: skip
+
+
+CATCHES = f"""
+    import argparse
+    def main():
+        try:
+            argparse.ArgumentParser().parse_args()
+        except Exception:
+            pass
+        print("{ACTED}")
+"""
+HELPS = """
+    import argparse
+    def main():
+        argparse.ArgumentParser().print_help()
+"""
+
+
+@pytest.mark.parametrize("text", [CATCHES, HELPS])
+def test_a_program_that_catches_what_it_can_or_only_prints_help_is_read(tmp_path: Path, text: str) -> None:
+    assert len(read(tmp_path, text)[0]) == 1
+
+
+def test_what_the_reader_says_is_bounded_and_checked() -> None:
+    with pytest.raises(ValueError, match="cannot be used"):
+        commands_of("prog", {"parameters": [{"name": "x", "kind": "weapon"}]})
+    deep: JsonValue = {}
+    for _ in range(300):
+        deep = {"name": "x", "commands": [deep]}
+    with pytest.raises(ValueError, match="cannot be used"):
+        commands_of("prog", {"commands": [{"name": "x"}] * 501})
+    many: JsonValue = {"commands": [{"name": f"c{number}"} for number in range(300)]}
+    commands, left = commands_of("prog", many)
+    assert (len(commands), len(left)) == (200, 100)
+
+
+def test_how_a_command_is_told_names_its_options() -> None:
+    commands, _ = commands_of("prog", {"parameters": [{"name": "x", "kind": "option", "options": ["-x", "--ex"], "default": "d"}]})
+    told = json.loads(commands_file(commands, {"prog": "m:f"}))
+    assert told["prog"]["levels"] == [
+        {"words": [], "parameters": [{"name": "x", "kind": "option", "on": "--ex", "default": "d"}], "ends": False}
+    ]

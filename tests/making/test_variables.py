@@ -1,0 +1,86 @@
+"""The variables that an app of a repository runs with."""
+
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+import pytest
+from pydantic import ValidationError
+
+from engine.making.trees import Tree
+from engine.making.variables import Variables, variables_for
+from toolagent.contracts.task_specs import GithubDeploy
+
+
+def found(folder: Path, files: Mapping[str, str], **given: str) -> Variables:
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    return variables_for(Tree.read(folder), PurePosixPath(), given)
+
+
+EXAMPLE = """
+# comment
+export MODE=fast  # quick
+NAME="quoted value"
+TOKEN=your-token-here
+EMPTY=
+PATH=/evil
+TOOL_AGENT_STATE_DIR=/evil
+"""
+
+
+def test_defaults_of_the_example_are_taken_and_what_has_none_is_named(tmp_path: Path) -> None:
+    variables = found(tmp_path, {".env.example": EXAMPLE})
+    assert variables.values == {"MODE": "fast", "NAME": "quoted value"}
+    assert variables.missing == ("TOKEN", "EMPTY")
+
+
+def test_what_the_task_gives_goes_before(tmp_path: Path) -> None:
+    variables = found(tmp_path, {".env.example": EXAMPLE}, MODE="slow", EMPTY="x")
+    assert variables.values == {"MODE": "slow", "NAME": "quoted value", "EMPTY": "x"}
+    assert variables.missing == ("TOKEN",)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("DATABASE_URL=postgresql://user:pw@db/app", "sqlite:////home/tool/app.db"),
+        ("DATABASE_URL=postgresql+asyncpg://user:pw@db/app", "sqlite+aiosqlite:////home/tool/app.db"),
+        ("DATABASE_URL=", "sqlite:////home/tool/app.db"),
+        ("DATABASE_URL=sqlite:///./own.db", "sqlite:///./own.db"),
+    ],
+)
+def test_an_app_that_wants_a_database_is_offered_one_in_its_home(tmp_path: Path, said: str, expected: str) -> None:
+    variables = found(tmp_path, {".env.example": said})
+    assert variables.values == {"DATABASE_URL": expected}
+    assert bool(variables.notes) == (expected != "sqlite:///./own.db")
+
+
+SETTINGS = """
+from pydantic import Field
+from pydantic_settings import BaseSettings
+
+class Settings(BaseSettings):
+    api_url: str
+    count: int = 3
+    key: str = Field(..., alias="THE_KEY")
+    other: str = Field(default="x")
+    model_config = {}
+
+class Prefixed(BaseSettings, env_prefix="APP_"):
+    name: str
+"""
+
+
+def test_settings_without_a_default_are_asked_for_before_anything_is_started(tmp_path: Path) -> None:
+    assert found(tmp_path, {"settings.py": SETTINGS}).required == ("API_URL", "THE_KEY", "APP_NAME")
+    assert found(tmp_path, {"settings.py": SETTINGS}, API_URL="x", THE_KEY="y", APP_NAME="z").required == ()
+
+
+@pytest.mark.parametrize("env", [{"PATH": "/x"}, {"LD_PRELOAD": "/x"}, {"TOOL_AGENT_X": "1"}, {"API_KEY": "literal"}])
+def test_a_task_gives_no_variable_of_the_sandbox_and_no_key_itself(env: dict[str, str]) -> None:
+    with pytest.raises(ValidationError, match=next(iter(env))):
+        GithubDeploy(repo_url="https://example.com/a/b", tool_name="x", env=env)
+
+
+def test_a_key_is_named() -> None:
+    assert GithubDeploy(repo_url="https://example.com/a/b", tool_name="x", env={"API_KEY": "secret:API_KEY", "MODE": "fast"}).env

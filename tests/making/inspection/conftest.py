@@ -8,13 +8,22 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from engine.making.building import Place
+from engine.making.locking import ProjectLocks
+from engine.making.python_projects.preparing import PythonProjects
+from engine.making.uv_runs import UvRuns
 from engine.runtimes.boxed_runs import LocalSettings, Sandboxing
 from engine.runtimes.guardian import Guardian
 from engine.runtimes.http_exchange import HttpExchange
 from engine.runtimes.local import LocalRuntime
 from engine.runtimes.ownership import Owner
 from engine.runtimes.processes import Launcher
+from engine.runtimes.scripts.environments import Installer
+from engine.runtimes.scripts.execution import Executor
+from engine.runtimes.scripts.network import through
 from tests.sandboxing import sandboxing
+from workers.scripts import indexes_of
+from workers.settings import environment
 
 
 @pytest.fixture
@@ -38,6 +47,19 @@ def launcher(state: Path) -> Generator[Launcher]:
 @pytest.fixture
 def sandbox(state: Path, launcher: Launcher, environments_folder: Path) -> Sandboxing:
     return sandboxing(state, launcher, environments_folder)
+
+
+@pytest.fixture
+def projects(launcher: Launcher, sandbox: Sandboxing) -> PythonProjects:
+    programs = sandbox.environments.programs
+    installer = Installer(indexes_of(programs, environment()), through(sandbox.egress, trusted=True))
+    runs = UvRuns(Executor(launcher, sandbox.sandbox), programs, installer)
+    return PythonProjects(runs, ProjectLocks(runs), sandbox.environments)
+
+
+@pytest.fixture
+def place(state: Path) -> Place:
+    return Place(state / "tools" / "notes" / "project", "../tools/notes/project", state / "tools" / "notes" / "lock")
 
 
 @pytest_asyncio.fixture

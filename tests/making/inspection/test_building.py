@@ -11,20 +11,16 @@ from pydantic import JsonValue
 from engine.making.building import BuildFailed, ModellessBuilder, Place
 from engine.making.cloning import Cloner
 from engine.making.inspection import inspect
-from engine.making.locking import ProjectLocks
 from engine.making.openapi.tools import Described
 from engine.making.packaging import pack_repository
 from engine.making.python_projects.preparing import PythonProjects
-from engine.making.uv_runs import UvRuns
 from engine.registry.archives import packed
 from engine.runtimes.boxed_runs import Sandboxing
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.local import LocalRuntime
 from engine.runtimes.processes import Launcher
 from engine.runtimes.runtime import Runtime, ToolRequest
-from engine.runtimes.scripts.environments import Installer
 from engine.runtimes.scripts.execution import Executor
-from engine.runtimes.scripts.network import through
 from tests.making.inspection.git import repository
 from tests.runtimes.conftest import leftovers, silent
 from toolagent.contracts.calls import ErrorType
@@ -33,29 +29,14 @@ from toolagent.contracts.plans import AsgiBuild, DockerBuild, OpenApiRemote, Too
 from toolagent.contracts.sources import DockerSource, LocalSource, RemoteSource
 from toolagent.contracts.task_specs import GithubDeploy
 from toolagent.core.planning import ways
-from workers.scripts import indexes_of
-from workers.settings import environment
 
 REPOSITORIES = Path(__file__).parents[1] / "repositories"
 ABOUT = Described("notes", "Notes.")
 
 
 @pytest.fixture
-def projects(launcher: Launcher, sandbox: Sandboxing) -> PythonProjects:
-    programs = sandbox.environments.programs
-    installer = Installer(indexes_of(programs, environment()), through(sandbox.egress, trusted=True))
-    runs = UvRuns(Executor(launcher, sandbox.sandbox), programs, installer)
-    return PythonProjects(runs, ProjectLocks(runs), sandbox.environments)
-
-
-@pytest.fixture
 def builder(projects: PythonProjects, local: LocalRuntime) -> ModellessBuilder:
     return ModellessBuilder(projects, local)
-
-
-@pytest.fixture
-def place(state: Path) -> Place:
-    return Place(state / "tools" / "notes" / "project", "../tools/notes/project", state / "tools" / "notes" / "lock")
 
 
 def files_of(folder: Path) -> dict[str, str]:

@@ -57,6 +57,20 @@ async def failing(cloner: Cloner, url: str, into: Path) -> CloneFailure:
     return caught.value.kind
 
 
+async def test_a_task_may_name_a_branch_a_tag_or_a_commit(tmp_path: Path, launcher: Launcher, sandbox: Sandboxing) -> None:
+    url = repository(tmp_path / "origin", {"x": "old"})
+    git(tmp_path / "origin", "tag", "v1")
+    first = git(tmp_path / "origin", "rev-parse", "HEAD")
+    git(tmp_path / "origin", "checkout", "--quiet", "-b", "dev/next")
+    second = commit(tmp_path / "origin", {"x": "new"})
+    git(tmp_path / "origin", "checkout", "--quiet", "main")
+    for ref, expected in (("v1", first), ("dev/next", second), (second, second)):
+        clone = await cloner(launcher, sandbox).clone(url, tmp_path / "clone", ref)
+        assert (clone.commit, (clone.folder / "x").read_text()) == (expected, "old" if expected == first else "new")
+    with pytest.raises(CloneFailed):
+        await cloner(launcher, sandbox).clone(url, tmp_path / "clone", "nowhere")
+
+
 async def test_a_clone_is_the_newest_commit_without_git_s_own_files(tmp_path: Path, launcher: Launcher, sandbox: Sandboxing) -> None:
     url = repository(tmp_path / "origin", {"a.txt": "old", "folder/b.txt": "b"})
     newest = commit(tmp_path / "origin", {"a.txt": "new"})

@@ -173,18 +173,17 @@ def test_a_program_that_catches_what_it_can_or_only_prints_help_is_read(tmp_path
 def test_what_the_reader_says_is_bounded_and_checked() -> None:
     with pytest.raises(ValueError, match="cannot be used"):
         commands_of("prog", {"parameters": [{"name": "x", "kind": "weapon"}]})
-    deep: JsonValue = {}
-    for _ in range(300):
-        deep = {"name": "x", "commands": [deep]}
+    one: JsonValue = {"name": "x"}
     with pytest.raises(ValueError, match="cannot be used"):
-        commands_of("prog", {"commands": [{"name": "x"}] * 501})
+        commands_of("prog", {"commands": [*[one] * 501]})
     many: JsonValue = {"commands": [{"name": f"c{number}"} for number in range(300)]}
     commands, left = commands_of("prog", many)
     assert (len(commands), len(left)) == (200, 100)
 
 
 def test_how_a_command_is_told_names_its_options() -> None:
-    commands, _ = commands_of("prog", {"parameters": [{"name": "x", "kind": "option", "options": ["-x", "--ex"], "default": "d"}]})
+    parameter: JsonValue = {"name": "x", "kind": "option", "options": ["-x", "--ex"], "default": "d"}
+    commands, _ = commands_of("prog", {"parameters": [parameter]})
     told = json.loads(commands_file(commands, {"prog": "m:f"}))
     assert told["prog"]["levels"] == [
         {"words": [], "parameters": [{"name": "x", "kind": "option", "on": "--ex", "default": "d"}], "ends": False}

@@ -1,0 +1,183 @@
+"""Programs and MCP servers of repositories become tools: built, installed and asked in the sandbox."""
+
+import json
+import shutil
+import ssl
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from pydantic import JsonValue
+
+from engine.making.building import BuildFailed, Place
+from engine.making.mcp_servers.building import McpBuilder
+from engine.making.node_projects.building import NodeProgramBuilder
+from engine.making.node_projects.npm_runs import NpmRuns
+from engine.making.node_projects.preparing import NodeProjects
+from engine.making.openapi.tools import Described
+from engine.making.programs.building import ProgramBuilder
+from engine.making.python_projects.preparing import PythonProjects
+from engine.runtimes.boxed_runs import LocalSettings, Sandboxing
+from engine.runtimes.http_exchange import HttpExchange
+from engine.runtimes.mcp.runtime import McpRuntime
+from engine.runtimes.processes import Launcher
+from engine.runtimes.runtime import ToolRequest
+from engine.runtimes.scripts.environments import Installer
+from engine.runtimes.scripts.execution import Executor
+from engine.runtimes.scripts.network import through
+from tests.runtimes.conftest import silent
+from toolagent.contracts.plans import McpBuild, ProgramBuild
+from toolagent.contracts.sources import McpSource, ScriptSource
+from toolagent.contracts.task_specs import GithubDeploy
+from workers.scripts import indexes_of
+from workers.settings import environment
+
+ABOUT = Described("notes", "Notes.")
+SPEC = GithubDeploy(repo_url="https://example.com/a/b", tool_name="notes")
+
+PYPROJECT = """
+[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+
+[project]
+name = "notes"
+version = "1.2.3"
+dependencies = ["colorama==0.4.6"]
+scripts = {notes = "notes.cli:main", broken = "notes.cli:missing"}
+"""
+CLI = """
+import argparse, importlib.metadata
+import colorama
+
+def main():
+    parser = argparse.ArgumentParser()
+    kinds = parser.add_subparsers(dest="kind", required=True)
+    kinds.add_parser("version")
+    kinds.add_parser("count").add_argument("text")
+    asked = parser.parse_args()
+    print(importlib.metadata.version("notes") if asked.kind == "version" else len(asked.text.split()))
+"""
+
+
+def written(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.fixture
+def executor(launcher: Launcher, sandbox: Sandboxing) -> Executor:
+    return Executor(launcher, sandbox.sandbox)
+
+
+@pytest.fixture
+def node(executor: Executor, sandbox: Sandboxing) -> NodeProjects:
+    programs = sandbox.environments.programs
+    installer = Installer(indexes_of(programs, environment()), through(sandbox.egress, trusted=True))
+    return NodeProjects(NpmRuns(executor, programs, installer), sandbox.environments)
+
+
+@pytest_asyncio.fixture
+async def servers(state: Path, launcher: Launcher, sandbox: Sandboxing) -> AsyncGenerator[McpRuntime]:
+    http = HttpExchange(tls=ssl.create_default_context())
+    settings = LocalSettings(data=state / "data", state=state, calls=state / "calls", start_timeout_s=30.0, stop_grace_s=2.0)
+    yield McpRuntime(settings, launcher, sandbox, http, lambda _: None)
+    await http.aclose()
+
+
+async def test_each_command_of_a_program_becomes_a_tool(tmp_path: Path, projects: PythonProjects, executor: Executor, place: Place) -> None:
+    repository = written(tmp_path / "origin", {"pyproject.toml": PYPROJECT, "notes/__init__.py": "", "notes/cli.py": CLI})
+    built = await ProgramBuilder(projects, executor).build(ProgramBuild(), SPEC, repository, ABOUT, place, silent)
+    assert [entry.manifest.tool_id for entry in built.candidate.entries] == ["notes_version", "notes_count"]
+    assert [one.operation for one in built.left_out] == ["broken"]
+    source = built.candidate.entries[1].sources[0]
+    assert isinstance(source, ScriptSource)
+    assert source.script_path == "count.py"
+    assert "colorama==0.4.6" in (place.folder / "requirements.lock").read_text()
+    assert (place.folder / "site/notes/cli.py").is_file()
+    assert built.notes == ()
+
+
+async def test_pins_that_cannot_be_had_are_loosened_and_the_evidence_says_so(
+    tmp_path: Path, projects: PythonProjects, executor: Executor, place: Place
+) -> None:
+    files = {"pyproject.toml": PYPROJECT.replace("0.4.6", "0.4.99999"), "notes/__init__.py": "", "notes/cli.py": CLI}
+    repository = written(tmp_path / "origin", files)
+    built = await ProgramBuilder(projects, executor).build(ProgramBuild(), SPEC, repository, ABOUT, place, silent)
+    assert "pins taken away" in built.notes[-1]
+    assert "0.4.99999" in built.notes[0]
+
+
+async def test_operations_that_name_nothing_are_told_what_there_is(
+    tmp_path: Path, projects: PythonProjects, executor: Executor, place: Place
+) -> None:
+    repository = written(tmp_path / "origin", {"pyproject.toml": PYPROJECT, "notes/__init__.py": "", "notes/cli.py": CLI})
+    spec = SPEC.model_copy(update={"operations": ("coutn",)})
+    with pytest.raises(BuildFailed, match="There are: notes version, notes count"):
+        await ProgramBuilder(projects, executor).build(ProgramBuild(), spec, repository, ABOUT, place, silent)
+
+
+SERVER = """
+import os
+from pathlib import Path
+from mcp.server.fastmcp import FastMCP
+
+server = FastMCP("notes")
+
+@server.tool()
+def add(a: int, b: int) -> int:
+    "Adds."
+    Path("log.txt").write_text("written where it works")
+    return a + b
+
+@server.tool()
+def mode() -> str:
+    return os.environ["MODE"]
+"""
+
+
+async def test_an_mcp_server_becomes_tools_of_one_process(
+    tmp_path: Path, projects: PythonProjects, node: NodeProjects, servers: McpRuntime, place: Place, state: Path
+) -> None:
+    """It has no `__main__`: the server object in its file is run."""
+    repository = written(tmp_path / "origin", {"server.py": SERVER, "requirements.txt": "mcp<2\n"})
+    builder = McpBuilder(projects, node, servers, {"MODE": "fast"})
+    built = await builder.build(McpBuild(module="server.py"), SPEC, repository, ABOUT, place, silent)
+    adding, mode = built.candidate.entries
+    source = adding.sources[0]
+    assert isinstance(source, McpSource)
+    assert (adding.manifest.tool_id, mode.manifest.tool_id, source.process) == ("notes_add", "notes_mode", "notes")
+    own = source.model_copy(update={"environment": {"MODE": "fast"}})
+    running = await servers.start(adding.manifest, own, silent)
+    try:
+        called: JsonValue = await servers.call(running, own, ToolRequest("call-12345678", {"a": 2, "b": 3}, 20.0, tmp_path / "none"))
+        assert called == {"result": 5}
+    finally:
+        await servers.stop(running)
+
+
+PACKAGE: dict[str, JsonValue] = {
+    "name": "shout", "version": "1.0.0", "type": "module", "bin": {"shout": "cli.js"}, "dependencies": {"ms": "2.1.3"},
+    "scripts": {"prepare": "exit 1"},
+}  # fmt: skip
+NODE_CLI = """#!/usr/bin/env node
+import ms from "ms";
+if (process.argv.includes("--help")) console.log("shout [words]");
+else console.log(ms(1000), process.argv.slice(2).join(" ").toUpperCase());
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not on this machine.")
+async def test_a_program_of_npm_becomes_a_tool_that_takes_arguments(
+    tmp_path: Path, node: NodeProjects, executor: Executor, sandbox: Sandboxing, place: Place
+) -> None:
+    repository = written(tmp_path / "origin", {"package.json": json.dumps(PACKAGE), "cli.js": NODE_CLI})
+    plan = ProgramBuild(language="nodejs", programs=("shout",))
+    built = await NodeProgramBuilder(node, executor, sandbox.environments.programs).build(plan, SPEC, repository, ABOUT, place, silent)
+    (entry,) = built.candidate.entries
+    assert entry.manifest.description.endswith("shout [words]")
+    assert (place.folder / "package/cli.js").is_file()
+    assert "node_modules/ms" in (place.folder / "package-lock.json").read_text()

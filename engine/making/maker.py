@@ -21,6 +21,8 @@ from engine.making.gate.trial import on_trial
 from engine.making.inspection import inspect
 from engine.making.keys import keys_of_others, wants_key
 from engine.making.locking import ProjectLocks
+from engine.making.openapi.findings import read_documents
+from engine.making.openapi.reading import DocumentReader
 from engine.making.openapi.tools import Described
 from engine.making.outages import Outage, is_outage
 from engine.making.programs.building import ProgramBuilder
@@ -122,6 +124,8 @@ class Maker:
             return Inspected(refused=str(failure), takers=takers)
         progress("looking at what was cloned")
         found = await asyncio.to_thread(inspect, clone.folder)
+        reader = DocumentReader(self._parts.executor, self.folder_of(step.task_id) / "document")
+        found = await read_documents(found, clone.folder, reader)
         return Inspected(inspection=found.model_copy(update={"commit": clone.commit, "dropped": clone.dropped}), takers=takers)
 
     async def diagnose(self, step: TaskStep, progress: Progress) -> Diagnosis:
@@ -172,6 +176,7 @@ class Maker:
                     given=given,
                     withheld=held_back,
                     written_by_us=candidate.written_by_us,
+                    probe=step.spec.probe if isinstance(step.spec, GithubDeploy) else "safe",
                 ),
                 progress,
                 checks,
@@ -231,7 +236,8 @@ class Maker:
 
     async def _built(self, step: BuildStep, progress: Progress) -> Built:
         folder = self.folder_of(step.task_id)
-        repository, about = self._clone_of(step.task_id), Described(subject_of(step.spec), step.spec.description)
+        named = step.spec.operations if isinstance(step.spec, GithubDeploy) else ()
+        repository, about = self._clone_of(step.task_id), Described(subject_of(step.spec), step.spec.description, named)
         data, host_dir = folder / "data", f"tools/made/{about.tool_name.replace(':', '_')}"
         place = Place(data / host_dir, host_dir, folder / "work")
         builder = self._builder(data, step.task_id)
@@ -240,7 +246,7 @@ class Maker:
             case ToolFileBuild():
                 return await builder.of_tool_files(plan, repository, about)
             case OpenApiRemote():
-                return await builder.remote(plan, repository, about)
+                return await builder.remote(plan, repository, about, folder / "work")
             case AsgiBuild():
                 return await builder.asgi(plan, repository, about, place, progress)
             case DockerBuild():
@@ -282,6 +288,7 @@ class Maker:
             cast("Runtime[LocalSource]", RUNTIMES["local"](own)),
             cast("Runtime[DockerSource]", RUNTIMES["docker"](own)) if docker else None,
             private_hosts=() if isinstance(sandbox, str) else sandbox.policy.private_hosts,
+            executor=self._parts.executor,
         )
 
 

@@ -75,7 +75,8 @@ async def _replies(
     # Others' apps may take more than their document says; what is strange does not come as far as them.
     is_strict = takes_more and subject.written_by_us
     schema = manifest.input_schema
-    found = await asyncio.to_thread(lambda: [*bad_params(schema, base, as_text=as_text, takes_more=is_strict, most=_MOST)])
+    most = min(_MOST, subject.remote_share(subject.limits.remote_bad)) if isinstance(source, RemoteSource) else _MOST
+    found = await asyncio.to_thread(lambda: [*bad_params(schema, base, as_text=as_text, takes_more=is_strict, most=most)])
     for what, params in found:
         reply = await subject.trial.send(manifest.tool_id, params)
         if reply.came.was_sent:  # a part of the path cannot be left out
@@ -92,8 +93,8 @@ def _names(schema: JsonSchema) -> frozenset[str]:
 
 
 def _as_text(schema: JsonSchema, source: LocalSource | DockerSource | RemoteSource) -> frozenset[str]:
-    """Parameters that go into the path, the query or a header."""
-    if source.http_method in ("GET", "DELETE"):
+    """Parameters that go into the path, the query, a header or a form."""
+    if source.http_method in ("GET", "DELETE") or source.body_encoding != "json":
         return _names(schema)
     return frozenset((*_IN_PATH.findall(source.endpoint_path), *source.query_parameters, *source.header_parameters))
 

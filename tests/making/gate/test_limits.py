@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -78,7 +78,7 @@ async def test_what_our_client_does_not_write_is_no_fault_of_the_tool(subject: M
 
 async def test_a_server_that_wants_a_key_that_is_not_set_is_given_no_made_up_input(subject: Make) -> None:
     candidate = Candidate(lambda _tool, _content: failed(KEYLESS))
-    results = [await check(subject(candidate, REMOTE)) for check in (derived_cases.check, bad_input.check)]
+    results = [await check(replace(subject(candidate, REMOTE), probe="full")) for check in (derived_cases.check, bad_input.check)]
     assert [(result.passed, result.applies) for result in results] == [(True, False), (True, False)]
     assert "X_API_KEY" in results[0].details
 

@@ -93,6 +93,7 @@ class RequestParts:
 
 def request_parts(method: HttpMethod, path: str, params: dict[str, JsonValue], places: Places | None = None) -> RequestParts:
     """Fill `{name}` in the path, and what has a place of its own; GET and DELETE send the rest as query, the others as the body.
+    A DELETE has a body where a parameter is said to be that.
 
     In a query or form a list is a repeated key, an object its JSON text, a boolean `true` or `false`, and null is left out; a style says
     otherwise. Raises NotSent (`validation_error`) for a parameter that is missing in the path or cannot be written.
@@ -106,10 +107,11 @@ def request_parts(method: HttpMethod, path: str, params: dict[str, JsonValue], p
         if params.get(name) is not None
     )
     rest = {name: value for name, value in params.items() if name not in used}
-    if method in ("GET", "DELETE"):
+    if method == "GET" or (method == "DELETE" and places.body is None):
         return RequestParts(filled, _query(rest, places), headers=headers)
-    query = _query({name: value for name, value in rest.items() if name in places.query}, places)
-    rest = {name: value for name, value in rest.items() if name not in places.query}
+    in_query = places.query if method != "DELETE" else rest.keys() - {places.body}
+    query = _query({name: value for name, value in rest.items() if name in in_query}, places)
+    rest = {name: value for name, value in rest.items() if name not in in_query}
     return RequestParts(filled, query, _body(rest, places), headers)
 
 

@@ -36,7 +36,7 @@ def body_of(document: OpenApiDocument, method: HttpMethod, described: Part) -> O
         return NO_BODY
     found = document.resolved(described["requestBody"])
     content, required = part(found.get("content")), found.get("required") is True
-    if method in ("GET", "DELETE"):
+    if method == "GET":
         return f"A {method} request with a body is not sent." if required and content else NO_BODY
     schema = json_schema(content)
     if schema is not None:

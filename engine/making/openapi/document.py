@@ -12,7 +12,7 @@ from engine.making.openapi.parsing import NotReadable, parsed_json, parsed_yaml
 from engine.making.openapi.swagger2 import as_openapi_3
 from toolagent.core.texts import well_formed_json
 
-__all__ = ["DocumentRefused", "OpenApiDocument", "Part", "part", "server_of"]
+__all__ = ["DocumentRefused", "OpenApiDocument", "Part", "parsed", "part", "server_of"]
 
 Part = Mapping[str, JsonValue]
 """An object of the document."""
@@ -51,11 +51,7 @@ class OpenApiDocument:
     @classmethod
     def read(cls, text: str, *, is_json: bool) -> Self:
         """Raises DocumentRefused. Blocks."""
-        try:
-            parsed = parsed_json(well_formed_json(text.encode("utf-8", "replace")).decode()) if is_json else parsed_yaml(text)
-        except NotReadable as error:
-            raise DocumentRefused(str(error)) from error
-        return cls.of(cast("JsonValue", parsed))
+        return cls.of(parsed(text, is_json=is_json))
 
     @classmethod
     def of(cls, value: JsonValue) -> Self:
@@ -93,6 +89,15 @@ class OpenApiDocument:
         return _at(self.root, reference)
 
 
+def parsed(text: str, *, is_json: bool) -> JsonValue:
+    """Raises DocumentRefused. Blocks."""
+    try:
+        mended = well_formed_json(text.encode("utf-8", "replace")).decode() if is_json else text
+        return cast("JsonValue", parsed_json(mended) if is_json else parsed_yaml(mended))
+    except NotReadable as error:
+        raise DocumentRefused(str(error)) from error
+
+
 def server_of(servers: JsonValue) -> tuple[str, str]:
     """The address of the first server that has an absolute one, its variables filled with their defaults, and its path.
 
@@ -118,7 +123,9 @@ def _server(server: Part) -> tuple[str, str]:
 def _at(root: Part, reference: str) -> JsonValue:
     """Raises DocumentRefused."""
     if not reference.startswith("#/"):
-        raise DocumentRefused(f"{reference[:200]!r} refers to another document. Put everything into one (redocly bundle does it).")
+        raise DocumentRefused(
+            f"{reference[:200]!r} refers to what is not in the repository, or is no part of it that can be read. Put all of it into one document."
+        )
     found: JsonValue = dict(root)
     for step in unquote(reference[2:]).split("/"):
         name = step.replace("~1", "/").replace("~0", "~")

@@ -36,8 +36,8 @@ def refused_document(path: str, why: str) -> Finding:
 
 
 def unread_document(path: str) -> Finding:
-    """One that is too large to be read where the others are."""
-    return Finding(kind=FindingKind.OPENAPI, path=path, summary="A large OpenAPI document.", details={"unread": True})
+    """One that is not read where the others are: it is large, or in several files."""
+    return Finding(kind=FindingKind.OPENAPI, path=path, summary="An OpenAPI document.", details={"unread": True})
 
 
 async def read_documents(inspection: Inspection, repository: Path, reader: DocumentReader) -> Inspection:

@@ -1,6 +1,7 @@
 """Reads the documents of a repository: small ones here, large ones in the sandbox, where what they take is bounded."""
 
 import asyncio
+import contextlib
 import importlib.util
 import json
 import sys
@@ -12,7 +13,8 @@ from pydantic import JsonValue
 
 from engine.disk.leftovers import discard
 from engine.disk.removal import remove
-from engine.making.openapi.document import DocumentRefused, OpenApiDocument
+from engine.making.openapi.bundling import bundled, files_referred_to
+from engine.making.openapi.document import DocumentRefused, OpenApiDocument, parsed
 from engine.making.openapi.parsing import __file__ as _program
 from engine.making.trees import Tree
 from engine.runtimes.sandbox.box import Box, Mount
@@ -34,6 +36,7 @@ _MAX_READ = 64 * _MIB
 _PYTHON = Path(sys.base_prefix, "bin", f"python{sys.version_info.major}.{sys.version_info.minor}")
 _INSIDE = Path("/run/tool-agent-document")
 _OUT = "parsed.json"
+_MOST_FILES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +47,27 @@ class DocumentReader:
     work: Path
 
     async def read(self, repository: Path, path: str) -> OpenApiDocument:
+        """With the files of the repository that it refers to. Raises DocumentRefused, ScriptFailure (`UnavailableError`)."""
+        tree = await asyncio.to_thread(Tree.read, repository)
+        documents = {path: await self._value(tree, path)}
+        waiting = [path]
+        left = MAX_BYTES
+        while waiting:
+            at = waiting.pop()
+            for file in dict.fromkeys(await asyncio.to_thread(lambda: [*files_referred_to(documents[at], at)])):  # noqa: B023 - awaited
+                left -= tree.size_of(PurePosixPath(file)) if file not in documents else 0
+                if file in documents or not tree.has(file) or len(documents) == _MOST_FILES or left < 0:
+                    continue
+                with contextlib.suppress(DocumentRefused):  # what refers to it is told that it cannot
+                    documents[file] = await self._value(tree, file)
+                    waiting.append(file)
+        return await asyncio.to_thread(lambda: OpenApiDocument.of(bundled(documents) if len(documents) > 1 else documents[path]))
+
+    async def _value(self, tree: Tree, path: str) -> JsonValue:
         """Raises DocumentRefused, ScriptFailure (`UnavailableError`)."""
-        text = await asyncio.to_thread(_text, repository, path)
+        text = await asyncio.to_thread(_text, tree, path)
         if len(text) <= SMALL_BYTES:
-            return await asyncio.to_thread(OpenApiDocument.read, text, is_json=path.endswith(".json"))
+            return await asyncio.to_thread(parsed, text, is_json=path.endswith(".json"))
         if self.executor is None:
             raise DocumentRefused(f"It is larger than {SMALL_BYTES >> 10} KiB, and there is no sandbox that it could be read in.")
         return await asyncio.to_thread(_document, await self._parsed(self.executor, text, PurePosixPath(path).suffix))
@@ -82,9 +102,9 @@ def _why(done: Execution) -> str:
     return done.ending.beyond or ("it took longer" if done.cut == "time" else last[:300] or f"it ended with code {done.code}")
 
 
-def _text(repository: Path, path: str) -> str:
+def _text(tree: Tree, path: str) -> str:
     """Raises DocumentRefused. Blocks."""
-    text = Tree.read(repository).text(path, MAX_BYTES)
+    text = tree.text(path, MAX_BYTES)
     if text is None:
         raise DocumentRefused(f"It is not there, is larger than {MAX_BYTES >> 20} MiB, or is no text.")
     return text
@@ -97,12 +117,12 @@ def _laid_out(work: Path, given: Path, text: str) -> None:
     given.write_text(text, encoding="utf-8")
 
 
-def _document(parsed: Path) -> OpenApiDocument:
+def _document(out: Path) -> JsonValue:
     """Raises DocumentRefused. Blocks."""
     try:
-        if parsed.is_symlink() or not parsed.is_file():
+        if out.is_symlink() or not out.is_file():
             raise DocumentRefused("What reads it wrote nothing.")
-        with parsed.open("rb") as file:
+        with out.open("rb") as file:
             content = file.read(_MAX_READ + 1)
         if len(content) > _MAX_READ:
             raise DocumentRefused(f"It is larger than {_MAX_READ >> 20} MiB when its aliases are written out.")
@@ -110,10 +130,10 @@ def _document(parsed: Path) -> OpenApiDocument:
     except (ValueError, RecursionError, OSError) as error:
         raise error if isinstance(error, DocumentRefused) else DocumentRefused(f"It cannot be read: {str(error)[:200]}") from error
     finally:
-        discard(parsed.parent.parent)
+        discard(out.parent.parent)
     match said:
         case {"document": document}:
-            return OpenApiDocument.of(document)
+            return document
         case {"fault": str(fault)}:
             raise DocumentRefused(fault)
         case _:

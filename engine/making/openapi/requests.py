@@ -43,7 +43,8 @@ def request_shape(document: OpenApiDocument, operation: Operation) -> RequestSha
     required: list[str] = []
     shape = RequestShape(operation.path, {})
     given = _with_files(document, operation.body, shape)
-    body = _body_properties(document, given)
+    # Of DELETE all that is not said to be the body goes into the query.
+    body = _body_properties(document, given) if operation.method != "DELETE" else None
     taken = {one.name for one in operation.parameters if one.place == "query"} | set(body or ())
     for parameter, name in _named(operation.parameters, taken):
         properties[name] = _described(schemas, parameter)

@@ -20,6 +20,7 @@ _MOST_OTHERS = 5
 _MOST_BYTES = 256 * 1024 * 1024
 """Of all files that are looked into, beginning with those whose names sound like it."""
 _TOO_LARGE = f"It is larger than {MAX_BYTES >> 20} MiB. Leave out of it what is not to be called."
+_REFERS_ELSEWHERE = re.compile(r"""\$ref["']?\s*:\s*["']?[^#"'\s]""")
 _IS_ONE = re.compile(r"(?:openapi|swagger)\b", re.IGNORECASE)
 _SOUNDS_SO = re.compile(r"openapi|swagger|api", re.IGNORECASE)
 
@@ -27,7 +28,7 @@ _SOUNDS_SO = re.compile(r"openapi|swagger|api", re.IGNORECASE)
 def recognise_openapi(tree: Tree) -> Iterator[Finding]:
     """`details`: `version`, `title`, `server_url` (absolute, if there is one), `operations`, and `fault`, why it alone makes no tools.
 
-    Or `refused`, why it cannot be used at all; or `unread`, of a large one, which is read elsewhere.
+    Or `refused`, why it cannot be used at all; or `unread`, of one that is large or in several files, which is read elsewhere.
     """
     named = [path for path in tree.files if path.name.endswith(_ENDINGS) and not path.name.startswith(".")]
     likely = sorted(named, key=lambda path: not _SOUNDS_SO.search(path.name))[:_MOST_LOOKED_AT]
@@ -57,7 +58,7 @@ def _is_of_use(finding: Finding) -> bool:
 
 
 def _finding(path: str, text: str) -> Finding:
-    if len(text) > SMALL_BYTES:
+    if len(text) > SMALL_BYTES or _REFERS_ELSEWHERE.search(text):
         return unread_document(path)
     try:
         return document_finding(path, OpenApiDocument.read(text, is_json=path.endswith(".json")))

@@ -99,10 +99,14 @@ class RemoteRuntime:
                 if not _COOKIE_TEXT.fullmatch(key):
                     raise _not_there(name, "cannot be sent in a cookie: it holds a space, a quote, `,`, `;` or what is not ASCII")
                 return _Shown({"Cookie": f"{source.auth_cookie}={key}"}, (key,))
-            case _ if _HEADER_TEXT.fullmatch(key):
+            case "key" if _HEADER_TEXT.fullmatch(key):
                 return _Shown({source.auth_header: f"{source.auth_scheme} {key}".strip()}, (key,))
             case _:
-                said = "cannot be sent in a header: it holds characters outside ASCII" if key else "is not set"
+                said = (
+                    "cannot be sent as it is: it holds characters outside ASCII, or its source does not say where to"
+                    if key
+                    else "is not set"
+                )
                 raise _not_there(name, said)
 
 

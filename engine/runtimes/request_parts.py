@@ -117,6 +117,8 @@ def request_parts(method: HttpMethod, path: str, params: dict[str, JsonValue], p
 
 def _body(rest: dict[str, JsonValue], places: Places) -> Body | None:
     match places.encoding:
+        case "none":
+            return None
         case "json" if places.body is None:
             return Written(_json(rest).encode())
         case "json":

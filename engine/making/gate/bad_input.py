@@ -82,7 +82,9 @@ async def _replies(
         if reply.came.was_sent:  # a part of the path cannot be left out
             yield f"{what} ({quoted(params)})", reply
     # Where a part of the path is missing, or the body may be a list, these are no bad bodies. To others' servers only calls are sent.
-    has_bad_bodies = takes_more and "{" not in source.endpoint_path and not isinstance(source, RemoteSource)
+    has_bad_bodies = (
+        takes_more and source.body_encoding == "json" and "{" not in source.endpoint_path and not isinstance(source, RemoteSource)
+    )
     for what, body in _BODIES if has_bad_bodies else ():
         yield f"with {what}", await subject.trial.send(manifest.tool_id, body)
 

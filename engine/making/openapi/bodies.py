@@ -27,7 +27,7 @@ class OperationBody:
     encodings: Part = field(default_factory=dict[str, JsonValue])
 
 
-NO_BODY = OperationBody()
+NO_BODY = OperationBody(encoding="none")
 
 
 def body_of(document: OpenApiDocument, method: HttpMethod, described: Part) -> OperationBody | str:

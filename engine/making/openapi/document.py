@@ -123,9 +123,8 @@ def _server(server: Part) -> tuple[str, str]:
 def _at(root: Part, reference: str) -> JsonValue:
     """Raises DocumentRefused."""
     if not reference.startswith("#/"):
-        raise DocumentRefused(
-            f"{reference[:200]!r} refers to what is not in the repository, or is no part of it that can be read. Put all of it into one document."
-        )
+        message = f"{reference[:200]!r} leads to another document, which is no file of the repository that can be read. Put all into one."
+        raise DocumentRefused(message)
     found: JsonValue = dict(root)
     for step in unquote(reference[2:]).split("/"):
         name = step.replace("~1", "/").replace("~0", "~")

@@ -81,8 +81,9 @@ def _sent(document: OpenApiDocument, name: str, place: str, described: Part, *, 
                     raise NoTool(f"Its parameter {name!r} is a document of its own within the {place}, and no JSON.")
                 return Parameter(name, place, required, schema, description, "json")
             schema = described.get("schema", {})
+            types = _types(document, schema)
             try:
-                style = _style(place, described, _types(document, schema))
+                style = _style(place, described, types)
             except ValueError as odd:
                 raise NoTool(f"Its parameter {name!r} is written in the style {str(odd)[:30]}, which is not sent here.") from odd
             schema = _not_empty(schema) if place == "path" else _visible(schema) if place == "header" else schema

@@ -42,7 +42,7 @@ def request_shape(document: OpenApiDocument, operation: Operation) -> RequestSha
     properties: dict[str, JsonValue] = {}
     required: list[str] = []
     shape = RequestShape(operation.path, {})
-    given = _with_files(document, operation.body, shape)
+    given = _with_files(document, operation, shape)
     # Of DELETE all that is not said to be the body goes into the query.
     body = _body_properties(document, given) if operation.method != "DELETE" else None
     taken = {one.name for one in operation.parameters if one.place == "query"} | set(body or ())
@@ -67,11 +67,14 @@ def request_shape(document: OpenApiDocument, operation: Operation) -> RequestSha
     return shape
 
 
-def _with_files(document: OpenApiDocument, body: OperationBody, shape: RequestShape) -> OperationBody:
+def _with_files(document: OpenApiDocument, operation: Operation, shape: RequestShape) -> OperationBody:
     """The body as a call gives it: where it wants the content of a file, the file is named."""
-    shape.encoding, shape.media_type = body.encoding, body.media_type
+    body = operation.body
+    # Requests that never have a body need not be said to have none.
+    shape.encoding = "json" if operation.method in ("GET", "DELETE") and body.encoding == "none" else body.encoding
+    shape.media_type = body.media_type
     match body.encoding:
-        case "json":
+        case "json" | "none":
             return body
         case "octets":
             shape.files = ("file",)

@@ -20,7 +20,7 @@ _MOST_OTHERS = 5
 _MOST_BYTES = 256 * 1024 * 1024
 """Of all files that are looked into, beginning with those whose names sound like it."""
 _TOO_LARGE = f"It is larger than {MAX_BYTES >> 20} MiB. Leave out of it what is not to be called."
-_REFERS_ELSEWHERE = re.compile(r"""\$ref["']?\s*:\s*["']?[^#"'\s]""")
+_REFERS_ELSEWHERE = re.compile(r"""\$ref["']?\s*:\s*["']?(?!\w+://)[^#"'\s]""")
 _IS_ONE = re.compile(r"(?:openapi|swagger)\b", re.IGNORECASE)
 _SOUNDS_SO = re.compile(r"openapi|swagger|api", re.IGNORECASE)
 

@@ -2,9 +2,9 @@
 
 import re
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import GroupId, SecretName, ToolId
@@ -28,7 +28,7 @@ __all__ = [
 
 HttpMethod = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
-BodyEncoding = Literal["json", "form", "multipart", "octets"]
+BodyEncoding = Literal["json", "form", "multipart", "octets", "none"]
 
 ParameterStyle = Literal["comma", "space", "pipe", "deep", "fields", "json"]
 """`a,b`, `a b`, `a|b`, `name[key]=value`, `key=value` for each field of the object, or the JSON text of the value."""
@@ -82,7 +82,7 @@ class HttpSource(Contract):
         dict[str, ParameterStyle], Field(description="Lists and objects in path, query or header that are not written as usual.")
     ] = {}
     body_encoding: Annotated[
-        BodyEncoding, Field(description="How the body is written; `octets`: `body_parameter` names a file, which is sent as it is.")
+        BodyEncoding, Field(description="How the body is written; `octets`: `body_parameter` names a file, sent as it is.")
     ] = "json"
     body_media_type: Annotated[
         str, Field(pattern=r"^([\w.+*-]+/[\w.+*-]+)?$", description="The media type of octets; empty: `application/octet-stream`.")
@@ -156,6 +156,14 @@ class RemoteSource(HttpSource):
     only_public: Annotated[bool, Field(description="Call it only at public addresses, as servers are called that a repository names.")] = (
         False
     )
+
+    @model_validator(mode="after")
+    def _says_where_tokens_and_cookies_go(self) -> Self:
+        if self.auth_kind == "client_credentials" and not self.token_url:
+            raise ValueError("`auth_kind: client_credentials` needs a `token_url`")
+        if self.auth_kind == "cookie" and not self.auth_cookie:
+            raise ValueError("`auth_kind: cookie` needs the cookie's name in `auth_cookie`")
+        return self
 
     @field_validator("remote_url")
     @classmethod

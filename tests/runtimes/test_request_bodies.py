@@ -8,7 +8,6 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import cast
 from urllib.parse import parse_qs
 
 import pytest
@@ -242,4 +241,4 @@ async def test_where_a_login_of_the_client_is_not_taken_it_goes_into_the_form(
     server.takes_basic = False
     await send(runtime, client("/x"), folder)
     assert parse_qs(server.seen[1][2].decode())["client_secret"] == ["a secret"]
-    assert cast("str", server.seen[2][1]["authorization"]) == "Bearer token-2"
+    assert server.seen[2][1]["authorization"] == "Bearer token-2"

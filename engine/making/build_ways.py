@@ -71,7 +71,7 @@ class WayBuilder:
         return replace(built, candidate=with_environment(built.candidate, variables.values), notes=notes)
 
     async def _built(self, step: BuildStep, variables: Variables, progress: Progress) -> Built:
-        about = Described(subject_of(step.spec), step.spec.description)
+        about = Described(subject_of(step.spec), step.spec.description, _operations(step))
         host_dir = f"tools/made/{about.tool_name.replace(':', '_')}"
         place = Place(self._data / host_dir, host_dir, self._folder / "work")
         repository, own = self._repository, self._own_parts()
@@ -81,7 +81,7 @@ class WayBuilder:
             case ToolFileBuild():
                 return await builder.of_tool_files(plan, repository, about)
             case OpenApiRemote():
-                return await builder.remote(plan, repository, about)
+                return await builder.remote(plan, repository, about, self._folder / "work")
             case AsgiBuild():
                 return await builder.asgi(plan, repository, about, place, progress)
             case DockerBuild():
@@ -122,6 +122,7 @@ class WayBuilder:
             cast("Runtime[DockerSource]", RUNTIMES["docker"](own)) if own.docker else None,
             environment=variables.values,
             private_hosts=() if isinstance(sandbox, str) else sandbox.policy.private_hosts,
+            executor=self._parts.executor,
         )
 
     def _own_parts(self) -> RuntimeParts:
@@ -143,6 +144,10 @@ def _deploy(step: BuildStep) -> GithubDeploy:
     if not isinstance(step.spec, GithubDeploy):
         raise BuildFailed("The task names no repository.")
     return step.spec
+
+
+def _operations(step: BuildStep) -> tuple[str, ...]:
+    return step.spec.operations if isinstance(step.spec, GithubDeploy) else ()
 
 
 def _missing(variables: Variables) -> tuple[str, ...]:

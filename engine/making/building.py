@@ -9,6 +9,7 @@ from typing import TypeVar
 from engine.making.live_documents import live_document
 from engine.making.openapi.document import DocumentRefused, OpenApiDocument
 from engine.making.openapi.operations import LeftOut
+from engine.making.openapi.reading import DocumentReader
 from engine.making.openapi.servers import insist_on_public
 from engine.making.openapi.sources import docker_sources, local_sources, remote_sources
 from engine.making.openapi.tools import Described, Drafted, NoTools, SourceOf, draft
@@ -16,12 +17,12 @@ from engine.making.packaging import insist_on_room, pack_repository
 from engine.making.python_projects.packing import pack_asgi
 from engine.making.python_projects.preparing import Order, PythonProjects
 from engine.making.tool_file_entries import left_out_of, tool_file_candidate
-from engine.making.trees import Tree
 from engine.making.uv_runs import LockFailed
 from engine.making.wanted import NotWanted
 from engine.runtimes.addresses import Resolve, resolve
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.runtime import Progress, Runtime, ToolRequest
+from engine.runtimes.scripts.execution import Executor
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.making import Candidate
 from toolagent.contracts.manifest import ToolManifest
@@ -31,7 +32,6 @@ from toolagent.contracts.sources import DockerSource, LocalSource
 __all__ = ["BuildFailed", "Built", "ModellessBuilder", "Place", "told_of"]
 
 _SERVER = "uvicorn"
-_MAX_DOCUMENT = 4 * 1024 * 1024
 _ASK_S = 30.0
 _LAST = 300
 _LOGS = frozenset({"stderr", "log"})
@@ -83,8 +83,9 @@ class ModellessBuilder:
         environment: Mapping[str, str] | None = None,
         private_hosts: tuple[str, ...] = (),
         resolve: Resolve = resolve,
+        executor: Executor | None = None,
     ) -> None:
-        self._projects, self._local, self._docker = projects, local, docker
+        self._projects, self._local, self._docker, self._executor = projects, local, docker, executor
         self._environment = dict(environment or {})
         self._private_hosts, self._resolve = private_hosts, resolve
 
@@ -96,9 +97,11 @@ class ModellessBuilder:
             raise BuildFailed(str(error)) from error
         return Built(candidate, folders, await asyncio.to_thread(left_out_of, repository, plan.paths))
 
-    async def remote(self, plan: OpenApiRemote, repository: Path, about: Described) -> Built:
+    async def remote(self, plan: OpenApiRemote, repository: Path, about: Described, work: Path) -> Built:
         """Raises BuildFailed, also for a server at an address that is not public."""
-        document = await asyncio.to_thread(_document_in, repository, plan.path)
+        document = await self._document(repository, plan.path, work)
+        if plan.server_url != document.server_url:
+            document = document.served_at(plan.server_url)
         try:
             await insist_on_public(document.server_url, self._private_hosts, self._resolve)
             sources = remote_sources(document, about.tool_name)
@@ -119,7 +122,9 @@ class ModellessBuilder:
         except (NotWanted, ValueError, OSError) as error:
             raise BuildFailed(f"The repository cannot become a local tool: {error}") from error
         source = LocalSource(host_dir=place.host_dir, environment=self._environment)
-        document = await self._asked(self._local, source, about, place, progress) or await self._in_tree(plan.document, repository)
+        document = await self._asked(self._local, source, about, place, progress) or await self._in_tree(
+            plan.document, repository, place.work
+        )
         built = _built(await _drafted(document, about, local_sources(document, place.host_dir)), place.folder)
         return replace(built, notes=prepared.notes)
 
@@ -134,7 +139,9 @@ class ModellessBuilder:
             raise BuildFailed(f"The repository cannot become an image: {error}") from error
         source = DockerSource(host_dir=place.host_dir, dockerfile=plan.dockerfile, internal_port=plan.port, environment=self._environment)
         hint = f" Does it listen on 0.0.0.0, at the port {plan.port} that the Dockerfile exposes?"
-        document = await self._asked(self._docker, source, about, place, progress, hint) or await self._in_tree(plan.document, repository)
+        document = await self._asked(self._docker, source, about, place, progress, hint) or await self._in_tree(
+            plan.document, repository, place.work
+        )
         sources = docker_sources(document, place.host_dir, plan.dockerfile, plan.port)
         return _built(await _drafted(document, about, sources), place.folder)
 
@@ -149,11 +156,18 @@ class ModellessBuilder:
         except StartFailed as failure:
             raise _not_started(failure, hint) from failure
 
-    async def _in_tree(self, path: str | None, repository: Path) -> OpenApiDocument:
+    async def _in_tree(self, path: str | None, repository: Path, work: Path) -> OpenApiDocument:
         if path is None:
             message = "The app says nothing of what it offers (`/openapi.json`), and no OpenAPI document is in the repository."
             raise BuildFailed(message)
-        return await asyncio.to_thread(_document_in, repository, path)
+        return await self._document(repository, path, work)
+
+    async def _document(self, repository: Path, path: str, work: Path) -> OpenApiDocument:
+        """Raises BuildFailed, ScriptFailure (`UnavailableError`)."""
+        try:
+            return await DocumentReader(self._executor, work.with_name("document")).read(repository, path)
+        except DocumentRefused as error:
+            raise BuildFailed(f"{path}: {error}") from error
 
 
 def _not_started(failure: StartFailed, hint: str) -> BuildFailed:
@@ -167,17 +181,6 @@ def _not_started(failure: StartFailed, hint: str) -> BuildFailed:
     last = next((line.strip()[:_LAST] for line in reversed(told.splitlines()) if line.strip()), "")
     words = f" It said last: {last}" if last and last not in failure.message else ""
     return BuildFailed(f"The app does not start: {failure.message}{hint if is_mute else ''}{words}", told)
-
-
-def _document_in(repository: Path, path: str) -> OpenApiDocument:
-    """Raises BuildFailed. Blocks."""
-    text = Tree.read(repository).text(path, _MAX_DOCUMENT)
-    if text is None:
-        raise BuildFailed(f"{path} is not there, or cannot be read.")
-    try:
-        return OpenApiDocument.read(text, is_json=path.endswith(".json"))
-    except DocumentRefused as error:
-        raise BuildFailed(f"{path}: {error}") from error
 
 
 async def _drafted(document: OpenApiDocument, about: Described, sources: SourceOf) -> Drafted:

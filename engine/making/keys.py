@@ -19,21 +19,31 @@ def wants_key(entries: Iterable[ToolEntry]) -> bool:
 
 def keys_of_others(made: Iterable[ToolEntry], there: Iterable[ToolEntry]) -> str:
     """Why these tools are not even tried, in words that a person can act on; empty when nothing speaks against it. Blocks."""
-    wanted = dict(_servers(made))
-    for entry in there:
-        for secret, server in _servers([entry]):
-            if wanted.get(secret, server) != server:
-                return (
-                    f"The key that {wanted[secret]} wants would be {secret!r}, which {entry.manifest.tool_id!r} shows to {server}. "
-                    "Choose another tool_name, so that it has a secret of its own."
-                )
+    entries = [*there]
+    known, wanted = _by_secret(entries), _by_secret(made)
+    for secret, server in ((secret, server) for secret, servers in wanted.items() if secret in known for server in servers):
+        if server not in known[secret]:
+            who = next(entry.manifest.tool_id for entry in entries if secret in _by_secret([entry]))
+            return (
+                f"The key that {server} wants would be {secret!r}, which {who!r} shows to {', '.join(known[secret])}. "
+                "Choose another tool_name, so that it has a secret of its own."
+            )
     return ""
+
+
+def _by_secret(entries: Iterable[ToolEntry]) -> dict[str, dict[str, None]]:
+    found: dict[str, dict[str, None]] = {}
+    for secret, server in _servers(entries):
+        found.setdefault(secret, {})[server] = None
+    return found
 
 
 def _servers(entries: Iterable[ToolEntry]) -> Iterator[tuple[str, str]]:
     """Each secret that is shown to a server, and to which."""
     for source in (source for entry in entries for source in entry.sources):
         if isinstance(source, RemoteSource):
-            server = urlsplit(source.remote_url)
             places = (source.remote_api_key or "", source.endpoint_path, source.remote_path, source.remote_url)
-            yield from ((name, f"{server.scheme}://{server.netloc}") for place in places for name in _NAMED.findall(place))
+            names = [name for place in places for name in _NAMED.findall(place)]
+            for url in (source.remote_url, *([source.token_url] if source.token_url else [])):
+                server = urlsplit(url)
+                yield from ((name, f"{server.scheme}://{server.netloc}") for name in names)

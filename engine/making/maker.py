@@ -20,6 +20,8 @@ from engine.making.gate.subject import Check, Subject
 from engine.making.gate.trial import on_trial
 from engine.making.inspection import inspect
 from engine.making.keys import keys_of_others, wants_key
+from engine.making.openapi.findings import read_documents
+from engine.making.openapi.reading import DocumentReader
 from engine.making.outages import Outage, is_outage
 from engine.making.registration import Registration
 from engine.making.repairs import Mended, NotASuccessor, Repairs
@@ -105,6 +107,8 @@ class Maker:
             return Inspected(refused=str(failure), takers=takers)
         progress("looking at what was cloned")
         found = await asyncio.to_thread(inspect, folder)
+        reader = DocumentReader(self._parts.ways.executor, self.folder_of(step.task_id) / "document")
+        found = await read_documents(found, folder, reader)
         return Inspected(inspection=found.model_copy(update={"commit": clone.commit, "dropped": clone.dropped}), takers=takers)
 
     async def diagnose(self, step: TaskStep, progress: Progress) -> Diagnosis:
@@ -156,6 +160,7 @@ class Maker:
                     given=given,
                     withheld=held_back,
                     written_by_us=candidate.written_by_us,
+                    probe=step.spec.probe if isinstance(step.spec, GithubDeploy) else "safe",
                 ),
                 progress,
                 checks,

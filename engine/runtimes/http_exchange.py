@@ -16,7 +16,8 @@ from engine.runtimes.http_reply import Received, meaning_of, read
 from engine.runtimes.json_answers import MAX_RESULT_VALUES
 from engine.runtimes.peers import LargeAnswer, peer_client
 from engine.runtimes.public_servers import PublicServers
-from engine.runtimes.request_parts import Places, request_parts
+from engine.runtimes.request_bodies import Sent, sent
+from engine.runtimes.request_parts import Places, RequestParts, request_parts
 from engine.runtimes.runtime import ToolRequest
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import HttpMethod
@@ -110,9 +111,11 @@ class HttpExchange:
 
         Raises NotSent when no connection came about or the request cannot be built, CallFailed for all that comes after.
         """
-        built = self._build(target, request)
-        with LargeAnswer(self._large) as large:
-            return await self._answer(built, target, request, large)
+        parts = request_parts(target.method, target.path, request.params, target.places)
+        async with sent(parts.body, request.output_dir) as body:
+            built = self._build(target, request, parts, body)
+            with LargeAnswer(self._large) as large:
+                return await self._answer(built, target, request, large)
 
     async def _answer(self, built: httpx.Request, target: Target, request: ToolRequest, large: LargeAnswer) -> JsonValue:
         try:
@@ -144,20 +147,19 @@ class HttpExchange:
         except (TimeoutError, httpx.HTTPError, httpx.InvalidURL, NotSent):
             return None
 
-    def _build(self, target: Target, request: ToolRequest) -> httpx.Request:
-        parts = request_parts(target.method, target.path, request.params, target.places)
+    def _build(self, target: Target, request: ToolRequest, parts: RequestParts, body: Sent) -> httpx.Request:
         headers = {"Accept": "application/json", "Accept-Encoding": "identity", "Idempotency-Key": request.call_id, **target.headers}
-        if parts.body is not None:
-            headers["Content-Type"] = "application/json"
+        headers |= body.headers
         # No parameter speaks in our place.
-        ours = {name.lower() for name in (*headers, *_OWN_HEADERS)}
+        ours = {name.lower() for name in (*headers, *_OWN_HEADERS, *(["Content-Type"] if body.files else []))}
         headers |= {name: value for name, value in parts.headers if name.lower() not in ours}
         try:
             return self._client(target.endpoint).build_request(
                 target.method,
                 # Merged: `params=` would replace the query that the tool's own path has.
                 httpx.URL(_url(target.endpoint, parts.path)).copy_merge_params(list(parts.query)),
-                content=parts.body,
+                content=body.content,
+                files=body.files,
                 headers=headers,
                 # A little less than the whole, so that it is seen that nothing was sent.
                 timeout=httpx.Timeout(None, connect=min(self._connect_timeout_s, 0.9 * request.timeout_s)),

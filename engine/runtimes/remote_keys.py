@@ -7,7 +7,7 @@ from urllib.parse import quote
 from engine.runtimes.failures import NotSent
 from toolagent.contracts.calls import ErrorType
 
-__all__ = ["Secrets", "filled", "key_of"]
+__all__ = ["Secrets", "filled", "key_of", "not_there"]
 
 Secrets = Callable[[str], str | None]
 """The value of a secret by its name without `secret:`, or None."""
@@ -24,7 +24,7 @@ def key_of(named: str | None, secrets: Secrets) -> str | None:
     key = (secrets(name) or "").strip()
     if _HEADER_TEXT.fullmatch(key):
         return key
-    raise _not_there(name, "cannot be sent in a header: it holds characters outside ASCII" if key else "is not set")
+    raise not_there(name, "cannot be sent in a header: it holds characters outside ASCII" if key else "is not set")
 
 
 def filled(path: str, secrets: Secrets) -> tuple[str, tuple[str, ...]]:
@@ -32,14 +32,16 @@ def filled(path: str, secrets: Secrets) -> tuple[str, tuple[str, ...]]:
     place, mark, query = path.partition("?")
     found = {name: secrets(name) or "" for name in _IN_A_QUERY.findall(query)}
     for name in (name for name, value in found.items() if not value):
-        raise _not_there(name, "is not set")
+        raise not_there(name, "is not set")
     query = _IN_A_QUERY.sub(lambda named: quote(found[named[1]], safe=""), query)
     return place + mark + query, tuple(dict.fromkeys(form for value in found.values() for form in (value, quote(value, safe=""))))
 
 
-def _not_there(name: str, said: str) -> NotSent:
+def not_there(name: str, said: str, *, must_be: bool = False) -> NotSent:
+    """What is wrong with a secret, and which setting to set."""
+    remedy = f"Set TOOL_AGENT_SECRET_{name}{' to that' if must_be else ''}."
     return NotSent(
         ErrorType.DEPENDENCY_ERROR,
-        f"The secret {name!r} of the remote tool {said}. Set TOOL_AGENT_SECRET_{name}.",
+        f"The secret {name!r} of the remote tool {said}. {remedy}",
         {"secret": name, "setting": f"TOOL_AGENT_SECRET_{name}"},
     )

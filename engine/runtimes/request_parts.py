@@ -2,70 +2,185 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Self
-from urllib.parse import quote
+from typing import Self, TypeAlias
+from urllib.parse import quote, urlencode
 
 from pydantic import JsonValue
 
 from engine.runtimes.failures import NotSent
 from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.sources import HttpMethod, HttpSource
+from toolagent.contracts.sources import BodyEncoding, HttpMethod, HttpSource, ParameterStyle
 
-__all__ = ["Places", "RequestParts", "request_parts"]
+__all__ = ["Body", "Field", "Multipart", "Octets", "Places", "RequestParts", "Written", "request_parts"]
 
 _NAME = re.compile(r"\{([^{}]+)\}")
 _HEADER_TEXT = re.compile(r"([\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?)?")
 """HTTP takes a space only between other characters."""
+_SEPARATORS: Mapping[ParameterStyle, str] = {"comma": ",", "space": " ", "pipe": "|"}
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where parameters go that the method alone does not place; see HttpSource."""
+    """Where parameters go that the method alone does not place, and how they are written; see HttpSource."""
 
     query: frozenset[str] = frozenset()
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     body: str | None = None
+    styles: Mapping[str, ParameterStyle] = field(default_factory=dict[str, ParameterStyle])
+    encoding: BodyEncoding = "json"
+    media_type: str = ""
+    files: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, source: HttpSource) -> Self:
-        return cls(frozenset(source.query_parameters), source.header_parameters, source.body_parameter)
+        return cls(
+            frozenset(source.query_parameters),
+            source.header_parameters,
+            source.body_parameter,
+            source.parameter_styles,
+            source.body_encoding,
+            source.body_media_type,
+            frozenset(source.file_parameters),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A body that is at hand."""
+
+    content: bytes
+    media_type: str = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """Of a multipart body; of a file the value is its path."""
+
+    name: str
+    value: str
+    is_file: bool = False
+    media_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Multipart:
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Octets:
+    """The file at this path, as it is."""
+
+    name: str
+    path: str
+    media_type: str
+
+
+Body: TypeAlias = Written | Multipart | Octets
 
 
 @dataclass(frozen=True, slots=True)
 class RequestParts:
-    """`path` is quoted. `body` is JSON, None where the method has none, or the parameter that is the body was not given."""
+    """`path` is quoted. `body` is None where the method has none, or the parameter that is the body was not given."""
 
     path: str
     query: tuple[tuple[str, str], ...] = ()
-    body: bytes | None = None
+    body: Body | None = None
     headers: tuple[tuple[str, str], ...] = ()
 
 
 def request_parts(method: HttpMethod, path: str, params: dict[str, JsonValue], places: Places | None = None) -> RequestParts:
-    """Fill `{name}` in the path, and what has a place of its own; GET and DELETE send the rest as query, the others as a JSON body.
+    """Fill `{name}` in the path, and what has a place of its own; GET and DELETE send the rest as query, the others as the body.
+    A DELETE has a body where a parameter is said to be that.
 
-    In a query a list is a repeated key, an object its JSON text, a boolean `true` or `false`, and null is left out.
-    Raises NotSent (`validation_error`) for a parameter that is missing in the path or cannot be written.
+    In a query or form a list is a repeated key, an object its JSON text, a boolean `true` or `false`, and null is left out; a style says
+    otherwise. Raises NotSent (`validation_error`) for a parameter that is missing in the path or cannot be written.
     """
     places = places or Places()
     used = {*_NAME.findall(path), *places.headers}
-    filled = _NAME.sub(lambda found: _segment(found.group(1), params), path)
-    headers = tuple((header, _header(name, params[name])) for name, header in places.headers.items() if params.get(name) is not None)
+    filled = _NAME.sub(lambda found: _segment(found.group(1), params, places), path)
+    headers = tuple(
+        (header, _header(name, _styled(params[name], places.styles.get(name))))
+        for name, header in places.headers.items()
+        if params.get(name) is not None
+    )
     rest = {name: value for name, value in params.items() if name not in used}
-    if method in ("GET", "DELETE"):
-        return RequestParts(filled, _query(rest), headers=headers)
-    query = _query({name: value for name, value in rest.items() if name in places.query})
-    rest = {name: value for name, value in rest.items() if name not in places.query}
+    if method == "GET" or (method == "DELETE" and places.body is None):
+        return RequestParts(filled, _query(rest, places), headers=headers)
+    in_query = places.query if method != "DELETE" else rest.keys() - {places.body}
+    query = _query({name: value for name, value in rest.items() if name in in_query}, places)
+    rest = {name: value for name, value in rest.items() if name not in in_query}
+    return RequestParts(filled, query, _body(rest, places), headers)
+
+
+def _body(rest: dict[str, JsonValue], places: Places) -> Body | None:
+    match places.encoding:
+        case "none":
+            return None
+        case "json" if places.body is None:
+            return Written(_json(rest).encode())
+        case "json":
+            return Written(_json(rest[places.body]).encode()) if places.body in rest else None
+        case "form":
+            return Written(urlencode(_query(_spread(rest, places), places)).encode(), "application/x-www-form-urlencoded")
+        case "multipart":
+            return Multipart(tuple(_fields(_spread(rest, places), places)))
+        case "octets":
+            value = rest.get(places.body or "")
+            return Octets(places.body or "", value, places.media_type or "application/octet-stream") if isinstance(value, str) else None
+
+
+def _spread(rest: dict[str, JsonValue], places: Places) -> Mapping[str, JsonValue]:
+    """The fields; of a parameter that is the whole body those of its object."""
     if places.body is None:
-        return RequestParts(filled, query, _json(rest).encode(), headers)
-    body = _json(params[places.body]).encode() if places.body in params else None
-    return RequestParts(filled, query, body, headers)
+        return rest
+    whole = rest.get(places.body, {})
+    if not isinstance(whole, dict):
+        raise _invalid(places.body, "must be an object: its fields are those of a form")
+    return whole
 
 
-def _query(params: Mapping[str, JsonValue]) -> tuple[tuple[str, str], ...]:
-    return tuple((name, text) for name, value in params.items() for text in _query_texts(value))
+def _fields(values: Mapping[str, JsonValue], places: Places) -> Iterator[Field]:
+    for name, value in values.items():
+        for one in value if isinstance(value, list) else [value]:
+            match one:
+                case None:
+                    continue
+                case str():
+                    yield Field(name, one, is_file=name in places.files)
+                case dict() | list():
+                    yield Field(name, _json(one), media_type="application/json")
+                case _:
+                    yield Field(name, _json(one))
+
+
+def _query(params: Mapping[str, JsonValue], places: Places) -> tuple[tuple[str, str], ...]:
+    return tuple(pair for name, value in params.items() for pair in _pairs(name, value, places.styles.get(name)))
+
+
+def _pairs(name: str, value: JsonValue, style: ParameterStyle | None) -> Iterator[tuple[str, str]]:
+    if style == "deep" and isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _pairs(f"{name}[{key}]", inner, style)
+        return
+    if style == "fields" and isinstance(value, dict):
+        yield from ((key, text) for key, inner in value.items() for text in _query_texts(inner))
+        return
+    yield from ((name, text) for text in _query_texts(_styled(value, style)))
+
+
+def _styled(value: JsonValue, style: ParameterStyle | None) -> JsonValue:
+    match style, value:
+        case ("comma" | "space" | "pipe") as one_of, list():
+            return _SEPARATORS[one_of].join(_text(one) for one in value if one is not None)
+        case "comma", dict():
+            return ",".join(f"{key},{_text(one)}" for key, one in value.items() if one is not None)
+        case "json", _ if value is not None:
+            return _json(value)
+        case _:
+            return value
 
 
 def _header(name: str, value: JsonValue) -> str:
@@ -75,8 +190,8 @@ def _header(name: str, value: JsonValue) -> str:
     return text
 
 
-def _segment(name: str, params: dict[str, JsonValue]) -> str:
-    value = params.get(name)
+def _segment(name: str, params: dict[str, JsonValue], places: Places) -> str:
+    value = _styled(params.get(name), places.styles.get(name))
     if value is None or isinstance(value, (list, dict)):
         said = "is missing" if value is None else "must be a text, a number or a boolean"
         raise _invalid(name, f"{said}: it is part of the path of the request")

@@ -17,6 +17,11 @@ _BY_PATTERN = {
     SECRET_PATTERN: "secret:WEATHER_KEY",
     "^/": "/compress",
     r"^https?://[^\s/]": "https://api.example.com",
+    r"^https?://": "https://api.example.com",
+    r"^https?://[^\s/@]+(/[^\s@]*)?$": "https://login.example.com/token",
+    r"^[A-Za-z0-9!#$%&'*+.^_`|~-]{0,100}$": "session",
+    r"^([\w.+*-]+/[\w.+*-]+)?$": "image/png",
+    r"^[A-Za-z0-9][A-Za-z0-9._/+-]*$": "main",
     r"^\d+ *[kmgtKMGT]?[iI]?[bB]?$": "512m",
     r"^(\*|(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?$": "*.example.com",
     r"^[A-Za-z_][A-Za-z0-9_]*$": "TZ",
@@ -73,6 +78,8 @@ class Samples:
 
     def _of_object(self, schema: Schema, name: str) -> JsonValue:
         if "properties" not in schema:
+            if isinstance(named := schema.get("patternProperties"), dict):
+                return {_BY_PATTERN[pattern]: self.of(cast("Schema", inner), name) for pattern, inner in named.items()}
             inner = schema.get("additionalProperties")
             return {name: self.of(inner, name)} if isinstance(inner, dict) else {name: _ANYTHING}
         required = schema.get("required")

@@ -95,6 +95,18 @@ def test_the_reason_says_what_was_wrong_with_what_was_there() -> None:
     assert last.reason.startswith("openapi.json: It names no server.")
 
 
+def test_where_the_task_says_where_a_document_is_served_that_counts() -> None:
+    url = "http://localhost:4010"
+    spec = GithubDeploy(repo_url="https://example.com/x", tool_name="x", server_url=url)
+    plans = ways(spec, Inspection(findings=(PLACELESS, DOCUMENT.model_copy(update={"path": "b.json"})))).plans
+    assert [(plan.path, plan.server_url) for plan in plans if isinstance(plan, OpenApiRemote)] == [("openapi.json", url), ("b.json", url)]
+
+
+def test_documents_that_are_served_somewhere_are_tried_before_others_are_counted() -> None:
+    others = tuple(PLACELESS.model_copy(update={"path": f"{number}.json"}) for number in range(5))
+    assert [plan.way for plan in found(*others, DOCUMENT).plans] == ["openapi_remote"]
+
+
 def test_what_is_to_be_written_or_mended_is_for_the_agent() -> None:
     nothing = Ways((), (), CodingBuild())
     assert ways(BuildTool(tool_name="x", description="x")) == ways(RepairTool(tool_id="x")) == nothing

@@ -75,13 +75,16 @@ async def _replies(
     # Others' apps may take more than their document says; what is strange does not come as far as them.
     is_strict = takes_more and subject.written_by_us
     schema = manifest.input_schema
-    found = await asyncio.to_thread(lambda: [*bad_params(schema, base, as_text=as_text, takes_more=is_strict, most=_MOST)])
+    most = min(_MOST, subject.remote_share(subject.limits.remote_bad)) if isinstance(source, RemoteSource) else _MOST
+    found = await asyncio.to_thread(lambda: [*bad_params(schema, base, as_text=as_text, takes_more=is_strict, most=most)])
     for what, params in found:
         reply = await subject.trial.send(manifest.tool_id, params)
         if reply.came.was_sent:  # a part of the path cannot be left out
             yield f"{what} ({quoted(params)})", reply
     # Where a part of the path is missing, or the body may be a list, these are no bad bodies. To others' servers only calls are sent.
-    has_bad_bodies = takes_more and "{" not in source.endpoint_path and not isinstance(source, RemoteSource)
+    has_bad_bodies = (
+        takes_more and source.body_encoding == "json" and "{" not in source.endpoint_path and not isinstance(source, RemoteSource)
+    )
     for what, body in _BODIES if has_bad_bodies else ():
         yield f"with {what}", await subject.trial.send(manifest.tool_id, body)
 
@@ -92,8 +95,8 @@ def _names(schema: JsonSchema) -> frozenset[str]:
 
 
 def _as_text(schema: JsonSchema, source: LocalSource | DockerSource | RemoteSource) -> frozenset[str]:
-    """Parameters that go into the path, the query or a header."""
-    if source.http_method in ("GET", "DELETE"):
+    """Parameters that go into the path, the query, a header or a form."""
+    if source.http_method in ("GET", "DELETE") or source.body_encoding != "json":
         return _names(schema)
     return frozenset((*_IN_PATH.findall(source.endpoint_path), *source.query_parameters, *source.header_parameters))
 

@@ -8,15 +8,17 @@ from engine.making.gate.wording import listed, quoted
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import CheckResult
 from toolagent.contracts.manifest import JsonSchema, ToolManifest
-from toolagent.contracts.sources import ScriptSource
+from toolagent.contracts.sources import RemoteSource, ScriptSource
 from toolagent.core.schemas import FILE_PATH, mentions_format
 
 __all__ = ["NAME", "as_probed", "check", "why_not"]
 
 NAME = "derived cases"
 _FINE = (Came.ANSWER, Came.REFUSAL)
+_ALLOWED = {"none": "nothing", "safe": "what reads only and needs no key", "full": "all"}
 _ENOUGH = 8
 """Cases of which none came well, after which no more is asked."""
+_FEW = 3
 
 
 async def check(subject: Subject) -> CheckResult:
@@ -31,7 +33,8 @@ async def check(subject: Subject) -> CheckResult:
     asked = 0
     for number, entry in enumerate(subject.entries):
         name, no = entry.manifest.tool_id, why_not(subject, entry)
-        cases = (await subject.cases.of(as_probed(entry.manifest)))[: _share(subject, entry, number)] if no is None else ()
+        every = await subject.cases.of(as_probed(entry.manifest)) if no is None else ()
+        cases, whole = every[: _share(subject, entry, number)], len(every)
         if not cases:
             if no is None and number >= subject.limits.script_cases:
                 continue
@@ -40,7 +43,9 @@ async def check(subject: Subject) -> CheckResult:
         tried = await _tried(subject, entry, cases)
         asked += tried.done
         said += tried.said
-        if tried.faults and (subject.written_by_us or tried.died or not tried.fine):
+        # A server of others is asked little: what it says to very few requests is only told.
+        is_shown = not isinstance(entry.sources[0], RemoteSource) or tried.done >= min(_FEW, whole)
+        if tried.faults and (subject.written_by_us or tried.died or (not tried.fine and is_shown)):
             faults[name] = listed(tried.faults, subject.limits.told)
         else:
             doubts += tried.faults
@@ -55,6 +60,8 @@ def why_not(subject: Subject, entry: ToolEntry) -> str | None:
     """Why it is given no cases."""
     name = entry.manifest.tool_id
     if not subject.may_be_probed(entry):
+        if entry.sources and isinstance(entry.sources[0], RemoteSource):
+            return f"{name!r} is at a server of others, where the task allows made-up input to {_ALLOWED[subject.probe]}"
         return f"{name!r} may change something elsewhere, so it is given no made-up input"
     if mentions_format(as_probed(entry.manifest).input_schema, FILE_PATH):
         return f"{name!r} takes files, which are not made up"
@@ -77,7 +84,12 @@ def _takes_file(schema: object) -> bool:
 
 
 def _share(subject: Subject, entry: ToolEntry, number: int) -> int:
-    """Each call of a script is a process of its own, so that all of them share a few; of very many the first get one."""
+    """Each call of a script is a process of its own, so that all of them share a few; of very many the first get one.
+
+    What goes to servers of others is shared too.
+    """
+    if isinstance(entry.sources[0], RemoteSource):
+        return min(subject.limits.cases, max(1, subject.remote_share(subject.limits.remote_cases)))
     if subject.written_by_us or not isinstance(entry.sources[0], ScriptSource):
         return subject.limits.cases
     if number >= subject.limits.script_cases:
@@ -119,7 +131,7 @@ async def _try(subject: Subject, tool_id: str, cases: tuple[Params, ...], tried:
         reply = await subject.trial.call(tool_id, case)
         if reply.came is Came.UNSENDABLE:
             continue
-        if reply.came is Came.KEYLESS:
+        if reply.came in (Came.KEYLESS, Came.SPARED):
             # Who makes a tool need not trust its server with a key yet.
             tried.said.append(f"{tool_id!r} {reply.came}: {reply.message}")
             return

@@ -13,15 +13,23 @@ _OURS = "/health"
 _OK = 200
 _NOT_FOUND = 404
 _SERVER_ERROR = 500
+_UNREACHED = "The server has to be reachable from this host, and well. Is that its address? The task's `server_url` can name another."
 
 
 async def check(subject: Subject) -> CheckResult:
     """Of tools that we write `/health` answers 200; of others their health path, or, where none is declared, what is no failure."""
     faults: dict[str, str] = {}
+    servers: dict[str, list[str]] = {}
     asked = 0
     for entry in subject.entries:
         match entry.sources[0]:
-            case LocalSource() | DockerSource() | RemoteSource() as source:
+            case RemoteSource() as source:
+                asked += 1
+                if source.remote_url not in servers:
+                    servers[source.remote_url] = await _faults(subject, entry, source)
+                if found := servers[source.remote_url]:
+                    faults[entry.manifest.tool_id] = f"{source.remote_url}: {' '.join(found)} {_UNREACHED}"
+            case LocalSource() | DockerSource() as source:
                 asked += 1
                 if found := await _faults(subject, entry, source):
                     faults[entry.manifest.tool_id] = " ".join(found)
@@ -29,7 +37,8 @@ async def check(subject: Subject) -> CheckResult:
                 continue
     if not asked:
         return CheckResult(check=NAME, passed=True, applies=False, details="It is no server, so it has no health path.")
-    details = listed([*faults.values()], subject.limits.told) or "It answered."
+    # Of a server that serves many tools it is told once.
+    details = listed([*dict.fromkeys(faults.values())], subject.limits.told) or "It answered."
     return CheckResult(check=NAME, passed=not faults, details=details, faults=faults)
 
 

@@ -3,11 +3,12 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from pydantic import JsonValue
 
 from engine.making.gate.derivation import Derivation
+from engine.making.keys import wants_key
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import CheckResult
 from toolagent.contracts.manifest import SideEffectScope
@@ -34,10 +35,12 @@ class Came(StrEnum):
     UNSENDABLE = "could not be given that"
     """Our own client does not write it: no fault of the tool's, and nothing that a caller could send."""
     KEYLESS = "wants a secret that is not set"
+    SPARED = "was asked for nothing more"
+    """It is at a server of others, which has had all the requests that it gets."""
 
     @property
     def was_sent(self) -> bool:
-        return self not in (Came.NOT_SENT, Came.UNSENDABLE, Came.KEYLESS)
+        return self not in (Came.NOT_SENT, Came.UNSENDABLE, Came.KEYLESS, Came.SPARED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +105,14 @@ class OnTrial(Protocol):
 class GateLimits:
     """`cases`: how many are derived from an input schema at most, within `derivation_s` seconds. `script_cases`: calls of others' scripts.
 
+    `remote_cases` and `remote_bad` are made-up requests, right and wrong ones, to servers of others, for all tools together.
     `cases_s`: how long those of one tool may take, and likewise its bad input; `whole_s`: how long all that is asked may take.
     """
 
     cases: int = 25
     script_cases: int = 12
+    remote_cases: int = 100
+    remote_bad: int = 40
     derivation_s: float = 15.0
     cases_s: float = 60.0
     whole_s: float = 3600.0
@@ -123,6 +129,8 @@ class Subject:
     given: tuple[Example, ...] = ()
     withheld: tuple[Example, ...] = ()
     written_by_us: bool = False
+    probe: Literal["none", "safe", "full"] = "safe"
+    """Made-up input for servers of others: none, to what can do no harm and is shown no secret, or to all."""
     limits: GateLimits = field(default_factory=GateLimits)
 
     async def takers(self, example: Example) -> tuple[ToolEntry, ...]:
@@ -132,14 +140,29 @@ class Subject:
         return tuple([entry for entry in self.entries if not await find_issues(entry.manifest.input_schema, example.input)])
 
     def may_be_probed(self, entry: ToolEntry) -> bool:
-        """Whether made-up input can do no harm: it changes nothing, or nothing that is not its own can be reached from where it runs."""
+        """Whether made-up input can do no harm: it changes nothing, or nothing that is not its own can be reached from where it runs.
+
+        Of a server of others the task decides.
+        """
+        if entry.sources and isinstance(entry.sources[0], RemoteSource):
+            return self.probe == "full" or (self.probe == "safe" and _is_safe(entry, entry.sources[0]))
         if entry.manifest.side_effect_scope in (SideEffectScope.NONE, SideEffectScope.LOCAL_STATE):
             return True
         return bool(entry.sources) and not entry.manifest.security_context.network_access.allow_hosts and _is_apart(entry)
 
+    def remote_share(self, whole: int) -> int:
+        """Of so many requests to servers of others those that each tool gets."""
+        probed = sum(bool(one.sources) and isinstance(one.sources[0], RemoteSource) and self.may_be_probed(one) for one in self.entries)
+        return whole // max(probed, 1)
+
 
 Check: TypeAlias = Callable[[Subject], Awaitable[CheckResult]]
 """One question. Its result says what was seen, in words that the maker can act on; the time is added by who asks."""
+
+
+def _is_safe(entry: ToolEntry, source: RemoteSource) -> bool:
+    is_read = source.http_method == "GET" and entry.manifest.side_effect_scope is SideEffectScope.NONE
+    return is_read and not wants_key([entry])
 
 
 def _is_apart(entry: ToolEntry) -> bool:

@@ -54,6 +54,8 @@ class TrialLimits:
 
     start_s: float = 120.0
     call_s: float = 30.0
+    remote_requests: int = 200
+    """To servers of others, all that is asked of a candidate taken together."""
 
 
 def _unheard(_: str) -> None:
@@ -84,6 +86,7 @@ class Trial:
         self._supervisor, self._sightings, self._limits = supervisor, sightings, limits
         self._state, self._calls, self._http, self._files = parts.local.state, parts.local.calls, parts.http, files
         self._progress, self._caller, self._is_patient = progress, caller, is_patient
+        self._remote = 0
 
     async def start(self) -> None:
         for entry in self._entries.values():
@@ -100,6 +103,7 @@ class Trial:
             return None
         source = self._entries[tool_id].sources[route.active_source]
         only_public = isinstance(source, RemoteSource) and source.only_public
+        self._remote += isinstance(source, RemoteSource)
         health = await self._http.health(route.endpoint, path, _HEALTH_S, only_public=only_public)
         return health.status if health else None
 
@@ -146,6 +150,10 @@ class Trial:
         return self._sightings.account()
 
     async def _exchange(self, entry: ToolEntry, params: Params, progress: Progress) -> Reply:
+        if isinstance(entry.sources[0], RemoteSource):
+            if self._remote >= self._limits.remote_requests:
+                return Reply(Came.SPARED, message=f"At most {self._limits.remote_requests} requests go to a server of others.")
+            self._remote += 1
         # Its id is like any call's: that must not tell a tool that it is on trial.
         call_id = f"call-{secrets.token_hex(16)}"
         try:

@@ -1,25 +1,31 @@
 """What an operation of an OpenAPI document wants to be shown before it answers."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import JsonValue
 
 from engine.making.openapi.document import OpenApiDocument, Part, part
+from engine.making.openapi.servers import is_private
 
 __all__ = ["Credential", "credential_of"]
-
-_BEARING = {"oauth2": "Bearer", "openIdConnect": "Bearer"}
 
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """A key: in the header or the query of this name, behind a word (`Bearer`) if there is one. `is_known`: it can be sent."""
+    """A secret: in the header, query or cookie of this name, behind a word (`Bearer`) if there is one. `is_known`: it can be sent.
 
-    place: Literal["header", "query"] = "header"
+    `kind` is as in a RemoteSource; `token_url` and `scopes` are those of client credentials.
+    """
+
+    place: Literal["header", "query", "cookie"] = "header"
     name: str = "Authorization"
     word: str = ""
     is_known: bool = True
+    kind: Literal["key", "basic", "client_credentials"] = "key"
+    token_url: str = ""
+    scopes: tuple[str, ...] = ()
 
 
 def credential_of(document: OpenApiDocument, operation: Part) -> Credential | None:
@@ -28,23 +34,37 @@ def credential_of(document: OpenApiDocument, operation: Part) -> Credential | No
     choices = [part(one) for one in wanted] if isinstance(wanted, list) else []
     if not choices or any(not choice for choice in choices):
         return None
-    schemes = part(part(document.root.get("components")).get("securitySchemes"))
-    # Several at once are more than one key.
-    known = [found for choice in choices if len(choice) == 1 and (found := _sent(document, schemes.get(next(iter(choice))))) is not None]
+    # Several at once are more than one secret.
+    known = [found for choice in choices if len(choice) == 1 for found in _sent(document, *next(iter(choice.items())))]
     return known[0] if known else Credential(is_known=False)
 
 
-def _sent(document: OpenApiDocument, value: JsonValue) -> Credential | None:
-    scheme = document.resolved(value)
+def _schemes(document: OpenApiDocument) -> Part:
+    return part(part(document.root.get("components")).get("securitySchemes"))
+
+
+def _sent(document: OpenApiDocument, named: str, scopes: JsonValue) -> Iterator[Credential]:
+    scheme = document.resolved(_schemes(document).get(named))
     name, kind = scheme.get("name"), str(scheme.get("type"))
     match kind, scheme.get("in"), str(scheme.get("scheme", "")).lower():
         case "http", _, "bearer":
-            return Credential(word="Bearer")
+            yield Credential(word="Bearer")
         case "http", _, "basic":
-            return Credential(word="Basic")
-        case "apiKey", "header", _ if isinstance(name, str):
-            return Credential("header", name)
-        case "apiKey", "query", _ if isinstance(name, str):
-            return Credential("query", name)
+            yield Credential(kind="basic")
+        case "apiKey", "header" | "query" | "cookie" as place, _ if isinstance(name, str) and name:
+            yield Credential(place, name)
+        case "oauth2", _, _:
+            yield _of_oauth(part(scheme.get("flows")), scopes)
+        case "openIdConnect", _, _:
+            yield Credential(word="Bearer")
         case _:
-            return Credential(word=_BEARING[kind]) if kind in _BEARING else None
+            return
+
+
+def _of_oauth(flows: Part, scopes: JsonValue) -> Credential:
+    """A token that somebody else got, where clients are given none."""
+    url = part(flows.get("clientCredentials")).get("tokenUrl")
+    if not isinstance(url, str) or not is_private(url):
+        return Credential(word="Bearer")
+    wanted = tuple(one for one in scopes if isinstance(one, str)) if isinstance(scopes, list) else ()
+    return Credential(word="Bearer", kind="client_credentials", token_url=url, scopes=wanted)

@@ -1,18 +1,18 @@
-"""One OpenAPI document of version 3.0 or 3.1, and where its references lead."""
+"""One OpenAPI document of version 3.0 or 3.1, or of Swagger 2, and where its references lead."""
 
-import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Self
+from dataclasses import dataclass, field, replace
+from typing import Self, cast
 from urllib.parse import unquote, urlsplit
 
 from pydantic import JsonValue
 
-from engine.making.openapi.yaml_text import NotReadable, read_yaml
+from engine.making.openapi.parsing import NotReadable, parsed_json, parsed_yaml
+from engine.making.openapi.swagger2 import as_openapi_3
 from toolagent.core.texts import well_formed_json
 
-__all__ = ["DocumentRefused", "OpenApiDocument", "Part", "part"]
+__all__ = ["DocumentRefused", "OpenApiDocument", "Part", "parsed", "part", "server_of"]
 
 Part = Mapping[str, JsonValue]
 """An object of the document."""
@@ -20,6 +20,7 @@ Part = Mapping[str, JsonValue]
 _VERSION = re.compile(r"3\.[01](\.\d+)?([-.].*)?")
 _VARIABLE = re.compile(r"\{([^{}]+)\}")
 _MAX_CHAIN = 20
+_MOST_SERVERS = 20
 _LONGEST_TITLE = 200
 
 
@@ -34,7 +35,10 @@ def part(value: JsonValue) -> Part:
 
 @dataclass(frozen=True, slots=True)
 class OpenApiDocument:
-    """`server_url` is absolute, or empty; `base_path` is the path of the first server, without a slash at its end."""
+    """`server_url` is absolute, or empty; `base_path` is the path of the first server, without a slash at its end.
+
+    `is_served_elsewhere`: a task says where it is served, and none of its own servers counts.
+    """
 
     root: Part
     version: str
@@ -42,30 +46,33 @@ class OpenApiDocument:
     server_url: str
     base_path: str
     is_31: bool = field(default=True)
+    is_served_elsewhere: bool = False
 
     @classmethod
     def read(cls, text: str, *, is_json: bool) -> Self:
         """Raises DocumentRefused. Blocks."""
-        try:
-            return cls.of(_read_json(text) if is_json else read_yaml(text))
-        except NotReadable as error:
-            raise DocumentRefused(str(error)) from error
+        return cls.of(parsed(text, is_json=is_json))
 
     @classmethod
     def of(cls, value: JsonValue) -> Self:
         """Raises DocumentRefused."""
         root = part(value)
-        if "swagger" in root:
-            message = f"Swagger {root['swagger']!s:.10} is too old. Convert the document to OpenAPI 3.0 or 3.1 (swagger2openapi does it)."
-            raise DocumentRefused(message)
+        said = str(root.get("swagger" if "swagger" in root else "openapi", ""))[:20]
+        if "swagger" in root and said.startswith("2"):
+            root = as_openapi_3(root, lambda reference: _at(part(value), reference))
         version = str(root.get("openapi", ""))[:20]
         if not _VERSION.fullmatch(version):
-            raise DocumentRefused(f"This is no OpenAPI document of version 3.0 or 3.1: `openapi` is {version!r}.")
+            raise DocumentRefused(f"This is no OpenAPI document of version 3.0 or 3.1, and none of Swagger 2: its version is {said!r}.")
         if not isinstance(root.get("paths"), dict):
             raise DocumentRefused("The document has no `paths`: it describes nothing that could be called.")
         title = part(root.get("info")).get("title")
-        server, base = _server(root.get("servers"))
-        return cls(root, version, str(title)[:_LONGEST_TITLE] if title else "untitled", server, base, version.startswith("3.1"))
+        server, base = server_of(root.get("servers"))
+        return cls(root, said, str(title)[:_LONGEST_TITLE] if title else "untitled", server, base, version.startswith("3.1"))
+
+    def served_at(self, url: str) -> Self:
+        """The same, all of it at this address, whatever its servers."""
+        server, base = server_of([{"url": url}])
+        return replace(self, server_url=server, base_path=base, is_served_elsewhere=True)
 
     def resolved(self, value: JsonValue) -> Part:
         """The object, or the one that its `$ref` leads to. Raises DocumentRefused for a reference that leads nowhere or elsewhere."""
@@ -79,37 +86,30 @@ class OpenApiDocument:
 
     def at(self, reference: str) -> JsonValue:
         """What a reference leads to. Raises DocumentRefused."""
-        if not reference.startswith("#/"):
-            raise DocumentRefused(f"{reference[:200]!r} refers to another document. Put everything into one (redocly bundle does it).")
-        found: JsonValue = dict(self.root)
-        for step in unquote(reference[2:]).split("/"):
-            name = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(found, dict) and name in found:
-                found = found[name]
-            elif isinstance(found, list) and name.isdecimal() and int(name) < len(found):
-                found = found[int(name)]
-            else:
-                raise DocumentRefused(f"{reference[:200]!r} refers to what is not in the document.")
-        return found
+        return _at(self.root, reference)
 
 
-def _read_json(text: str) -> JsonValue:
+def parsed(text: str, *, is_json: bool) -> JsonValue:
+    """Raises DocumentRefused. Blocks."""
     try:
-        read: JsonValue = json.loads(well_formed_json(text.encode()), parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        raise DocumentRefused(f"It is no JSON: {str(error)[:200]}") from error
-    return read
+        mended = well_formed_json(text.encode("utf-8", "replace")).decode() if is_json else text
+        return cast("JsonValue", parsed_json(mended) if is_json else parsed_yaml(mended))
+    except NotReadable as error:
+        raise DocumentRefused(str(error)) from error
 
 
-def _no_constant(name: str) -> JsonValue:
-    raise ValueError(f"{name} is no JSON")
+def server_of(servers: JsonValue) -> tuple[str, str]:
+    """The address of the first server that has an absolute one, its variables filled with their defaults, and its path.
+
+    Where none has, the first one's path.
+    """
+    found = [_server(part(one)) for one in servers[:_MOST_SERVERS]] if isinstance(servers, list) else []
+    return next((one for one in found if one[0]), found[0] if found else ("", ""))
 
 
-def _server(servers: JsonValue) -> tuple[str, str]:
-    """The address of the first server, its variables filled with their defaults; and its path."""
-    first: Part = part(servers[0]) if isinstance(servers, list) and servers else {}
-    variables = part(first.get("variables"))
-    url = _VARIABLE.sub(lambda found: str(part(variables.get(found[1])).get("default", "")), str(first.get("url", ""))[:2_000])
+def _server(server: Part) -> tuple[str, str]:
+    variables = part(server.get("variables"))
+    url = _VARIABLE.sub(lambda found: str(part(variables.get(found[1])).get("default", "")), str(server.get("url", ""))[:2_000])
     try:
         parts = urlsplit(url)
         is_absolute = parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
@@ -118,3 +118,20 @@ def _server(servers: JsonValue) -> tuple[str, str]:
     path = parts.path.rstrip("/")
     base = path if path.startswith("/") else ""
     return (f"{parts.scheme}://{parts.netloc}{base}", base) if is_absolute else ("", base)
+
+
+def _at(root: Part, reference: str) -> JsonValue:
+    """Raises DocumentRefused."""
+    if not reference.startswith("#/"):
+        message = f"{reference[:200]!r} leads to another document, which is no file of the repository that can be read. Put all into one."
+        raise DocumentRefused(message)
+    found: JsonValue = dict(root)
+    for step in unquote(reference[2:]).split("/"):
+        name = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, dict) and name in found:
+            found = found[name]
+        elif isinstance(found, list) and name.isdecimal() and int(name) < len(found):
+            found = found[int(name)]
+        else:
+            raise DocumentRefused(f"{reference[:200]!r} refers to what is not in the document.")
+    return found

@@ -2,47 +2,30 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
 from pydantic import JsonValue
 
+from engine.making.openapi.bodies import OperationBody, body_of, json_schema, no_body_in
 from engine.making.openapi.credentials import Credential, credential_of
-from engine.making.openapi.document import DocumentRefused, OpenApiDocument, Part, part
+from engine.making.openapi.document import DocumentRefused, OpenApiDocument, Part, part, server_of
+from engine.making.openapi.parameters import NoTool, Parameter, parameters_of, text_of
 from toolagent.contracts.sources import HttpMethod
 
-__all__ = ["HEALTH_PATHS", "LeftOut", "Operation", "Parameter", "ReadOperations", "operations_of"]
-
-Place = Literal["path", "query", "header"]
+__all__ = ["HEALTH_PATHS", "LeftOut", "Operation", "ReadOperations", "operations_of"]
 
 HEALTH_PATHS = frozenset({"/health", "/healthz", "/health/", "/livez", "/readyz", "/ping", "/-/health", "/api/health", "/status/health"})
 _METHODS: tuple[HttpMethod, ...] = get_args(HttpMethod)
-_MOST = 500
-_LONGEST = 2_000
-_IN_HEADER = r"^([\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?)?$"
-_OWN_HEADERS = frozenset(
-    {
-        "accept", "accept-encoding", "authorization", "connection", "content-encoding", "content-length", "content-type", "cookie",
-        "expect", "host", "idempotency-key", "keep-alive", "proxy-authorization", "te", "trailer", "transfer-encoding", "upgrade",
-        "x-output-dir",
-    }
-)  # fmt: skip
-"""Said by whoever sends a request, never by a parameter."""
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """`schema` is as the document has it."""
-
-    name: str
-    place: Place
-    required: bool
-    schema: JsonValue
-    description: str = ""
+_NOT_SENT = ("HEAD", "OPTIONS", "TRACE")
+_LONGEST_TAG = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """`body` and `output` are schemas as the document has them; None: there is none, or nothing is said of it."""
+    """`output` is a schema as the document has it; None: nothing is said of it.
+
+    `not_sent`: what it could be given too and never is, with why. `server_url`: where it is served, if not where the others are.
+    """
 
     method: HttpMethod
     path: str
@@ -50,10 +33,12 @@ class Operation:
     summary: str
     description: str
     parameters: tuple[Parameter, ...]
-    body: JsonValue
-    body_required: bool
+    body: OperationBody
     output: JsonValue
     credential: Credential | None
+    tags: tuple[str, ...] = ()
+    not_sent: tuple[str, ...] = ()
+    server_url: str = ""
 
     @property
     def is_health(self) -> bool:
@@ -62,10 +47,11 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """An operation that is no tool, as `METHOD /path`."""
+    """An operation that is no tool, as `METHOD /path`; `names` are those that a task could ask for it by."""
 
     operation: str
     reason: str
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,62 +63,84 @@ class ReadOperations:
     health_path: str | None = None
 
 
-class _NoTool(ValueError):
-    """An operation cannot be a tool; the message says why."""
-
-
 def operations_of(document: OpenApiDocument) -> ReadOperations:
     """In the order of the document. Blocks."""
     operations: list[Operation] = []
     left_out: list[LeftOut] = []
     health: str | None = None
     for method, path, item, described in _described(document):
+        names = (text_of(described, "operationId"), *_tags(described), path)
         try:
+            if isinstance(item, DocumentRefused):
+                raise item
             one = _operation(document, method, path, item, described)
-        except (_NoTool, DocumentRefused) as reason:
-            left_out.append(LeftOut(f"{method} {path}", str(reason)))
+        except (NoTool, DocumentRefused) as reason:
+            left_out.append(LeftOut(f"{method} {path}", str(reason), names))
             continue
         if one.is_health:
             health = health or path
-            left_out.append(LeftOut(f"{method} {path}", "It tells whether the service works, and is asked for that."))
-        elif len(operations) == _MOST:
-            left_out.append(LeftOut(f"{method} {path}", f"There are more than {_MOST} operations."))
+            left_out.append(LeftOut(f"{method} {path}", "It tells whether the service works, and is asked for that.", names))
         else:
             operations.append(one)
     return ReadOperations(tuple(operations), tuple(left_out), health)
 
 
-def _described(document: OpenApiDocument) -> Iterator[tuple[HttpMethod, str, Part, Part]]:
+def _described(document: OpenApiDocument) -> Iterator[tuple[str, str, Part | DocumentRefused, Part]]:
+    """Of a path that cannot be read why; methods that are not sent are told of too."""
     for path, value in part(document.root.get("paths")).items():
         try:
             item = document.resolved(value)
-        except DocumentRefused:
+        except DocumentRefused as refusal:
+            yield "*", path, refusal, {}
             continue
-        for method in _METHODS:
+        for method in (*_METHODS, *_NOT_SENT):
             if isinstance(described := item.get(method.lower()), dict):
                 yield method, path, item, described
 
 
-def _operation(document: OpenApiDocument, method: HttpMethod, path: str, item: Part, described: Part) -> Operation:
+def _operation(document: OpenApiDocument, named: str, path: str, item: Part, described: Part) -> Operation:
+    method: HttpMethod | None = next((one for one in _METHODS if one == named), None)
+    if method is None:
+        raise NoTool(f"{named} requests are not sent.")
     if not path.startswith("/"):
-        raise _NoTool("Its path does not begin with a slash.")
+        raise NoTool("Its path does not begin with a slash.")
     if "?" in path or "#" in path:
         # In the query of a source the names of our secrets mean what they are: a document must not write one.
-        raise _NoTool("Its path holds a `?` or `#`. Describe what stands behind that as parameters in the query.")
-    parameters = tuple(_parameters(document, path, _listed(item), _listed(described)))
-    body, body_required = _body(document, method, described)
+        raise NoTool("Its path holds a `?` or `#`. Describe what stands behind that as parameters in the query.")
+    read = list(parameters_of(document, path, _listed(item), _listed(described)))
+    body = body_of(document, method, described)
+    if isinstance(body, str):
+        raise NoTool(body)
     return Operation(
         method,
         path,
-        _text(described, "operationId"),
-        _text(described, "summary"),
-        _text(described, "description") or _text(item, "description"),
-        parameters,
+        text_of(described, "operationId"),
+        text_of(described, "summary"),
+        text_of(described, "description") or text_of(item, "description"),
+        tuple(one for one in read if isinstance(one, Parameter)),
         body,
-        body_required,
         _output(document, described),
         credential_of(document, described),
+        _tags(described),
+        tuple(one for one in (*(one for one in read if isinstance(one, str)), no_body_in(document, described, body)) if one),
+        _own_server(document, item, described),
     )
+
+
+def _tags(described: Part) -> tuple[str, ...]:
+    found = described.get("tags")
+    return tuple(one[:_LONGEST_TAG] for one in found if isinstance(one, str)) if isinstance(found, list) else ()
+
+
+def _own_server(document: OpenApiDocument, item: Part, described: Part) -> str:
+    """The address that an operation or its path names for itself. Raises NoTool for one that cannot be called."""
+    own = described.get("servers") or item.get("servers")
+    if not own or document.is_served_elsewhere:
+        return ""
+    url, _ = server_of(own)
+    if not url:
+        raise NoTool("It is served elsewhere than the others, at no absolute address. Say in the task's `server_url` where all is served.")
+    return "" if url == document.server_url else url
 
 
 def _listed(described: Part) -> Sequence[JsonValue]:
@@ -140,103 +148,14 @@ def _listed(described: Part) -> Sequence[JsonValue]:
     return found if isinstance(found, list) else ()
 
 
-def _text(described: Part, name: str) -> str:
-    value = described.get(name)
-    return value.strip()[:_LONGEST] if isinstance(value, str) else ""
-
-
-def _parameters(document: OpenApiDocument, path: str, *lists: Sequence[JsonValue]) -> Iterator[Parameter]:
-    """An operation's own go before those of its path. What the path names and nobody describes is a text."""
-    found: dict[tuple[str, str], Part] = {}
-    for described in (document.resolved(one) for many in lists for one in many):
-        found[str(described.get("name")), str(described.get("in"))] = described
-    for name in _names_in(path):
-        found.setdefault((name, "path"), {"required": True, "schema": {"type": "string"}})
-    for (name, place), described in found.items():
-        one = _parameter(name, place, described)
-        if one is not None:
-            yield one
-
-
-def _names_in(path: str) -> Iterator[str]:
-    for piece in path.split("{")[1:]:
-        yield piece.partition("}")[0]
-
-
-def _parameter(name: str, place: str, described: Part) -> Parameter | None:
-    """None for one that is left to whoever sends the request. Raises _NoTool for one that is needed and cannot be sent."""
-    required = described.get("required") is True or place == "path"
-    if place == "header" and name.lower() in _OWN_HEADERS:
-        return None
-    reason = _unsendable(name, place, described)
-    match place:
-        case "path" | "query" | "header" if reason is None:
-            schema = described.get("schema", {})
-            schema = _not_empty(schema) if place == "path" else _visible(schema) if place == "header" else schema
-            return Parameter(name, place, required, schema, _text(described, "description"))
-        case _ if required:
-            raise _NoTool(reason or f"It needs the {place} parameter {name!r}, which cannot be sent.")
-        case _:
-            return None
-
-
-def _not_empty(schema: JsonValue) -> JsonValue:
-    """A part of a path cannot be an empty text."""
-    if isinstance(schema, dict) and schema.get("type") == "string" and not schema.get("minLength"):
-        return {**schema, "minLength": 1}
-    return schema
-
-
-def _visible(schema: JsonValue) -> JsonValue:
-    """What can stand in a header; a pattern of its own says more. Of a reference of 3.0 nothing is said beside it."""
-    return {"pattern": _IN_HEADER, **schema} if isinstance(schema, dict) else schema
-
-
-def _unsendable(name: str, place: str, described: Part) -> str | None:
-    if "content" in described:
-        return f"Its parameter {name!r} is a document of its own within the {place}."
-    style = described.get("style")
-    if style not in (None, "form", "simple") or (place == "query" and described.get("explode") is False):
-        return f"Its parameter {name!r} is written in the style {style or 'form'}, which is not sent here."
-    return None
-
-
-def _body(document: OpenApiDocument, method: HttpMethod, described: Part) -> tuple[JsonValue, bool]:
-    """Raises _NoTool for one that is needed and is no JSON."""
-    if "requestBody" not in described:
-        return None, False
-    found = document.resolved(described["requestBody"])
-    content = part(found.get("content"))
-    required = found.get("required") is True
-    schema = _json_schema(content)
-    if schema is None or method in ("GET", "DELETE"):
-        if required and content:
-            kinds = ", ".join(sorted(content)[:5])
-            raise _NoTool(
-                f"It takes a body of {kinds} only, not JSON." if schema is None else f"A {method} request with a body is not sent."
-            )
-        return None, False
-    return schema, required
-
-
-def _json_schema(content: Part) -> JsonValue:
-    """The schema of the JSON among the media types; None where there is no JSON."""
-    for kind, media in content.items():
-        name = kind.partition(";")[0].strip().lower()
-        if name in ("application/json", "*/*", "application/*") or name.endswith("+json"):
-            schema = part(media).get("schema")
-            return {} if schema is None else schema
-    return None
-
-
 def _output(document: OpenApiDocument, described: Part) -> JsonValue:
-    """Of the answers that mean success; None where they say nothing, or one of them has no body. Raises _NoTool where none is JSON."""
+    """Of the answers that mean success; None where they say nothing, or one of them has no body. Raises NoTool where none is JSON."""
     answers = {code: one for code, one in part(described.get("responses")).items() if code.startswith("2")}
     contents = [part(document.resolved(one).get("content")) for one in answers.values()]
-    schemas = [_json_schema(content) for content in contents]
+    schemas = [json_schema(content) for content in contents]
     if contents and all(contents) and all(schema is None for schema in schemas):
         kinds = ", ".join(sorted({kind for content in contents for kind in content})[:5])
-        raise _NoTool(f"It answers with {kinds} only, not JSON.")
+        raise NoTool(f"It answers with {kinds} only, not JSON.")
     known: list[JsonValue] = [schema for schema in schemas if schema is not None]
     if len(known) != len(schemas) or not known:
         return None

@@ -2,14 +2,18 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
+from engine.making.openapi.bodies import OperationBody, is_file
 from engine.making.openapi.document import OpenApiDocument, Part, part
-from engine.making.openapi.operations import Operation, Parameter
+from engine.making.openapi.operations import Operation
+from engine.making.openapi.parameters import Parameter
 from engine.making.openapi.schemas import Schemas
 from toolagent.contracts.manifest import JsonSchema
+from toolagent.contracts.sources import BodyEncoding, ParameterStyle
+from toolagent.core.schemas import FILE_PATH
 
 __all__ = ["RequestShape", "request_shape"]
 
@@ -26,6 +30,10 @@ class RequestShape:
     query: list[str] = field(default_factory=list[str])
     headers: dict[str, str] = field(default_factory=dict[str, str])
     body: str | None = None
+    styles: dict[str, ParameterStyle] = field(default_factory=dict[str, ParameterStyle])
+    encoding: BodyEncoding = "json"
+    media_type: str = ""
+    files: tuple[str, ...] = ()
 
 
 def request_shape(document: OpenApiDocument, operation: Operation) -> RequestShape:
@@ -34,12 +42,16 @@ def request_shape(document: OpenApiDocument, operation: Operation) -> RequestSha
     properties: dict[str, JsonValue] = {}
     required: list[str] = []
     shape = RequestShape(operation.path, {})
-    body = _body_properties(document, operation)
+    given = _with_files(document, operation, shape)
+    # Of DELETE all that is not said to be the body goes into the query.
+    body = _body_properties(document, given) if operation.method != "DELETE" else None
     taken = {one.name for one in operation.parameters if one.place == "query"} | set(body or ())
     for parameter, name in _named(operation.parameters, taken):
         properties[name] = _described(schemas, parameter)
         if parameter.required:
             required.append(name)
+        if parameter.style is not None:
+            shape.styles[name] = parameter.style
         match parameter.place:
             case "path":
                 shape.path = shape.path.replace(f"{{{parameter.name}}}", f"{{{name}}}")
@@ -48,24 +60,74 @@ def request_shape(document: OpenApiDocument, operation: Operation) -> RequestSha
             case "header":
                 shape.headers[name] = parameter.name
     shape.schema = {"type": "object", "properties": properties, "additionalProperties": False}
-    _add_body(schemas, operation, shape, body, required)
+    _add_body(schemas, given, shape, body, required)
     if required:
         shape.schema["required"] = [*required]
     shape.schema = schemas.alone(shape.schema)
     return shape
 
 
-def _add_body(schemas: Schemas, operation: Operation, shape: RequestShape, spread: Part | None, required: list[str]) -> None:
+def _with_files(document: OpenApiDocument, operation: Operation, shape: RequestShape) -> OperationBody:
+    """The body as a call gives it: where it wants the content of a file, the file is named."""
+    body = operation.body
+    # Requests that never have a body need not be said to have none.
+    shape.encoding = "json" if operation.method in ("GET", "DELETE") and body.encoding == "none" else body.encoding
+    shape.media_type = body.media_type
+    match body.encoding:
+        case "json" | "none":
+            return body
+        case "octets":
+            shape.files = ("file",)
+            return replace(body, schema=_file({"description": f"The file that is sent, as {body.media_type}."}))
+        case "form" | "multipart":
+            whole = document.resolved(body.schema)
+            fields = part(whole.get("properties"))
+            shape.styles |= {name: style for name in fields if (style := _style(part(body.encodings.get(name))))}
+            if body.encoding == "form":
+                return body
+            shape.files = tuple(name for name, one in fields.items() if is_file(document, one))
+            named: dict[str, JsonValue] = {name: _named_file(document, one) if name in shape.files else one for name, one in fields.items()}
+            return replace(body, schema={**whole, "properties": named}) if shape.files else body
+
+
+def _style(encoding: Part) -> ParameterStyle | None:
+    """Of a field of a form."""
+    match encoding:
+        case {"style": "deepObject"}:
+            return "deep"
+        case {"explode": False}:
+            return "comma"
+        case {"contentType": "application/json"}:
+            return "json"
+        case _:
+            return None
+
+
+def _named_file(document: OpenApiDocument, schema: JsonValue) -> JsonValue:
+    whole = document.resolved(schema)
+    if whole.get("type") == "array":
+        kept = {key: whole[key] for key in ("description", "minItems", "maxItems") if key in whole}
+        return {**kept, "type": "array", "items": _file({})}
+    return _file(whole)
+
+
+def _file(said: Part) -> JsonValue:
+    return {"type": "string", "format": FILE_PATH, **{key: said[key] for key in ("description", "title") if key in said}}
+
+
+def _add_body(schemas: Schemas, body: OperationBody, shape: RequestShape, spread: Part | None, required: list[str]) -> None:
     properties = shape.schema["properties"]
-    if operation.body is None or not isinstance(properties, dict):
+    if body.schema is None or not isinstance(properties, dict):
         return
     if spread is None or properties.keys() & spread.keys():
-        name = next(name for name in ("body", "request_body", "whole_body") if name not in properties)
-        properties[name] = schemas.converted(operation.body)
+        wanted_names = ("file", "body_file", "whole_file") if body.encoding == "octets" else ("body", "request_body", "whole_body")
+        name = next(name for name in wanted_names if name not in properties)
+        properties[name] = schemas.converted(body.schema)
         shape.body = name
-        required += [name] if operation.body_required else []
+        shape.files = (name,) if body.encoding == "octets" else shape.files
+        required += [name] if body.required else []
         return
-    whole = schemas.converted(_resolved_body(schemas, operation))
+    whole = schemas.converted(dict(schemas.document.resolved(body.schema)))
     found = whole.get("properties")
     properties |= found if isinstance(found, dict) else {}
     wanted = whole.get("required")
@@ -75,18 +137,14 @@ def _add_body(schemas: Schemas, operation: Operation, shape: RequestShape, sprea
         shape.schema["additionalProperties"] = more
 
 
-def _body_properties(document: OpenApiDocument, operation: Operation) -> Part | None:
+def _body_properties(document: OpenApiDocument, given: OperationBody) -> Part | None:
     """The properties that may stand beside the other parameters; None where the body is to be given as one."""
-    body = document.resolved(operation.body)
+    body = document.resolved(given.schema)
     properties = body.get("properties")
     is_plain = isinstance(properties, dict) and body.get("type", "object") == "object" and not _COMPOSED & body.keys()
-    is_whole = operation.body_required or not body.get("required")
+    is_whole = given.required or not body.get("required")
     free = {name: one for name, one in part(properties).items() if part(one).get("readOnly") is not True}
     return free if is_plain and is_whole and len(free) == len(part(properties)) else None
-
-
-def _resolved_body(schemas: Schemas, operation: Operation) -> JsonValue:
-    return dict(schemas.document.resolved(operation.body))
 
 
 def _described(schemas: Schemas, parameter: Parameter) -> JsonValue:

@@ -73,7 +73,7 @@ class Schemas:
 
 
 def _as_31(found: JsonSchema, schema: Part) -> JsonSchema:
-    """What 3.0 says otherwise: `nullable`, and limits that are excluded by a boolean."""
+    """What 3.0 says otherwise: `nullable` (of Swagger 2 `x-nullable`), and limits that are excluded by a boolean."""
     if "$ref" in found:
         # In 3.0 nothing beside a reference counts.
         return {"$ref": found["$ref"]}
@@ -85,7 +85,7 @@ def _as_31(found: JsonSchema, schema: Part) -> JsonSchema:
                 del found[excluded]
             case _:
                 pass
-    return _nullable(found) if schema.get("nullable") is True else found
+    return _nullable(found) if schema.get("nullable") is True or schema.get("x-nullable") is True else found
 
 
 def _nullable(found: Mapping[str, JsonValue]) -> JsonSchema:

@@ -10,8 +10,10 @@ from engine.making.openapi.document import DocumentRefused, OpenApiDocument, Par
 from engine.runtimes.addresses import Resolve, bounded, carried, is_ours, is_public
 from toolagent.core.sandbox import host_matches
 
-__all__ = ["insist_on_public", "server_fault"]
+__all__ = ["insist_on_public", "is_private", "server_fault"]
 
+_HERE = ("localhost", "127.0.0.1", "::1")
+_NONE = "It names no server by an absolute address (`servers: [{url: https://…}]`). Say in the task's `server_url` where it is served."
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -24,7 +26,17 @@ def server_fault(document: OpenApiDocument) -> str:
     if "@" in str(first.get("url", "")).partition("://")[2].partition("/")[0]:
         # It is not repeated: it is a secret.
         return "The address of its server holds a user name or password. Take it out, and describe it in `securitySchemes`."
-    return "It names no server by an absolute address (`servers: [{url: https://…}]`)."
+    return _NONE
+
+
+def is_private(url: str) -> bool:
+    """Whether nobody on the way can read what is sent there."""
+    try:
+        parts = urlsplit(url)
+        is_whole = bool(parts.hostname) and "@" not in parts.netloc and not any(one.isspace() for one in url)
+    except ValueError:
+        return False
+    return is_whole and (parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _HERE))
 
 
 async def insist_on_public(url: str, private_hosts: Sequence[str], resolve: Resolve) -> None:
@@ -35,7 +47,7 @@ async def insist_on_public(url: str, private_hosts: Sequence[str], resolve: Reso
     parts = urlsplit(url)
     host, port = parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 0)
     if not host:
-        raise DocumentRefused("It names no server by an absolute address (`servers: [{url: https://…}]`).")
+        raise DocumentRefused(_NONE)
     if any(host_matches(pattern, host, port) for pattern in private_hosts):
         return
     try:

@@ -2,18 +2,20 @@
 
 import re
 from typing import TypedDict
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
+from engine.making.openapi.credentials import Credential
 from engine.making.openapi.document import DocumentRefused, OpenApiDocument
 from engine.making.openapi.operations import Operation
 from engine.making.openapi.requests import RequestShape
+from engine.making.openapi.servers import is_private, server_fault
 from engine.making.openapi.tools import SourceOf
-from toolagent.contracts.sources import DockerSource, HttpMethod, LocalSource, RemoteSource
+from toolagent.contracts.sources import BodyEncoding, DockerSource, HttpMethod, LocalSource, ParameterStyle, RemoteSource
 
 __all__ = ["docker_sources", "local_sources", "remote_sources"]
 
-_HERE = ("localhost", "127.0.0.1", "::1")
 _NOT_IN_A_SECRET = re.compile(r"[^A-Z0-9]+")
+_SECRETS = {"key": "API_KEY", "basic": "LOGIN", "client_credentials": "CLIENT"}
 
 
 class _Called(TypedDict):
@@ -22,32 +24,50 @@ class _Called(TypedDict):
     query_parameters: tuple[str, ...]
     header_parameters: dict[str, str]
     body_parameter: str | None
+    parameter_styles: dict[str, ParameterStyle]
+    body_encoding: BodyEncoding
+    body_media_type: str
+    file_parameters: tuple[str, ...]
 
 
 def remote_sources(document: OpenApiDocument, tool_name: str) -> SourceOf:
-    """At the document's first server. A key that an operation wants is the secret `<TOOL_NAME>_API_KEY`. Raises DocumentRefused."""
+    """At the document's server, or the operation's own. Raises DocumentRefused.
+
+    What an operation wants to be shown is the secret `<TOOL_NAME>_API_KEY`, a login (`user:password`) `<TOOL_NAME>_LOGIN`, that of a
+    client which gets tokens (`client_id:client_secret`) `<TOOL_NAME>_CLIENT`.
+    """
     if not document.server_url:
-        raise DocumentRefused("The document names no server by an absolute address (`servers: [{url: https://…}]`).")
-    secret, is_private = _secret_of(tool_name), _is_private(document.server_url)
+        raise DocumentRefused(server_fault(document))
 
     def source(operation: Operation, shape: RequestShape, _health: str | None) -> RemoteSource:
-        key = operation.credential
-        called = _called(shape, operation, "")
-        plain = RemoteSource(remote_url=document.server_url, only_public=True, **called)
+        key, url = operation.credential, operation.server_url or document.server_url
+        plain = RemoteSource(remote_url=url, only_public=True, **_called(shape, operation, ""))
         if key is None:
             return plain
         if not key.is_known:
-            raise DocumentRefused("It wants to be shown something that is no single key.")
-        if not is_private:
+            raise DocumentRefused("It wants to be shown something that is no single secret, or none that can be sent.")
+        if not is_private(url):
             raise DocumentRefused(
                 "It wants to be shown a key, which everybody on the way to an http:// address could read. Name an https:// one."
             )
-        if key.place == "query":
-            asking = f"{called['endpoint_path']}?{quote(key.name)}=secret:{secret}"
-            return plain.model_copy(update={"endpoint_path": asking})
-        return plain.model_copy(update={"remote_api_key": f"secret:{secret}", "auth_header": key.name, "auth_scheme": key.word})
+        return _showing(plain, key, f"secret:{_secret_of(tool_name)}_{_SECRETS[key.kind]}")
 
     return source
+
+
+def _showing(plain: RemoteSource, key: Credential, named: str) -> RemoteSource:
+    match key:
+        case Credential(kind="client_credentials"):
+            shown = {"auth_kind": "client_credentials", "auth_scheme": "Bearer", "token_url": key.token_url, "token_scopes": key.scopes}
+        case Credential(kind="basic"):
+            shown = {"auth_kind": "basic", "auth_scheme": "Basic"}
+        case Credential(place="query"):
+            return plain.model_copy(update={"endpoint_path": f"{plain.endpoint_path}?{quote(key.name)}={named}"})
+        case Credential(place="cookie"):
+            shown = {"auth_kind": "cookie", "auth_cookie": key.name}
+        case _:
+            shown = {"auth_header": key.name, "auth_scheme": key.word}
+    return RemoteSource.model_validate({**plain.model_dump(), **shown, "remote_api_key": named})
 
 
 def local_sources(document: OpenApiDocument, host_dir: str, content: str | None = None) -> SourceOf:
@@ -83,6 +103,10 @@ def _called(shape: RequestShape, operation: Operation, base: str) -> _Called:
         "query_parameters": query,
         "header_parameters": shape.headers,
         "body_parameter": shape.body,
+        "parameter_styles": shape.styles,
+        "body_encoding": shape.encoding,
+        "body_media_type": shape.media_type,
+        "file_parameters": shape.files,
     }
 
 
@@ -96,11 +120,5 @@ def _insist_on_no_key(operation: Operation) -> None:
         raise DocumentRefused("It wants to be shown a key, which a tool that runs here has nobody to give.")
 
 
-def _is_private(url: str) -> bool:
-    """Whether nobody on the way can read what is sent there."""
-    parts = urlsplit(url)
-    return parts.scheme == "https" or parts.hostname in _HERE
-
-
 def _secret_of(tool_name: str) -> str:
-    return _NOT_IN_A_SECRET.sub("_", tool_name.upper()).strip("_") + "_API_KEY"
+    return _NOT_IN_A_SECRET.sub("_", tool_name.upper()).strip("_")

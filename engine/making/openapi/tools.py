@@ -1,15 +1,16 @@
-"""The tools that an OpenAPI document describes: one for its only operation, else one for each, together in a group."""
+"""The tools that an OpenAPI document describes: one for its only operation, else one for each that is wanted, together in a group."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from engine.making.openapi.document import DocumentRefused, OpenApiDocument
+from engine.making.openapi.document import DocumentRefused, OpenApiDocument, part
 from engine.making.openapi.names import operation_names, tool_id_of
 from engine.making.openapi.operations import LeftOut, Operation, operations_of
 from engine.making.openapi.requests import RequestShape, request_shape
 from engine.making.openapi.schemas import Schemas
+from engine.making.openapi.selection import NotThere, fitting, wanted
 from engine.validation.references import SchemaNotFollowedError, written_out
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate
@@ -17,12 +18,13 @@ from toolagent.contracts.manifest import JsonSchema, PermissionClass, SideEffect
 from toolagent.contracts.sources import PackedSource, ToolSource, backend_runtime_of
 from toolagent.validation.schemas import schema_faults
 
-__all__ = ["Described", "Drafted", "NoTools", "SourceOf", "draft"]
+__all__ = ["MOST_TOOLS", "Described", "Drafted", "NoTools", "SourceOf", "draft"]
 
-_MOST_TOOLS = 100
+MOST_TOOLS = 100
 _LONGEST_NAME = 200
 _LONGEST_DESCRIPTION = 4_000
 _TOLD = 5
+_NAMED = 20
 
 
 class NoTools(ValueError):
@@ -35,6 +37,8 @@ class Described:
 
     tool_name: str
     description: str = ""
+    operations: tuple[str, ...] = ()
+    """Those that are wanted: their ids, tags, paths or `METHOD /path`, `*` for any letters; empty: all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +65,40 @@ SourceOf = Callable[[Operation, RequestShape, str | None], ToolSource]
 def draft(document: OpenApiDocument, about: Described, source_of: SourceOf) -> Drafted:
     """Raises NoTools. Blocks."""
     read = operations_of(document)
-    left_out = [*read.left_out]
+    try:
+        asked, unasked = wanted(read, about.operations)
+    except NotThere as error:
+        raise NoTools(str(error)) from error
+    chosen, beyond = fitting(asked, MOST_TOOLS, _listed_tags(document))
+    if asked and not chosen:
+        raise NoTools(_too_many(len(asked), beyond))
+    left_out = [*beyond, *read.left_out, *unasked]
     tools: list[_Tool] = []
-    for operation in read.operations:
+    for operation in chosen:
         named = f"{operation.method} {operation.path}"
-        if len(tools) == _MOST_TOOLS:
-            left_out.append(LeftOut(named, f"There are more than {_MOST_TOOLS} operations."))
-            continue
         try:
             tools.append(_tool(document, operation, read.health_path, source_of))
         except (DocumentRefused, ValidationError) as reason:
             left_out.append(LeftOut(named, str(reason)))
+        else:
+            left_out += [LeftOut(named, f"{said} It is a tool without that.") for said in operation.not_sent]
     if not tools:
         raise NoTools(_none(document, left_out))
     return Drafted(_candidate(document, about, tools), tuple(left_out))
+
+
+def _listed_tags(document: OpenApiDocument) -> tuple[str, ...]:
+    found = document.root.get("tags")
+    return tuple(str(part(one).get("name")) for one in found) if isinstance(found, list) else ()
+
+
+def _too_many(count: int, beyond: Sequence[LeftOut]) -> str:
+    named = ", ".join(one.operation for one in beyond[:_NAMED])
+    more = f" and {len(beyond) - _NAMED} more" if len(beyond) > _NAMED else ""
+    return (
+        f"{count} operations could be tools; at most {MOST_TOOLS} are made at once, and none of their tags fits into that. "
+        f"Say in `operations` which are wanted (ids, tags, paths, `*` for any letters): {named}{more}."
+    )
 
 
 def _tool(document: OpenApiDocument, operation: Operation, health: str | None, source_of: SourceOf) -> _Tool:

@@ -21,6 +21,9 @@ from toolagent.contracts.task_specs import Example
 LOCAL = LocalSource(host_dir="anything", endpoint_path="/run")
 
 
+READING = RemoteSource(remote_url="http://example.test", http_method="GET")
+
+
 @dataclass
 class Candidate:
     """An OnTrial that answers as it is told to."""
@@ -129,7 +132,11 @@ async def test_what_is_no_server_has_no_health_path(subject: Make) -> None:
         (entry(hosts=("example.test",)), False),
         (entry(hosts=("example.test",), scope=SideEffectScope.NONE), True),
         (entry(RemoteSource(remote_url="http://example.test")), False),
-        (entry(RemoteSource(remote_url="http://example.test"), scope=SideEffectScope.NONE), True),
+        (entry(RemoteSource(remote_url="http://example.test"), scope=SideEffectScope.NONE), False),
+        (entry(RemoteSource(remote_url="http://example.test", http_method="GET")), False),
+        (entry(READING, scope=SideEffectScope.NONE), True),
+        (entry(READING.model_copy(update={"remote_api_key": "secret:KEY"}), scope=SideEffectScope.NONE), False),
+        (entry(READING.model_copy(update={"endpoint_path": "/x?key=secret:KEY"}), scope=SideEffectScope.NONE), False),
         (entry(DockerSource(image="x")), True),
         (entry(DockerSource(image="x", volumes={"/data": "/srv/data"})), False),
         (entry(DockerSource(container_id="x")), False),

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
-from engine.making.gate import bad_input, derived_cases, starts
+from engine.making.gate import bad_input, derived_cases, health, starts
 from engine.making.gate.derivation import Cases, Derivation
 from engine.making.gate.judging import IN_TIME, judge
 from engine.making.gate.replies import failed
@@ -78,7 +79,7 @@ async def test_what_our_client_does_not_write_is_no_fault_of_the_tool(subject: M
 
 async def test_a_server_that_wants_a_key_that_is_not_set_is_given_no_made_up_input(subject: Make) -> None:
     candidate = Candidate(lambda _tool, _content: failed(KEYLESS))
-    results = [await check(subject(candidate, REMOTE)) for check in (derived_cases.check, bad_input.check)]
+    results = [await check(replace(subject(candidate, REMOTE), probe="full")) for check in (derived_cases.check, bad_input.check)]
     assert [(result.passed, result.applies) for result in results] == [(True, False), (True, False)]
     assert "X_API_KEY" in results[0].details
 
@@ -108,3 +109,50 @@ async def test_a_judgement_that_takes_too_long_ends_as_a_failure(subject: Make) 
     judgement = await judge(subject(Waiting(statuses={"/health": 200}), whole_s=0.05))
     assert [check.check for check in judgement.checks if not check.passed] == [IN_TIME]
     assert judgement.checks[0].check == starts.NAME
+
+
+def reading(count: int) -> tuple[ToolEntry, ...]:
+    source = RemoteSource(remote_url="https://example.test", http_method="GET")
+    return tuple(entry(source, tool_id=f"tool_{number}", scope=SideEffectScope.NONE) for number in range(count))
+
+
+async def test_a_server_of_others_is_asked_a_bounded_number_of_times_however_many_tools_it_has(tmp_path: Path) -> None:
+    for count in (1, 30, 100):
+        candidate = Candidate(statuses={"/health": 200})
+        whole = Subject(reading(count), candidate, Known(tmp_path))
+        for check in (health.check, derived_cases.check, bad_input.check):
+            await check(whole)
+        assert len(candidate.sent) <= 140
+        assert {tool for tool, _ in candidate.sent} == {one.manifest.tool_id for one in whole.entries}
+
+
+async def test_what_a_server_of_others_says_to_one_made_up_request_is_only_told(tmp_path: Path) -> None:
+    def failing(_tool: str, _content: Params | bytes) -> Reply:
+        return Reply(Came.ERROR, message="It answered with status 500.")
+
+    few = await derived_cases.check(Subject(reading(100), Candidate(failing), Known(tmp_path)))
+    assert (few.passed, "status 500" in few.details) == (True, True)
+    more = await derived_cases.check(Subject(reading(20), Candidate(failing), Known(tmp_path)))
+    assert (more.passed, len(more.faults)) == (False, 20)
+
+
+async def test_a_server_that_does_not_answer_is_told_of_once_and_keeps_all_its_tools_out(tmp_path: Path) -> None:
+    result = await health.check(Subject(reading(50), Candidate(), Known(tmp_path)))
+    assert (result.passed, len(result.faults), result.details.count("https://example.test")) == (False, 50, 1)
+    assert "server_url" in result.details
+
+
+@pytest.mark.parametrize(("probe", "asked"), [("none", ()), ("safe", ("reads",)), ("full", ("reads", "writes", "shows"))])
+async def test_made_up_input_for_servers_of_others_is_what_the_task_allows(
+    tmp_path: Path, probe: Literal["none", "safe", "full"], asked: tuple[str, ...]
+) -> None:
+    reads = RemoteSource(remote_url="https://example.test", http_method="GET")
+    entries = (
+        entry(reads, tool_id="reads", scope=SideEffectScope.NONE),
+        entry(RemoteSource(remote_url="https://example.test"), tool_id="writes"),
+        entry(reads.model_copy(update={"remote_api_key": "secret:KEY"}), tool_id="shows", scope=SideEffectScope.NONE),
+    )
+    candidate = Candidate()
+    for check in (derived_cases.check, bad_input.check):
+        await check(Subject(entries, candidate, Known(tmp_path), probe=probe))
+    assert {tool for tool, _ in candidate.sent} == set(asked)

@@ -12,7 +12,7 @@ from engine.making.gate import starts, stays_within
 from engine.making.gate.derivation import Derivation
 from engine.making.gate.judging import judge
 from engine.making.gate.subject import Came, Subject
-from engine.making.gate.trial import apart, on_trial, sweep_trials
+from engine.making.gate.trial import TrialLimits, apart, on_trial, sweep_trials
 from engine.making.outages import Outage
 from engine.runtimes import RUNTIMES
 from engine.runtimes.audit import NoAudit
@@ -27,7 +27,7 @@ from tests.runtimes.conftest import Routes, eventually, silent
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import JsonSchema, ToolManifest
 from toolagent.contracts.sandbox import SandboxPolicy
-from toolagent.contracts.sources import DockerSource, LocalSource, ScriptLanguage, ScriptSource
+from toolagent.contracts.sources import DockerSource, LocalSource, RemoteSource, ScriptLanguage, ScriptSource
 from toolagent.core.failures import ContentUnavailableError
 from toolagent.core.shared_processes import place_of_volumes
 
@@ -212,6 +212,17 @@ async def test_that_the_store_is_away_is_raised_as_long_as_there_is_patience(cou
             await trial.call("reckoner", SUM)
     async with on_trial((kept,), parts, task_id="create_00000000") as trial:
         assert not (await starts.check(Subject((kept,), trial, Derivation(court.derived)))).passed
+
+
+async def test_a_server_of_others_gets_so_many_requests_and_no_more(court: Court) -> None:
+    manifest = entry_of().manifest.model_copy(update={"input_schema": {}, "backend_runtime": "remote"})
+    there = ToolEntry(manifest=manifest, sources=(RemoteSource(remote_url="http://127.0.0.1:9", http_method="GET"),))
+    limits = TrialLimits(remote_requests=3)
+    async with on_trial((there,), court.parts, task_id="create_00000000", limits=limits) as trial:
+        await trial.start()
+        assert await trial.health("reckoner", "/health") is None
+        came = [(await trial.call("reckoner", {})).came for _ in range(4)]
+    assert came == [Came.NOT_SENT, Came.NOT_SENT, Came.SPARED, Came.SPARED]
 
 
 async def test_a_container_on_trial_sees_and_leaves_nothing_of_the_version_in_use(court: Court, tmp_path: Path) -> None:

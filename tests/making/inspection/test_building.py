@@ -194,13 +194,15 @@ async def test_a_server_that_is_not_public_is_not_called(tmp_path: Path, project
     (tmp_path / "openapi.json").write_text(remote_document(url))
     builder = ModellessBuilder(projects, local, resolve=resolve)
     with pytest.raises(BuildFailed):
-        await builder.remote(OpenApiRemote(path="openapi.json", server_url=url), tmp_path, ABOUT)
+        await builder.remote(OpenApiRemote(path="openapi.json", server_url=url), tmp_path, ABOUT, tmp_path / "work")
 
 
 async def test_a_document_alone_becomes_remote_tools(tmp_path: Path, projects: PythonProjects, local: LocalRuntime) -> None:
     (tmp_path / "openapi.json").write_text(remote_document("https://public.test/v1"))
     builder = ModellessBuilder(projects, local, resolve=resolve)
-    built = await builder.remote(OpenApiRemote(path="openapi.json", server_url="https://public.test/v1"), tmp_path, ABOUT)
+    built = await builder.remote(
+        OpenApiRemote(path="openapi.json", server_url="https://public.test/v1"), tmp_path, ABOUT, tmp_path / "work"
+    )
     (entry,) = built.candidate.entries
     assert entry.sources == (
         RemoteSource(remote_url="https://public.test/v1", endpoint_path="/where", http_method="GET", only_public=True),

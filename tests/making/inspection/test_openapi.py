@@ -133,22 +133,21 @@ def test_a_path_writes_no_query_in_which_it_could_name_our_secrets(path: str) ->
 @pytest.mark.parametrize(
     "operation",
     [
-        {"requestBody": {"required": True, "content": {"multipart/form-data": {}}}, "responses": OK},
-        {"requestBody": {"required": True, "content": {"application/x-www-form-urlencoded": {}}}, "responses": OK},
+        {"requestBody": {"required": True, "content": {"image/*": {}}}, "responses": OK},
         {"responses": {"200": {"content": {"image/png": {}}}}},
         {"parameters": [{"name": "session", "in": "cookie", "required": True}], "responses": OK},
-        {"parameters": [{"name": "f", "in": "query", "required": True, "style": "deepObject"}], "responses": OK},
+        {"parameters": [{"name": "f", "in": "query", "required": True, "style": "matrix"}], "responses": OK},
         {"requestBody": {"$ref": "#/components/requestBodies/None"}, "responses": OK},
     ],
 )
-def test_an_operation_that_cannot_be_called_with_json_is_left_out(operation: JsonValue) -> None:
+def test_an_operation_that_cannot_be_called_is_left_out(operation: JsonValue) -> None:
     with pytest.raises(NoTools, match="POST /x"):
         drafted({"/x": {"post": operation}})
 
 
-def test_an_optional_body_that_is_no_json_and_optional_parameters_are_only_not_sent() -> None:
+def test_an_optional_body_that_is_not_sent_and_optional_parameters_are_only_not_sent() -> None:
     operation: JsonValue = {
-        "requestBody": {"content": {"multipart/form-data": {}}},
+        "requestBody": {"content": {"image/*": {}}},
         "parameters": [{"name": "s", "in": "cookie"}, {"name": "Authorization", "in": "header", "required": True}],
         "responses": {"204": {"description": "done"}},
     }
@@ -175,10 +174,11 @@ def test_where_a_tool_runs_is_said_by_its_source() -> None:
     (remote,) = draft(read, Described("tool"), remote_sources(read, "tool")).candidate.entries
     (local,) = draft(read, Described("tool"), local_sources(read, "tools/local/tool")).candidate.entries
     (docker,) = draft(read, Described("tool"), docker_sources(read, "tools/docker/tool", "Dockerfile", 80)).candidate.entries
-    assert remote.sources == (RemoteSource(remote_url=SERVER, endpoint_path="/x/{id}", only_public=True),)
-    assert local.sources == (LocalSource(host_dir="tools/local/tool", endpoint_path="/v1/x/{id}", health_path="/v1/health"),)
+    assert remote.sources == (RemoteSource(remote_url=SERVER, endpoint_path="/x/{id}", body_encoding="none", only_public=True),)
+    called = {"endpoint_path": "/v1/x/{id}", "body_encoding": "none", "health_path": "/v1/health"}
+    assert local.sources == (LocalSource(host_dir="tools/local/tool").model_copy(update=called),)
     built = DockerSource(host_dir="tools/docker/tool", dockerfile="Dockerfile", internal_port=80)
-    assert docker.sources == (built.model_copy(update={"endpoint_path": "/v1/x/{id}", "health_path": "/v1/health"}),)
+    assert docker.sources == (built.model_copy(update=called),)
     assert (remote.manifest.backend_runtime, docker.manifest.backend_runtime) == ("remote", "docker")
 
 

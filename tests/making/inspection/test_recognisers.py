@@ -157,14 +157,21 @@ def test_why_a_document_alone_makes_no_tools_is_said(tmp_path: Path, changes: di
     assert (told in fault, "hunter2" in fault) == (True, False), fault
 
 
-def test_a_document_that_is_too_large_is_not_passed_over_in_silence(tmp_path: Path) -> None:
-    text = json.dumps(DOCUMENT | {"x-more": "y" * (5 << 20)})
-    assert "larger than 4 MiB" in str(only(found(tmp_path, {"docs/openapi.json": text}), FindingKind.OPENAPI).details.get("refused"))
+def test_a_document_that_is_large_is_read_elsewhere_and_none_is_passed_over_in_silence(tmp_path: Path) -> None:
+    text = json.dumps(DOCUMENT | {"x-more": "y" * (1 << 20)})
+    assert only(found(tmp_path, {"docs/interface.json": text}), FindingKind.OPENAPI).details == {"unread": True}
+    with (tmp_path / "docs/openapi.json").open("wb") as file:
+        file.truncate(33 << 20)
+    refused = [one.details.get("refused") for one in inspect(tmp_path).findings if one.path == "docs/openapi.json"]
+    assert "larger than 32 MiB" in str(refused)
 
 
-def test_swagger_2_is_recognised_and_said_to_be_too_old(tmp_path: Path) -> None:
-    details = only(found(tmp_path, {"swagger.yaml": 'swagger: "2.0"\npaths: {}\n'}), FindingKind.OPENAPI).details
-    assert "Swagger 2.0 is too old" in str(details["refused"])
+def test_swagger_2_is_recognised_and_what_has_no_operation_comes_last(tmp_path: Path) -> None:
+    swagger = 'swagger: "2.0"\nhost: example.com\npaths: {/x: {get: {responses: {200: {description: x}}}}}\n'
+    files = {f"a/{number}.yaml": 'swagger: "2.0"\npaths: {}\n' for number in range(12)}
+    findings = [one for one in found(tmp_path, {**files, "z/deep/old.yaml": swagger}) if one.kind is FindingKind.OPENAPI]
+    assert findings[0].details == {"version": "2.0", "title": "untitled", "operations": 1, "server_url": "https://example.com"}
+    assert {str(one.details["fault"]) for one in findings[1:]} == {"It describes no operation."}
 
 
 def test_other_json_and_yaml_is_no_document(tmp_path: Path) -> None:

@@ -2,9 +2,9 @@
 
 import re
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import GroupId, SecretName, ToolId
@@ -12,12 +12,14 @@ from toolagent.contracts.sandbox import EnvironmentName
 
 __all__ = [
     "BackendRuntime",
+    "BodyEncoding",
     "BuiltinSource",
     "DockerSource",
     "HttpMethod",
     "LocalSource",
     "McpSource",
     "PackedSource",
+    "ParameterStyle",
     "RemoteSource",
     "ScriptLanguage",
     "ScriptSource",
@@ -26,6 +28,11 @@ __all__ = [
 ]
 
 HttpMethod = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+
+BodyEncoding = Literal["json", "form", "multipart", "octets", "none"]
+
+ParameterStyle = Literal["comma", "space", "pipe", "deep", "fields", "json"]
+"""`a,b`, `a b`, `a|b`, `name[key]=value`, `key=value` for each field of the object, or the JSON text of the value."""
 
 HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$")]
 
@@ -76,6 +83,18 @@ class HttpSource(Contract):
     body_parameter: Annotated[
         str | None, Field(description="The parameter that is the whole body; unset: an object of all that go nowhere else.")
     ] = None
+    parameter_styles: Annotated[
+        dict[str, ParameterStyle], Field(description="Lists and objects in path, query or header that are not written as usual.")
+    ] = {}
+    body_encoding: Annotated[
+        BodyEncoding, Field(description="How the body is written; `octets`: `body_parameter` names a file, sent as it is.")
+    ] = "json"
+    body_media_type: Annotated[
+        str, Field(pattern=r"^([\w.+*-]+/[\w.+*-]+)?$", description="The media type of octets; empty: `application/octet-stream`.")
+    ] = ""
+    file_parameters: Annotated[
+        tuple[str, ...], Field(description="Parameters of the format `file-path` whose files are sent, in a body that is not JSON.")
+    ] = ()
 
 
 class LocalSource(HttpSource):
@@ -128,9 +147,29 @@ class RemoteSource(HttpSource):
     remote_api_key: Annotated[SecretName | None, Field(description="The name of a secret, `secret:NAME`; never the key itself.")] = None
     auth_header: str = "Authorization"
     auth_scheme: Annotated[str, Field(description="Written before the key; empty sends the key alone.")] = "Bearer"
+    auth_kind: Annotated[
+        Literal["key", "basic", "cookie", "client_credentials"],
+        Field(
+            description="What the secret is: a key; `user:password`, sent in Base64; the value of the cookie `auth_cookie`; or "
+            "`client_id:client_secret`, for which `token_url` gives a token."
+        ),
+    ] = "key"
+    auth_cookie: Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]{0,100}$")] = ""
+    token_url: Annotated[
+        str | None, Field(pattern=r"^https?://[^\s/@]+(/[^\s@]*)?$", description="Where OAuth 2 gives tokens to clients.")
+    ] = None
+    token_scopes: tuple[str, ...] = ()
     only_public: Annotated[bool, Field(description="Call it only at public addresses, as servers are called that a repository names.")] = (
         False
     )
+
+    @model_validator(mode="after")
+    def _says_where_tokens_and_cookies_go(self) -> Self:
+        if self.auth_kind == "client_credentials" and not self.token_url:
+            raise ValueError("`auth_kind: client_credentials` needs a `token_url`")
+        if self.auth_kind == "cookie" and not self.auth_cookie:
+            raise ValueError("`auth_kind: cookie` needs the cookie's name in `auth_cookie`")
+        return self
 
     @field_validator("remote_url")
     @classmethod

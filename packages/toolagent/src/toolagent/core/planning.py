@@ -58,7 +58,23 @@ def ways(spec: TaskSpec, inspection: Inspection | None = None) -> Ways:
         case BuildTool() | RepairTool():
             return Ways((), (), CodingBuild())
         case GithubDeploy():
-            return _of_repository(spec, inspection or Inspection())
+            return _of_repository(spec, _served(inspection or Inspection(), spec.server_url))
+
+
+def _served(inspection: Inspection, server_url: str | None) -> Inspection:
+    """Where the task says where documents are served, it counts, and not what they say."""
+    if server_url is None:
+        return inspection
+    findings = tuple(_served_at(one, server_url) if one.kind is FindingKind.OPENAPI else one for one in inspection.findings)
+    return inspection.model_copy(update={"findings": findings})
+
+
+def _served_at(finding: Finding, server_url: str) -> Finding:
+    if not finding.details.get("operations"):
+        return finding
+    # What is wrong with one that has operations is its server.
+    kept = {name: value for name, value in finding.details.items() if name != "fault"}
+    return finding.model_copy(update={"details": {**kept, "server_url": server_url}})
 
 
 def _of_repository(spec: GithubDeploy, inspection: Inspection) -> Ways:
@@ -174,11 +190,11 @@ def _starting_servers(inspection: Inspection, folder: str) -> set[str]:
 
 def _remote(inspection: Inspection) -> Iterator[BuildPlan | Tried]:
     """After everything that runs here: its server may be somebody else's copy."""
-    for one in _of(inspection, FindingKind.OPENAPI)[:_MOST]:
-        if isinstance(url := one.details.get("server_url"), str) and one.details.get("operations"):
-            yield OpenApiRemote(path=one.path, server_url=url, found=_found("OpenAPI document", one))
-        else:
-            yield _not("openapi_remote", one)
+    found = _of(inspection, FindingKind.OPENAPI)
+    served = [one for one in found if _text(one, "server_url") and one.details.get("operations")]
+    for one in served[:_MOST]:
+        yield OpenApiRemote(path=one.path, server_url=_text(one, "server_url"), found=_found("OpenAPI document", one))
+    yield from (_not("openapi_remote", one) for one in [one for one in found if one not in served][:_MOST])
 
 
 _WAYS: Sequence[tuple[tuple[MakeRuntime | None, ...], _Way]] = (

@@ -8,7 +8,10 @@ from toolagent.contracts.sources import PackedSource, ToolSource
 
 __all__ = ["name_inside", "place_of", "place_of_calls", "place_of_process", "place_of_volumes", "process_key", "process_of"]
 
-_OF_A_REQUEST = {"endpoint_path", "http_method", "query_parameters", "header_parameters", "body_parameter", "tool_name"}
+_OF_A_REQUEST = {
+    "endpoint_path", "http_method", "query_parameters", "header_parameters", "body_parameter", "parameter_styles", "body_encoding",
+    "body_media_type", "file_parameters", "tool_name",
+}  # fmt: skip
 """What says how one tool is called, and nothing of the process that it is in."""
 
 

@@ -1,0 +1,72 @@
+"""Which operations of a document become tools: those that the task names; of too many, whole tags, never just the first."""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from engine.making.openapi.operations import LeftOut, Operation, ReadOperations
+from toolagent.core.wildcards import chosen
+
+__all__ = ["NotThere", "fitting", "wanted"]
+
+_NEAREST = 5
+_MOST_TOLD = 20
+
+
+class NotThere(ValueError):
+    """The task names what is not in the document; the message says what comes nearest."""
+
+
+def wanted(read: ReadOperations, patterns: Sequence[str]) -> tuple[tuple[Operation, ...], tuple[LeftOut, ...]]:
+    """Those that the patterns mean, and why the others are not made. Raises NotThere for a pattern that means nothing."""
+    for pattern in patterns:
+        _insist_on_one(read, pattern)
+    yes, no = chosen(read.operations, patterns, _names)
+    if not no:
+        return yes, ()
+    told = [LeftOut(f"{one.method} {one.path}", "The task names others in `operations`.") for one in no]
+    if len(told) > _MOST_TOLD:
+        return yes, (LeftOut(f"{len(told)} operations", "The task names others in `operations`."),)
+    return yes, tuple(told)
+
+
+def fitting(operations: Sequence[Operation], most: int, order: Sequence[str] = ()) -> tuple[tuple[Operation, ...], tuple[LeftOut, ...]]:
+    """All, if they are not too many; else those of whole tags, in the order in which the document lists these, as long as they fit.
+
+    An operation without a tag belongs to the first part of its path. And of each tag that is left out, how to ask for it.
+    """
+    if len(operations) <= most:
+        return tuple(operations), ()
+    by_tag: dict[str, list[Operation]] = {tag: [] for tag in order}
+    for one in operations:
+        by_tag.setdefault(one.tags[0] if one.tags else _first_part(one.path), []).append(one)
+    taken: list[Operation] = []
+    left: list[LeftOut] = []
+    for tag, own in by_tag.items():
+        if len(taken) + len(own) <= most:
+            taken += own
+        else:
+            reason = f"There would be more than {most} tools. Name it in `operations`, by itself or with few others."
+            left.append(LeftOut(f"{tag} ({len(own)} operations)", reason))
+    return tuple(taken), tuple(left)
+
+
+def _insist_on_one(read: ReadOperations, pattern: str) -> None:
+    if chosen(read.operations, [pattern], _names)[0]:
+        return
+    if unfit := chosen(read.left_out, [pattern], lambda one: (one.operation, *one.names))[0]:
+        told = " ".join(f"{one.operation}: {one.reason}" for one in unfit[:_NEAREST])
+        raise NotThere(f"What `operations` names by {pattern!r} cannot be a tool. {told}")
+    names = {name.lower(): name for one in read.operations for name in _names(one)}
+    near = [names[one] for one in get_close_matches(pattern.lower().replace("*", ""), list(names), _NEAREST, 0.5)]
+    there = f"The nearest are: {', '.join(near)}" if near else f"There are, for example: {', '.join(list(names.values())[:_NEAREST])}"
+    raise NotThere(f"No operation has the id, tag or path {pattern!r}, which `operations` names. {there}.")
+
+
+def _names(one: Operation) -> tuple[str, ...]:
+    """What a task may call it."""
+    by_tag = one.tags or (_first_part(one.path),)
+    return tuple(name for name in (one.operation_id, *by_tag, one.path, f"{one.method} {one.path}") if name)
+
+
+def _first_part(path: str) -> str:
+    return next((part for part in path.split("/") if part and not part.startswith("{")), "/")

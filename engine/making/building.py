@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from engine.making.live_documents import live_document
-from engine.making.openapi.document import DocumentRefused, OpenApiDocument
+from engine.making.launcher import SERVERS
+from engine.making.live_documents import LEFT_OUT, live_document
+from engine.making.openapi.document import DocumentRefused, OpenApiDocument, part
 from engine.making.openapi.operations import LeftOut
 from engine.making.openapi.servers import insist_on_public
 from engine.making.openapi.sources import docker_sources, local_sources, remote_sources
@@ -30,7 +31,6 @@ from toolagent.contracts.sources import DockerSource, LocalSource
 
 __all__ = ["BuildFailed", "Built", "ModellessBuilder", "Place", "told_of"]
 
-_SERVER = "uvicorn"
 _MAX_DOCUMENT = 4 * 1024 * 1024
 _ASK_S = 30.0
 _LAST = 300
@@ -111,7 +111,7 @@ class ModellessBuilder:
         try:
             await asyncio.to_thread(insist_on_room, repository)
             site = place.work.with_name("site")
-            order = Order(repository, plan.project, (_SERVER,), site, place.work, about.tool_name, needs_package=False)
+            order = Order(repository, plan.project, SERVERS[plan.interface], site, place.work, about.tool_name, needs_package=False)
             prepared = await self._projects.prepare(order, progress)
             await asyncio.to_thread(pack_asgi, plan, repository, prepared, place.folder)
         except LockFailed as error:
@@ -119,9 +119,11 @@ class ModellessBuilder:
         except (NotWanted, ValueError, OSError) as error:
             raise BuildFailed(f"The repository cannot become a local tool: {error}") from error
         source = LocalSource(host_dir=place.host_dir, environment=self._environment)
-        document = await self._asked(self._local, source, about, place, progress) or await self._in_tree(plan.document, repository)
-        built = _built(await _drafted(document, about, local_sources(document, place.host_dir)), place.folder)
-        return replace(built, notes=prepared.notes)
+        asked = await self._asked(self._local, source, about, place, progress, is_described_by_us=plan.interface != "asgi")
+        document = asked or await self._in_tree(plan.document, repository)
+        drafted = await _drafted(document, about, local_sources(document, place.host_dir))
+        built = _built(drafted, place.folder)
+        return replace(built, left_out=(*_told_by_us(document), *built.left_out), notes=prepared.notes)
 
     async def docker(self, plan: DockerBuild, repository: Path, about: Described, place: Place, progress: Progress) -> Built:
         """The image is built of the repository as it is, copied to `place.folder`. Raises BuildFailed."""
@@ -139,21 +141,38 @@ class ModellessBuilder:
         return _built(await _drafted(document, about, sources), place.folder)
 
     async def _asked(
-        self, runtime: Runtime[S], source: S, about: Described, place: Place, progress: Progress, hint: str = ""
+        self,
+        runtime: Runtime[S],
+        source: S,
+        about: Described,
+        place: Place,
+        progress: Progress,
+        hint: str = "",
+        *,
+        is_described_by_us: bool = False,
     ) -> OpenApiDocument | None:
         """Raises BuildFailed when it does not start; `hint` is for one that runs and does not answer."""
         request = ToolRequest(_CALL, {}, _ASK_S, place.work)
         progress("starting the app, to ask what it offers")
         try:
-            return await live_document(runtime, ToolManifest(tool_id=about.tool_name, name=about.tool_name), source, request, progress)
+            manifest = ToolManifest(tool_id=about.tool_name, name=about.tool_name)
+            return await live_document(runtime, manifest, source, request, progress, is_described_by_us=is_described_by_us)
         except StartFailed as failure:
             raise _not_started(failure, hint) from failure
 
     async def _in_tree(self, path: str | None, repository: Path) -> OpenApiDocument:
         if path is None:
-            message = "The app says nothing of what it offers (`/openapi.json`), and no OpenAPI document is in the repository."
+            message = (
+                "The app says nothing of what it offers (`/openapi.json`), its routes cannot be read, and no OpenAPI document is in the "
+                "repository."
+            )
             raise BuildFailed(message)
         return await asyncio.to_thread(_document_in, repository, path)
+
+
+def _told_by_us(document: OpenApiDocument) -> tuple[LeftOut, ...]:
+    """What our launcher left out of the document that it wrote."""
+    return tuple(LeftOut(name, str(reason)) for name, reason in part(document.root.get(LEFT_OUT)).items())
 
 
 def _not_started(failure: StartFailed, hint: str) -> BuildFailed:

@@ -11,12 +11,13 @@ from toolagent.contracts.plans import AsgiBuild
 
 __all__ = ["pack_asgi", "pack_project"]
 
-_WORKING = Path(__file__).parents[1] / "inside" / "working_folder.py"
+_INSIDE = Path(__file__).parents[1] / "inside"
+_BESIDE = ("working_folder.py", *(path.relative_to(_INSIDE).as_posix() for path in sorted((_INSIDE / "tool_agent_serving").glob("*.py"))))
 
 
 def pack_asgi(plan: AsgiBuild, repository: Path, prepared: Prepared, into: Path) -> None:
     """Makes the folder `into` anew: `main.py`, what it depends on, and the repository. Raises ValueError, OSError. Blocks."""
-    pack_project({"main.py": launcher_of(plan), _WORKING.name: _WORKING.read_text()}, prepared, into)
+    pack_project({"main.py": launcher_of(plan), **{name: (_INSIDE / name).read_text() for name in _BESIDE}}, prepared, into)
     copy_into(repository, into / REPOSITORY, Room())
     open_to_all(into)
 
@@ -29,6 +30,7 @@ def pack_project(files: Mapping[str, str], prepared: Prepared, into: Path) -> No
     remove(into)
     into.mkdir(parents=True)
     for name, text in {**prepared.files, **files}.items():
+        (into / name).parent.mkdir(exist_ok=True)
         (into / name).write_text(text)
     if prepared.installed is not None:
         prepared.installed.site.rename(into / SITE)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from engine.making.asgi_apps import App, apps_in, factories_in
-from engine.making.recognisers.python_apps import app_findings, modules_like
+from engine.making.python_apps import app_findings, modules_like
 from engine.making.trees import Tree
 from toolagent.contracts.making import Finding, FindingKind
 

@@ -120,7 +120,7 @@ async def test_a_gradio_app_becomes_tools_of_its_named_endpoints(builder: Modell
     plan = plan_of(repository)
     assert plan.interface == "gradio"
     built = await builder.asgi(plan, repository, Described("it"), place, silent)
-    assert [(one.operation, one.reason) for one in built.left_out][0] == (
+    assert next((one.operation, one.reason) for one in built.left_out) == (
         "POST /size",
         "It takes a file (image: Image), which is not handed to it.",
     )

@@ -14,7 +14,7 @@ from engine.making.openapi.servers import insist_on_public
 from engine.making.openapi.sources import docker_sources, local_sources, remote_sources
 from engine.making.openapi.tools import Described, Drafted, NoTools, SourceOf, draft
 from engine.making.packaging import insist_on_room, pack_repository
-from engine.making.python_projects.packing import pack_asgi
+from engine.making.python_projects.packing import pack_asgi, with_room
 from engine.making.python_projects.preparing import Order, PythonProjects
 from engine.making.tool_file_entries import left_out_of, tool_file_candidate
 from engine.making.trees import Tree
@@ -109,11 +109,11 @@ class ModellessBuilder:
     async def asgi(self, plan: AsgiBuild, repository: Path, about: Described, place: Place, progress: Progress) -> Built:
         """Packs the project into `place.folder`. Raises BuildFailed, ScriptFailure (`UnavailableError`)."""
         try:
-            await asyncio.to_thread(insist_on_room, repository)
+            plan, brought = await asyncio.to_thread(with_room, plan, repository)
             site = place.work.with_name("site")
-            order = Order(repository, plan.project, SERVERS[plan.interface], site, place.work, about.tool_name, needs_package=False)
+            order = Order(brought, plan.project, SERVERS[plan.interface], site, place.work, about.tool_name, needs_package=False)
             prepared = await self._projects.prepare(order, progress)
-            await asyncio.to_thread(pack_asgi, plan, repository, prepared, place.folder)
+            await asyncio.to_thread(pack_asgi, plan, brought, prepared, place.folder)
         except LockFailed as error:
             raise BuildFailed(error.message, error.told) from error
         except (NotWanted, ValueError, OSError) as error:
@@ -123,7 +123,7 @@ class ModellessBuilder:
         document = asked or await self._in_tree(plan.document, repository)
         drafted = await _drafted(document, about, local_sources(document, place.host_dir))
         built = _built(drafted, place.folder)
-        return replace(built, left_out=(*_told_by_us(document), *built.left_out), notes=prepared.notes)
+        return replace(built, left_out=(*_told_by_us(document), *built.left_out), notes=(*_narrowed(repository, brought), *prepared.notes))
 
     async def docker(self, plan: DockerBuild, repository: Path, about: Described, place: Place, progress: Progress) -> Built:
         """The image is built of the repository as it is, copied to `place.folder`. Raises BuildFailed."""
@@ -168,6 +168,12 @@ class ModellessBuilder:
             )
             raise BuildFailed(message)
         return await asyncio.to_thread(_document_in, repository, path)
+
+
+def _narrowed(repository: Path, brought: Path) -> tuple[str, ...]:
+    if brought == repository:
+        return ()
+    return (f"Only its folder {brought.relative_to(repository)} was taken: the whole repository is larger than a tool may be.",)
 
 
 def _told_by_us(document: OpenApiDocument) -> tuple[LeftOut, ...]:

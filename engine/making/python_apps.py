@@ -20,6 +20,8 @@ __all__ = ["Read", "app_findings", "modules_like"]
 _MOST_READ = 2_000
 _MOST_PARSED = 200
 _MOST = 5
+_TESTS = frozenset({"test", "tests", "testing"})
+"""Folders whose apps try the repository, and are not what it is for."""
 _ATTRIBUTES = ("app", "application", "api", "demo")
 _FILES = ("main.py", "app.py", "asgi.py", "wsgi.py", "server.py", "run.py", "api.py", "__init__.py")
 
@@ -29,7 +31,7 @@ Read: TypeAlias = tuple[PurePosixPath, ast.Module]
 
 def modules_like(tree: Tree, words: re.Pattern[str]) -> Iterator[Read]:
     """Those in whose text there is one of the words, the nearest first; only so many are read. Blocks."""
-    sources = [path for path in tree.files if path.suffix == ".py"][:_MOST_READ]
+    sources = [path for path in tree.files if path.suffix == ".py" and not _TESTS & set(path.parts[:-1])][:_MOST_READ]
     likely = (path for path in sources if words.search(tree.text(path) or ""))
     for _, path in zip(range(_MOST_PARSED), likely, strict=False):
         if (syntax := parsed(tree.text(path) or "")) is not None:

@@ -60,6 +60,8 @@ class _Reader:
         if isinstance(node, list):
             for one in node:
                 self.walk(one, certain)
+                if self._ends(one):
+                    break
         elif isinstance(node, ast.If):
             self._branches(node, certain)
         elif isinstance(node, ast.IfExp):
@@ -88,6 +90,12 @@ class _Reader:
             self.walk([*node.body, *node.orelse], False)
         else:
             self.walk(node.body if self._method in asked else node.orelse, certain)
+
+    def _ends(self, node):
+        """Whether what follows is for other methods."""
+        asked = _method_asked(node.test) if isinstance(node, ast.If) else None
+        taken = [] if asked is None else node.body if self._method in asked else node.orelse
+        return bool(taken) and isinstance(taken[-1], (ast.Return, ast.Raise))
 
     def _one(self, node, certain):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):

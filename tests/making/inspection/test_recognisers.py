@@ -262,9 +262,9 @@ def test_a_factory_that_needs_arguments_and_is_called_nowhere_is_no_app(tmp_path
 
 @pytest.mark.parametrize("kind", [FindingKind.ASGI, FindingKind.WSGI, FindingKind.GRADIO])
 def test_what_tries_a_repository_is_none_of_its_apps(tmp_path: Path, kind: FindingKind) -> None:
-    files = {"tests/app.py": FASTAPI, "tests/web.py": FLASK, "test/ui.py": "import gradio as gr\ngr.Interface(len, 'text', 'number').launch()\n"}
-    assert apps(tmp_path, {**files, "requirements.txt": "flask
-"}, kind) == []
+    demo = "import gradio as gr\ngr.Interface(len, 'text', 'number').launch()\n"
+    files = {"tests/app.py": FASTAPI, "tests/web.py": FLASK, "test/ui.py": demo, "requirements.txt": "flask\n"}
+    assert apps(tmp_path, files, kind) == []
 
 
 def test_of_a_gradio_app_the_module_is_found_that_launches_it(tmp_path: Path) -> None:

@@ -1,11 +1,11 @@
-"""Finds ASGI applications in the text of a module: what is assigned at its top, and functions that make one."""
+"""Finds applications in the text of a module: what is assigned at its top, and functions that make one."""
 
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
-__all__ = ["FRAMEWORKS", "App", "apps_in"]
+__all__ = ["FRAMEWORKS", "App", "apps_in", "factories_in"]
 
 FRAMEWORKS: Mapping[str, str] = {
     "fastapi.FastAPI": "fastapi",
@@ -18,7 +18,7 @@ FRAMEWORKS: Mapping[str, str] = {
     "django.core.asgi.get_asgi_application": "django",
     "connexion.AsyncApp": "connexion",
 }
-"""What makes an application, by its full name."""
+"""What makes an ASGI application, by its full name."""
 
 _DEEPEST = 3
 """What is nested deeper is nobody's application."""
@@ -33,23 +33,35 @@ class App:
     is_factory: bool = False
 
 
-def apps_in(syntax: ast.Module) -> Iterator[App]:
-    """In the order of the text."""
+def apps_in(syntax: ast.Module, frameworks: Mapping[str, str], made_elsewhere: Mapping[str, str] | None = None) -> Iterator[App]:
+    """In the order of the text. `frameworks` are what makes an application, by its full name.
+
+    `made_elsewhere`: the names of functions of other modules that make one, which this module may import.
+    """
     names = _imported(syntax)
-    functions = [node for node in _top(syntax.body) if isinstance(node, ast.FunctionDef)]
-    factories = {node.name: framework for node in functions if (framework := _made_by(node, names)) and _needs_nothing(node)}
+    functions = {node.name: node for node in _top(syntax.body) if isinstance(node, ast.FunctionDef)}
+    makers = factories_in(syntax, frameworks)
+    factories = {name: framework for name, framework in makers.items() if _needs_nothing(functions[name])}
+    imported = {name: found for name, full in names.items() if (found := (made_elsewhere or {}).get(full.rpartition(".")[2]))}
     for node in _top(syntax.body):
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=value) | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-                if framework := _framework(value, names) or _called(value, factories):
+                if framework := _framework(value, names, frameworks) or _called(value, {**imported, **makers}):
                     yield App(name, framework)
             case _:
                 pass
     yield from (App(name, framework, is_factory=True) for name, framework in factories.items())
 
 
+def factories_in(syntax: ast.Module, frameworks: Mapping[str, str]) -> Mapping[str, str]:
+    """The functions at its top that make an application, whatever they need; the framework by their name."""
+    names = _imported(syntax)
+    functions = [node for node in _top(syntax.body) if isinstance(node, ast.FunctionDef)]
+    return {node.name: framework for node in functions if (framework := _made_by(node, names, frameworks))}
+
+
 def _imported(syntax: ast.Module) -> dict[str, str]:
-    """The full name of what is imported, by the name it has here."""
+    """The full name of what is imported, by the name it has here. Of a relative import the last part counts."""
     found: dict[str, str] = {}
     for node in ast.walk(syntax):
         match node:
@@ -57,6 +69,8 @@ def _imported(syntax: ast.Module) -> dict[str, str]:
                 found.update({name.asname or name.name: name.name for name in names})
             case ast.ImportFrom(module=str(module), names=names, level=0):
                 found.update({name.asname or name.name: f"{module}.{name.name}" for name in names})
+            case ast.ImportFrom(names=names):
+                found.update({name.asname or name.name: f".{name.name}" for name in names})
             case _:
                 pass
     return found
@@ -85,10 +99,10 @@ def _is_main(test: ast.expr) -> bool:
     return isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"
 
 
-def _framework(value: ast.expr | None, names: Mapping[str, str]) -> str | None:
+def _framework(value: ast.expr | None, names: Mapping[str, str], frameworks: Mapping[str, str]) -> str | None:
     if not isinstance(value, ast.Call):
         return None
-    return FRAMEWORKS.get(_full_name(value.func, names))
+    return frameworks.get(_full_name(value.func, names))
 
 
 def _called(value: ast.expr, factories: Mapping[str, str]) -> str | None:
@@ -111,13 +125,13 @@ def _full_name(function: ast.expr, names: Mapping[str, str]) -> str:
     return dotted if head not in names else f"{names[head]}.{rest}" if rest else names[head]
 
 
-def _made_by(function: ast.FunctionDef, names: Mapping[str, str]) -> str | None:
+def _made_by(function: ast.FunctionDef, names: Mapping[str, str], frameworks: Mapping[str, str]) -> str | None:
     """The framework of what it returns: made right there, or kept in a variable before."""
     kept: dict[str, str] = {}
     for node in ast.walk(function):
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=value) | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-                if framework := _framework(value, names):
+                if framework := _framework(value, names, frameworks):
                     kept[name] = framework
             case _:
                 pass
@@ -125,7 +139,7 @@ def _made_by(function: ast.FunctionDef, names: Mapping[str, str]) -> str | None:
         match node:
             case ast.Return(value=ast.Name(id=name)) if name in kept:
                 return kept[name]
-            case ast.Return(value=ast.Call() as value) if framework := _framework(value, names):
+            case ast.Return(value=ast.Call() as value) if framework := _framework(value, names, frameworks):
                 return framework
             case _:
                 pass

@@ -6,15 +6,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from engine.making.live_documents import live_document
-from engine.making.openapi.document import DocumentRefused, OpenApiDocument
+from engine.making.launcher import SERVERS
+from engine.making.live_documents import LEFT_OUT, live_document
+from engine.making.openapi.document import DocumentRefused, OpenApiDocument, part
 from engine.making.openapi.operations import LeftOut
 from engine.making.openapi.reading import DocumentReader
 from engine.making.openapi.servers import insist_on_public
 from engine.making.openapi.sources import docker_sources, local_sources, remote_sources
 from engine.making.openapi.tools import Described, Drafted, NoTools, SourceOf, draft
 from engine.making.packaging import insist_on_room, pack_repository
-from engine.making.python_projects.packing import pack_asgi
+from engine.making.python_projects.packing import pack_asgi, with_room
 from engine.making.python_projects.preparing import Order, PythonProjects
 from engine.making.tool_file_entries import left_out_of, tool_file_candidate
 from engine.making.uv_runs import LockFailed
@@ -31,7 +32,6 @@ from toolagent.contracts.sources import DockerSource, LocalSource
 
 __all__ = ["BuildFailed", "Built", "ModellessBuilder", "Place", "told_of"]
 
-_SERVER = "uvicorn"
 _ASK_S = 30.0
 _LAST = 300
 _LOGS = frozenset({"stderr", "log"})
@@ -112,21 +112,21 @@ class ModellessBuilder:
     async def asgi(self, plan: AsgiBuild, repository: Path, about: Described, place: Place, progress: Progress) -> Built:
         """Packs the project into `place.folder`. Raises BuildFailed, ScriptFailure (`UnavailableError`)."""
         try:
-            await asyncio.to_thread(insist_on_room, repository)
+            plan, brought = await asyncio.to_thread(with_room, plan, repository)
             site = place.work.with_name("site")
-            order = Order(repository, plan.project, (_SERVER,), site, place.work, about.tool_name, needs_package=False)
+            order = Order(brought, plan.project, SERVERS[plan.interface], site, place.work, about.tool_name, needs_package=False)
             prepared = await self._projects.prepare(order, progress)
-            await asyncio.to_thread(pack_asgi, plan, repository, prepared, place.folder)
+            await asyncio.to_thread(pack_asgi, plan, brought, prepared, place.folder)
         except LockFailed as error:
             raise BuildFailed(error.message, error.told) from error
         except (NotWanted, ValueError, OSError) as error:
             raise BuildFailed(f"The repository cannot become a local tool: {error}") from error
         source = LocalSource(host_dir=place.host_dir, environment=self._environment)
-        document = await self._asked(self._local, source, about, place, progress) or await self._in_tree(
-            plan.document, repository, place.work
-        )
-        built = _built(await _drafted(document, about, local_sources(document, place.host_dir)), place.folder)
-        return replace(built, notes=prepared.notes)
+        asked = await self._asked(self._local, source, about, place, progress, is_described_by_us=plan.interface != "asgi")
+        document = asked or await self._in_tree(plan.document, repository, place.work)
+        drafted = await _drafted(document, about, local_sources(document, place.host_dir))
+        built = _built(drafted, place.folder)
+        return replace(built, left_out=(*_told_by_us(document), *built.left_out), notes=(*_narrowed(repository, brought), *prepared.notes))
 
     async def docker(self, plan: DockerBuild, repository: Path, about: Described, place: Place, progress: Progress) -> Built:
         """The image is built of the repository as it is, copied to `place.folder`. Raises BuildFailed."""
@@ -146,19 +146,31 @@ class ModellessBuilder:
         return _built(await _drafted(document, about, sources), place.folder)
 
     async def _asked(
-        self, runtime: Runtime[S], source: S, about: Described, place: Place, progress: Progress, hint: str = ""
+        self,
+        runtime: Runtime[S],
+        source: S,
+        about: Described,
+        place: Place,
+        progress: Progress,
+        hint: str = "",
+        *,
+        is_described_by_us: bool = False,
     ) -> OpenApiDocument | None:
         """Raises BuildFailed when it does not start; `hint` is for one that runs and does not answer."""
         request = ToolRequest(_CALL, {}, _ASK_S, place.work)
         progress("starting the app, to ask what it offers")
         try:
-            return await live_document(runtime, ToolManifest(tool_id=about.tool_name, name=about.tool_name), source, request, progress)
+            manifest = ToolManifest(tool_id=about.tool_name, name=about.tool_name)
+            return await live_document(runtime, manifest, source, request, progress, is_described_by_us=is_described_by_us)
         except StartFailed as failure:
             raise _not_started(failure, hint) from failure
 
     async def _in_tree(self, path: str | None, repository: Path, work: Path) -> OpenApiDocument:
         if path is None:
-            message = "The app says nothing of what it offers (`/openapi.json`), and no OpenAPI document is in the repository."
+            message = (
+                "The app says nothing of what it offers (`/openapi.json`), its routes cannot be read, and no OpenAPI document is in the "
+                "repository."
+            )
             raise BuildFailed(message)
         return await self._document(repository, path, work)
 
@@ -168,6 +180,17 @@ class ModellessBuilder:
             return await DocumentReader(self._executor, work.with_name("document")).read(repository, path)
         except DocumentRefused as error:
             raise BuildFailed(f"{path}: {error}") from error
+
+
+def _narrowed(repository: Path, brought: Path) -> tuple[str, ...]:
+    if brought == repository:
+        return ()
+    return (f"Only its folder {brought.relative_to(repository)} was taken: the whole repository is larger than a tool may be.",)
+
+
+def _told_by_us(document: OpenApiDocument) -> tuple[LeftOut, ...]:
+    """What our launcher left out of the document that it wrote."""
+    return tuple(LeftOut(name, str(reason)) for name, reason in part(document.root.get(LEFT_OUT)).items())
 
 
 def _not_started(failure: StartFailed, hint: str) -> BuildFailed:

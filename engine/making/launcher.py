@@ -1,17 +1,21 @@
 """The program that serves the app of a repository the way our tools are started: `main.py --port N`."""
 
 import ast
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from toolagent.contracts.plans import AsgiBuild
 
-__all__ = ["REPOSITORY", "SITE", "launcher_of"]
+__all__ = ["REPOSITORY", "SERVERS", "SITE", "launcher_of"]
 
 REPOSITORY = "repository"
 """The folder beside the launcher that holds the repository: its own `main.py` has its place there."""
 
 SITE = "site"
 """The folder beside it with the repository's own package, where it has one that can be built."""
+
+SERVERS: Mapping[str, tuple[str, ...]] = {"asgi": ("uvicorn",), "wsgi": ("uvicorn", "a2wsgi"), "gradio": ("uvicorn",)}
+"""What is installed beside an app, so that it can be served."""
 
 _TEXT = '''\
 """Serves the app of the repository beside this file: `python main.py --port N`. Written by Tool Agent."""
@@ -21,8 +25,7 @@ import os
 import sys
 from pathlib import Path
 
-import uvicorn
-
+from tool_agent_serving.starting import serve
 from working_folder import laid_out
 
 BROUGHT = Path(__file__).resolve().parent / {repository!r}
@@ -37,7 +40,7 @@ if __name__ == "__main__":
     sys.path[0:1] = [str(REPOSITORY / {root!r}), str(REPOSITORY / {project!r})]
     # What the package says of itself; its modules are those of the repository.
     sys.path.append(str(BROUGHT.with_name({site!r})))
-    uvicorn.run({app!r}, factory={is_factory!r}, host="127.0.0.1", port=port, access_log=False)
+    serve({interface!r}, {module!r}, {attribute!r}, {is_factory!r}, port)
 '''
 
 
@@ -49,13 +52,14 @@ def launcher_of(plan: AsgiBuild) -> str:
     for folder in (plan.root, plan.project):
         if folder.startswith("/") or ".." in PurePosixPath(folder).parts:
             raise ValueError(f"{folder!r} is no folder of the repository.")
-    app = f"{plan.module}:{plan.attribute}"
     text = _TEXT.format(
         repository=REPOSITORY,
         site=SITE,
         project=plan.project,
         root=plan.root,
-        app=app,
+        interface=plan.interface,
+        module=plan.module,
+        attribute=plan.attribute,
         is_factory=plan.is_factory,
     )
     ast.parse(text)

@@ -10,22 +10,46 @@ from engine.runtimes.runtime import Progress, Runtime, ToolRequest
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import DockerSource, LocalSource
 
-__all__ = ["live_document"]
+__all__ = ["LEFT_OUT", "live_document"]
 
-_PATHS = ("/openapi.json", "/schema/openapi.json", "/api/openapi.json", "/api/v1/openapi.json")
+LEFT_OUT = "x-left-out"
+"""In the document of our launcher: operations that are none there, and why."""
+
+_PATHS = (
+    "/openapi.json",
+    "/schema/openapi.json",
+    "/api/openapi.json",
+    "/api/v1/openapi.json",
+    "/swagger.json",
+    "/api/swagger.json",
+    "/api/v1/swagger.json",
+    "/apispec_1.json",
+    "/apispec.json",
+    "/openapi/openapi.json",
+    "/api-spec.json",
+    "/api/openapi/",
+    "/schema/",
+    "/api/schema/",
+    # Of our launcher, for apps that have none.
+    "/.tool-agent/openapi.json",
+)
+_OWN_HEALTH = "/-/health"
+"""Where our launcher says that it serves, of apps that do not describe themselves."""
 
 S = TypeVar("S", LocalSource, DockerSource)
 
 
 async def live_document(
-    runtime: Runtime[S], manifest: ToolManifest, source: S, request: ToolRequest, progress: Progress
+    runtime: Runtime[S], manifest: ToolManifest, source: S, request: ToolRequest, progress: Progress, *, is_described_by_us: bool = False
 ) -> OpenApiDocument | None:
     """What it says where frameworks say it; None where it says nothing of use. It has ended when this returns. Raises StartFailed.
 
-    `request` is an empty one, whose id and folder are used.
+    `request` is an empty one, whose id and folder are used. `is_described_by_us`: where it says nothing, our launcher says what its routes
+    are, and that it is well.
     """
     # Which path tells that it is well is in the document, if anywhere.
-    running = await runtime.start(manifest, source.model_copy(update={"health_path": _PATHS[0]}), progress)
+    health = _OWN_HEALTH if is_described_by_us else _PATHS[0]
+    running = await runtime.start(manifest, source.model_copy(update={"health_path": health}), progress)
     try:
         for path in _PATHS:
             asking = source.model_copy(update={"endpoint_path": path, "http_method": "GET"})

@@ -1,22 +1,41 @@
 """Puts together what is kept of a Python project: our launcher, what says what it depends on, its package, its files."""
 
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from engine.disk.removal import remove
 from engine.making.launcher import REPOSITORY, SITE, launcher_of
-from engine.making.packaging import Room, copy_into, open_to_all
+from engine.making.packaging import Room, copy_into, insist_on_room, open_to_all
 from engine.making.python_projects.preparing import Prepared
 from toolagent.contracts.plans import AsgiBuild
 
-__all__ = ["WORKING_FOLDER", "pack_asgi", "pack_project"]
+__all__ = ["WORKING_FOLDER", "pack_asgi", "pack_project", "with_room"]
 
-WORKING_FOLDER = Path(__file__).parents[1] / "inside" / "working_folder.py"
+_INSIDE = Path(__file__).parents[1] / "inside"
+WORKING_FOLDER = _INSIDE / "working_folder.py"
+_BESIDE = ("working_folder.py", *(path.relative_to(_INSIDE).as_posix() for path in sorted((_INSIDE / "tool_agent_serving").glob("*.py"))))
+
+
+def with_room(plan: AsgiBuild, repository: Path) -> tuple[AsgiBuild, Path]:
+    """What is to be brought: the whole repository, else the folder of the app's project, where all is imported from there.
+
+    Raises ValueError where there is no room for that. Blocks.
+    """
+    try:
+        insist_on_room(repository)
+    except ValueError:
+        root, project = PurePosixPath(plan.root), PurePosixPath(plan.project)
+        if not project.parts or ".." in root.parts or not root.is_relative_to(project):
+            raise
+        insist_on_room(repository / project)
+        inner = root.relative_to(project)
+        return plan.model_copy(update={"project": "", "root": inner.as_posix() if inner.parts else ""}), repository / project
+    return plan, repository
 
 
 def pack_asgi(plan: AsgiBuild, repository: Path, prepared: Prepared, into: Path) -> None:
     """Makes the folder `into` anew: `main.py`, what it depends on, and the repository. Raises ValueError, OSError. Blocks."""
-    pack_project({"main.py": launcher_of(plan), WORKING_FOLDER.name: WORKING_FOLDER.read_text()}, prepared, into)
+    pack_project({"main.py": launcher_of(plan), **{name: (_INSIDE / name).read_text() for name in _BESIDE}}, prepared, into)
     copy_into(repository, into / REPOSITORY, Room())
     open_to_all(into)
 
@@ -29,6 +48,7 @@ def pack_project(files: Mapping[str, str], prepared: Prepared, into: Path) -> No
     remove(into)
     into.mkdir(parents=True)
     for name, text in {**prepared.files, **files}.items():
+        (into / name).parent.mkdir(exist_ok=True)
         (into / name).write_text(text)
     if prepared.installed is not None:
         prepared.installed.site.rename(into / SITE)

@@ -30,9 +30,9 @@ def found(folder: Path, files: Mapping[str, str]) -> tuple[Finding, ...]:
     return inspect(folder).findings
 
 
-def apps(folder: Path, files: Mapping[str, str]) -> list[tuple[JsonValue, ...]]:
+def apps(folder: Path, files: Mapping[str, str], kind: FindingKind = FindingKind.ASGI) -> list[tuple[JsonValue, ...]]:
     names = ("root", "module", "attribute", "is_factory", "framework")
-    return [tuple(one.details[name] for name in names) for one in found(folder, files) if one.kind is FindingKind.ASGI]
+    return [tuple(one.details[name] for name in names) for one in found(folder, files) if one.kind is kind]
 
 
 def only(findings: tuple[Finding, ...], kind: FindingKind) -> Finding:
@@ -238,3 +238,48 @@ def test_links_pipes_and_deep_folders_are_not_followed(tmp_path: Path) -> None:
     (deep / "main.py").write_text(FASTAPI)
     inspection = inspect(folder)
     assert (inspection.findings, inspection.files, inspection.is_whole) == ((), 0, False)
+
+
+FLASK = "from flask import Flask\n\napp = Flask(__name__)\n"
+FACTORY = "from flask import Flask\n\ndef create_app(mode):\n    made = Flask(__name__)\n    return made\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "app"),
+    [
+        ({"app.py": FLASK}, ("", "app", "app", False, "flask")),
+        ({"a.py": "import bottle\napplication = bottle.Bottle()\n"}, ("", "a", "application", False, "bottle")),
+        ({"a.py": "from apiflask import APIFlask\napp = APIFlask(__name__)\n"}, ("", "a", "app", False, "apiflask")),
+        ({"a.py": "import falcon\napp = falcon.App()\n"}, ("", "a", "app", False, "falcon")),
+        ({"web.py": FACTORY.replace("mode", "")}, ("", "web", "create_app", True, "flask")),
+        ({"web.py": FACTORY, "wsgi.py": "from web import create_app\n\napp = create_app('x')\n"}, ("", "wsgi", "app", False, "flask")),
+        (
+            {"pkg/__init__.py": FACTORY, "pkg/run.py": "from . import create_app as make\napplication = make('x')\n"},
+            ("", "pkg.run", "application", False, "flask"),
+        ),
+    ],
+)
+def test_a_wsgi_app_is_found_by_reading_its_module(tmp_path: Path, files: dict[str, str], app: tuple[JsonValue, ...]) -> None:
+    assert apps(tmp_path, {**files, "requirements.txt": "flask\n"}, FindingKind.WSGI) == [app]
+
+
+def test_a_factory_that_needs_arguments_and_is_called_nowhere_is_no_app(tmp_path: Path) -> None:
+    assert apps(tmp_path, {"web.py": FACTORY}, FindingKind.WSGI) == []
+
+
+@pytest.mark.parametrize("kind", [FindingKind.ASGI, FindingKind.WSGI, FindingKind.GRADIO])
+def test_what_tries_a_repository_is_none_of_its_apps(tmp_path: Path, kind: FindingKind) -> None:
+    demo = "import gradio as gr\ngr.Interface(len, 'text', 'number').launch()\n"
+    files = {"tests/app.py": FASTAPI, "tests/web.py": FLASK, "test/ui.py": demo, "requirements.txt": "flask\n"}
+    assert apps(tmp_path, files, kind) == []
+
+
+def test_of_a_gradio_app_the_module_is_found_that_launches_it(tmp_path: Path) -> None:
+    files = {
+        "ui.py": "import gradio as gr\n\ndef build():\n    with gr.Blocks() as demo:\n        gr.Textbox()\n    return demo\n",
+        "main.py": "import gradio\nfrom ui import build\n\nif __name__ == '__main__':\n    build().launch(share=True)\n",
+        "readme.py": "# gradio is not used here: launch()\n",
+    }
+    assert [one[1] for one in apps(tmp_path, files, FindingKind.GRADIO)] == ["main"]
+    (tmp_path / "main.py").unlink()
+    assert [one[1] for one in apps(tmp_path, {}, FindingKind.GRADIO)] == ["ui"]

@@ -74,6 +74,8 @@ class FindingKind(StrEnum):
     TOOL_FILE = "tool_file"
     OPENAPI = "openapi"
     ASGI = "asgi"
+    WSGI = "wsgi"
+    GRADIO = "gradio"
     DOCKERFILE = "dockerfile"
     CONSOLE_SCRIPT = "console_script"
     MCP_SERVER = "mcp_server"

@@ -40,9 +40,12 @@ class OpenApiRemote(_Plan):
 
 
 class AsgiBuild(_Plan):
-    """An app that our launcher serves. What it says at `/openapi.json` goes before the document in the repository."""
+    """An app that our launcher serves. Its own document goes before what its routes say, and that before a document of the repository."""
 
     way: Literal["asgi"] = "asgi"
+    interface: Annotated[
+        Literal["asgi", "wsgi", "gradio"], Field(description="How it is called; a Gradio app is a module that is run, as its author would.")
+    ] = "asgi"
     module: Annotated[str, Field(description="As it is imported from `root`.")]
     attribute: str
     is_factory: bool = False

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from pydantic import JsonValue
 
@@ -28,6 +28,12 @@ _ANY: tuple[MakeRuntime | None, ...] = (*_LOCAL, "docker")
 _MOST = 3
 """Findings of one kind that are tried: what is found there is sorted, the best first."""
 
+_Interface: TypeAlias = Literal["asgi", "wsgi", "gradio"]
+_INTERFACES: Sequence[tuple[FindingKind, _Interface]] = (
+    (FindingKind.ASGI, "asgi"),
+    (FindingKind.WSGI, "wsgi"),
+    (FindingKind.GRADIO, "gradio"),
+)
 _Way: TypeAlias = Callable[[Inspection], Iterator["BuildPlan | Tried"]]
 """Plans, the best first; and of what was found, but cannot be built, why."""
 
@@ -140,21 +146,27 @@ def _mcp(inspection: Inspection) -> Iterator[BuildPlan | Tried]:
         )
 
 
-def _asgi(inspection: Inspection) -> Iterator[BuildPlan | Tried]:
-    found = _of(inspection, FindingKind.ASGI)
+def _apps(inspection: Inspection) -> Iterator[BuildPlan | Tried]:
+    for kind, interface in _INTERFACES:
+        yield from _apps_of(inspection, kind, interface)
+
+
+def _apps_of(inspection: Inspection, kind: FindingKind, interface: _Interface) -> Iterator[BuildPlan | Tried]:
+    found = _of(inspection, kind)
     for one in [one for one in found if "project" in one.details][:_MOST]:
         yield AsgiBuild(
+            interface=interface,
             module=_text(one, "module"),
             attribute=_text(one, "attribute"),
             is_factory=one.details.get("is_factory") is True,
             root=_text(one, "root"),
             project=_text(one, "project"),
             document=_document(inspection),
-            found=f"{_text(one, 'framework') or 'ASGI'} app {_text(one, 'module')}:{_text(one, 'attribute')}, {one.path}",
+            found=f"{_text(one, 'framework') or interface} app {_text(one, 'module')}:{_text(one, 'attribute')}, {one.path}",
         )
     if found and not any("project" in one.details for one in found):
         reason = "No file says what it depends on."
-        yield Tried(way="asgi", found=_found("ASGI app", found[0]), outcome="not_possible", reason=reason)
+        yield Tried(way="asgi", found=_found(f"{interface} app", found[0]), outcome="not_possible", reason=reason)
 
 
 def _docker(inspection: Inspection) -> Iterator[BuildPlan | Tried]:
@@ -200,7 +212,7 @@ def _remote(inspection: Inspection) -> Iterator[BuildPlan | Tried]:
 _WAYS: Sequence[tuple[tuple[MakeRuntime | None, ...], _Way]] = (
     (_LOCAL, _tool_files),
     (_LOCAL, _mcp),
-    (_LOCAL, _asgi),
+    (_LOCAL, _apps),
     (_DOCKER, _docker),
     (_LOCAL, _programs),
     (_ANY, _remote),

@@ -1,0 +1,28 @@
+"""What an app offers, as an OpenAPI document, where it does not say it itself: of the routes that its framework keeps."""
+
+import sys
+import traceback
+
+from tool_agent_serving.documents import document
+from tool_agent_serving.starlette_routes import starlette_routes
+from tool_agent_serving.werkzeug_routes import werkzeug_routes
+
+
+def described(app):
+    """None where nothing is known of its routes. What goes wrong is written to the log: the app is served all the same."""
+    try:
+        if callable(getattr(app, "openapi", None)) and hasattr(app, "openapi_url"):
+            # FastAPI: it says it itself, except where that was switched off.
+            return None if app.openapi_url else app.openapi()
+        if hasattr(app, "url_map") and hasattr(app, "view_functions"):
+            return document(_title(app), werkzeug_routes(app))
+        if isinstance(getattr(app, "routes", None), list):
+            routes = list(starlette_routes(app.routes))
+            return document(_title(app), routes) if routes else None
+    except Exception:
+        traceback.print_exc(file=sys.stderr)
+    return None
+
+
+def _title(app):
+    return str(getattr(app, "title", None) or getattr(app, "import_name", None) or "app")

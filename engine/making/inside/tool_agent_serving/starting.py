@@ -1,0 +1,35 @@
+"""Serves an app of any kind on a port of 127.0.0.1, by uvicorn."""
+
+import importlib
+import inspect
+
+import uvicorn
+from tool_agent_serving.described import described
+from tool_agent_serving.facade import Facade
+
+
+def serve(interface, module, attribute, is_factory, port):
+    """Returns when the server has ended."""
+    if interface == "gradio":
+        # Scripts block where they launch, and set handlers of signals: they keep the main thread.
+        from tool_agent_serving.gradio_app import run
+
+        run(module, port)
+        return
+
+    def make():
+        app = getattr(importlib.import_module(module), attribute)
+        app = app() if is_factory else app
+        return Facade(app if interface == "asgi" or _is_asgi(app) else _as_asgi(app), described(app))
+
+    uvicorn.run(make, factory=True, host="127.0.0.1", port=port, access_log=False)
+
+
+def _is_asgi(app):
+    return inspect.iscoroutinefunction(app) or inspect.iscoroutinefunction(getattr(app, "__call__", None))  # noqa: B004 - of its type
+
+
+def _as_asgi(app):
+    from a2wsgi import WSGIMiddleware
+
+    return WSGIMiddleware(app)

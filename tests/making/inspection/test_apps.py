@@ -1,0 +1,129 @@
+"""Apps beyond FastAPI become tools that answer: Flask, Starlette without a document, Gradio."""
+
+from pathlib import Path
+
+import pytest
+from pydantic import JsonValue
+
+from engine.making.building import ModellessBuilder, Place
+from engine.making.inspection import inspect
+from engine.making.locking import ProjectLocks
+from engine.making.openapi.tools import Described
+from engine.making.python_projects.preparing import PythonProjects
+from engine.making.uv_runs import UvRuns
+from engine.runtimes.boxed_runs import Sandboxing
+from engine.runtimes.local import LocalRuntime
+from engine.runtimes.processes import Launcher
+from engine.runtimes.runtime import ToolRequest
+from engine.runtimes.scripts.environments import Installer
+from engine.runtimes.scripts.execution import Executor
+from engine.runtimes.scripts.network import through
+from tests.runtimes.conftest import silent
+from toolagent.contracts.making import Candidate
+from toolagent.contracts.plans import AsgiBuild
+from toolagent.contracts.sources import LocalSource
+from toolagent.contracts.task_specs import GithubDeploy
+from toolagent.core.planning import ways
+from workers.scripts import indexes_of
+from workers.settings import environment
+
+REPOSITORIES = Path(__file__).parents[1] / "repositories"
+
+
+@pytest.fixture
+def builder(launcher: Launcher, sandbox: Sandboxing, local: LocalRuntime) -> ModellessBuilder:
+    programs = sandbox.environments.programs
+    installer = Installer(indexes_of(programs, environment()), through(sandbox.egress, trusted=True))
+    runs = UvRuns(Executor(launcher, sandbox.sandbox), programs, installer)
+    return ModellessBuilder(PythonProjects(runs, ProjectLocks(runs), sandbox.environments), local)
+
+
+@pytest.fixture
+def place(state: Path) -> Place:
+    return Place(state / "tools" / "it" / "project", "../tools/it/project", state / "tools" / "it" / "lock")
+
+
+def plan_of(repository: Path) -> AsgiBuild:
+    (way, *_) = ways(GithubDeploy(repo_url="https://example.com/x/y", tool_name="it"), inspect(repository)).plans
+    assert isinstance(way, AsgiBuild)
+    return way
+
+
+class Served:
+    """The tools of a candidate, called in one process."""
+
+    def __init__(self, local: LocalRuntime, candidate: Candidate) -> None:
+        self._local = local
+        self.entries = {entry.manifest.tool_id: entry for entry in candidate.entries}
+
+    async def call(self, tool_id: str, **params: JsonValue) -> JsonValue:
+        entry = self.entries[tool_id]
+        source = entry.sources[0]
+        assert isinstance(source, LocalSource)
+        running = await self._local.start(entry.manifest, source, silent)
+        try:
+            return await self._local.call(running, source, ToolRequest("call-12345678", params, 20.0, Path("/nonexistent")))
+        finally:
+            await self._local.stop(running)
+
+    def parameters(self, tool_id: str) -> JsonValue:
+        return self.entries[tool_id].manifest.input_schema.get("properties")
+
+    def required(self, tool_id: str) -> JsonValue:
+        return self.entries[tool_id].manifest.input_schema.get("required", [])
+
+
+async def test_a_flask_app_without_a_document_becomes_tools_of_its_routes(
+    builder: ModellessBuilder, local: LocalRuntime, place: Place
+) -> None:
+    plan = plan_of(REPOSITORIES / "flask_shop")
+    assert (plan.interface, plan.module, plan.attribute) == ("wsgi", "app", "app")
+    built = await builder.asgi(plan, REPOSITORIES / "flask_shop", Described("it"), place, silent)
+    served = Served(local, built.candidate)
+    assert await served.call("it_index") == "<h1>2 items</h1>"
+    assert await served.call("it_item", item_id=2) == {"id": 2, "name": "pear"}
+    assert await served.call("it_search", word=["a", "b"], exact="yes") == {"limit": 5, "words": ["a", "b"], "exact": True}
+    assert await served.call("it_add", a=1, b=2) == {"sum": 3}
+    assert await served.call("it_named", name="a/b.txt") == {"name": "a/b.txt"}
+    assert served.required("it_add") == ["a"]
+    assert served.parameters("it_search") == {
+        "limit": {"type": "integer", "default": 5},
+        "word": {"type": "array", "items": {"type": "string"}},
+        "exact": {"type": "string"},
+    }
+    assert {tool_id for tool_id in served.entries if tool_id.startswith("it_note")} == {"it_note_get", "it_note_delete"}
+
+
+async def test_a_wsgi_file_that_calls_the_factory_of_another_module_is_an_app(
+    builder: ModellessBuilder, local: LocalRuntime, place: Place
+) -> None:
+    plan = plan_of(REPOSITORIES / "flask_factory")
+    assert (plan.module, plan.attribute, plan.is_factory) == ("wsgi", "app", False)
+    built = await builder.asgi(plan, REPOSITORIES / "flask_factory", Described("it"), place, silent)
+    assert await Served(local, built.candidate).call("it", number=2.5) == {"doubled": 5.0}
+
+
+async def test_an_asgi_app_without_a_document_becomes_tools_of_its_routes(
+    builder: ModellessBuilder, local: LocalRuntime, place: Place
+) -> None:
+    repository = REPOSITORIES / "starlette_notes"
+    built = await builder.asgi(plan_of(repository), repository, Described("it"), place, silent)
+    served = Served(local, built.candidate)
+    assert await served.call("it_squared", number=3) == {"squared": 9}
+    assert await served.call("it_upper", text="ab") == "AB"
+    assert await served.call("it_words", text="a b c") == {"words": 3}
+
+
+@pytest.mark.timeout(240)
+async def test_a_gradio_app_becomes_tools_of_its_named_endpoints(builder: ModellessBuilder, local: LocalRuntime, place: Place) -> None:
+    repository = REPOSITORIES / "gradio_words"
+    plan = plan_of(repository)
+    assert plan.interface == "gradio"
+    built = await builder.asgi(plan, repository, Described("it"), place, silent)
+    assert next((one.operation, one.reason) for one in built.left_out) == (
+        "POST /size",
+        "It takes a file (image: Image), which is not handed to it.",
+    )
+    served = Served(local, built.candidate)
+    assert await served.call("it", text="a bb ccc", least=2) == 2
+    assert await served.call("it", text="abc", kind="letters") == 3

@@ -1,13 +1,13 @@
 """A working folder that an app may write to: its repository's folders, with a link to each of the files. Written by Tool Agent.
 
 It is kept in the tool's home over restarts: what the app writes there stays, and what the repository brings is always that of the version
-that runs. Databases that the repository brings are copied once, as they are written to.
+that runs. Databases and logs that the repository brings are copied once, as they are written to.
 """
 
 import os
 import shutil
 
-_DATABASES = (".db", ".sqlite", ".sqlite3", ".db3")
+_WRITTEN = (".db", ".sqlite", ".sqlite3", ".db3", ".log")
 
 
 def laid_out(repository):
@@ -24,7 +24,7 @@ def laid_out(repository):
 
 
 def _link(source, target):
-    if os.path.splitext(source)[1].lower() in _DATABASES:
+    if os.path.splitext(source)[1].lower() in _WRITTEN:
         if not os.path.exists(target):
             shutil.copyfile(source, target)
         return

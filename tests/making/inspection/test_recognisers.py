@@ -277,8 +277,8 @@ def test_what_tries_a_repository_is_none_of_its_apps(tmp_path: Path, kind: Findi
 def test_of_a_gradio_app_the_module_is_found_that_launches_it(tmp_path: Path) -> None:
     files = {
         "ui.py": "import gradio as gr\n\ndef build():\n    with gr.Blocks() as demo:\n        gr.Textbox()\n    return demo\n",
-        "main.py": "import gradio\nfrom ui import build\n\nif __name__ == '__main__':\n    build().launch(share=True)\n",
-        "readme.py": "# gradio is not used here: launch()\n",
+        "main.py": "from ui import build\n\nif __name__ == '__main__':\n    build().launch(share=True)\n",
+        "rocket.py": "# gradio is not used here\nimport rockets\nrockets.launch()\n",
     }
     assert [one[1] for one in apps(tmp_path, files, FindingKind.GRADIO)] == ["main"]
     (tmp_path / "main.py").unlink()

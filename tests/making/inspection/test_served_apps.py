@@ -8,16 +8,17 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
+from engine.making.inside.tool_agent_serving import view_reads
 from engine.making.inside.tool_agent_serving.facade import DOCUMENT, HEALTH, Facade
-from engine.making.inside.tool_agent_serving.view_reads import reads_of
 from engine.making.python_projects.packing import with_room
 from toolagent.contracts.plans import AsgiBuild
 
 request: Any = None
+READS: Any = view_reads
 
 
 def read(view: Callable[..., Any], method: str = "POST") -> dict[tuple[str, str], tuple[JsonValue, bool]]:
-    return {key: (one.schema, one.required) for key, one in reads_of(view, method).items()}
+    return {key: (one.schema, one.required) for key, one in READS.reads_of(view, method).items()}
 
 
 def by_query() -> object:
@@ -25,7 +26,7 @@ def by_query() -> object:
 
 
 def by_alias() -> object:
-    data = request.get_json() or {}
+    data: Any = request.get_json() or {}
     if "more" in data:
         return data["deep"]
     return int(data["count"]), data.get("name", "x"), data.get("size", 3)

@@ -7,6 +7,8 @@ from tool_agent_serving.documents import document
 from tool_agent_serving.starlette_routes import starlette_routes
 from tool_agent_serving.werkzeug_routes import werkzeug_routes
 
+__all__ = ["described"]
+
 
 def described(app):
     """None where nothing is known of its routes. What goes wrong is written to the log: the app is served all the same."""

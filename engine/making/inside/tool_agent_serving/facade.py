@@ -5,6 +5,8 @@ An app that describes itself passes as it is.
 
 import json
 
+__all__ = ["DOCUMENT", "HEALTH", "Facade", "answer"]
+
 DOCUMENT = "/.tool-agent/openapi.json"
 HEALTH = "/-/health"
 _TEXT = "text/"

@@ -10,6 +10,8 @@ import traceback
 from gradio_client import Client
 from tool_agent_serving.facade import DOCUMENT, HEALTH, answer
 
+__all__ = ["GradioCalls"]
+
 _FILES = ("filepath", "FileData", "gradio.FileData", "ImageData")
 _BETWEEN = re.compile(r"numeric value between (-?[0-9.]+) and (-?[0-9.]+)")
 """What Gradio says of a slider."""

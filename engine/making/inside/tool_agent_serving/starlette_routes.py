@@ -5,6 +5,8 @@ import re
 
 from tool_agent_serving.documents import Route
 
+__all__ = ["starlette_routes"]
+
 _PART = re.compile(r"\{(\w+)(?::\w+)?\}")
 _SCHEMAS = {
     "IntegerConvertor": {"type": "integer", "minimum": 0},

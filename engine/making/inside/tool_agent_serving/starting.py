@@ -7,6 +7,8 @@ import uvicorn
 from tool_agent_serving.described import described
 from tool_agent_serving.facade import Facade
 
+__all__ = ["serve"]
+
 
 def serve(interface, module, attribute, is_factory, port):
     """Returns when the server has ended."""

@@ -4,6 +4,8 @@ import ast
 import inspect
 import textwrap
 
+__all__ = ["Read", "reads_of"]
+
 _PLACES = {
     "args": "query",
     "query_params": "query",
@@ -98,10 +100,11 @@ class _Reader:
         return bool(taken) and isinstance(taken[-1], (ast.Return, ast.Raise))
 
     def _one(self, node, certain):
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             place = self._place(node.value)
-            if place:
-                self._aliases[node.targets[0].id] = place
+            if place and isinstance(targets[0], ast.Name):
+                self._aliases[targets[0].id] = place
         elif isinstance(node, ast.Call):
             self._call(node)
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):

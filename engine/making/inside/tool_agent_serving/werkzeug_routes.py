@@ -6,6 +6,8 @@ import re
 
 from tool_agent_serving.documents import Route
 
+__all__ = ["werkzeug_routes"]
+
 _PART = re.compile(r"<(?:(?P<converter>[A-Za-z_]\w*)(?:\((?P<args>.*?)\))?:)?(?P<name>[A-Za-z_]\w*)>")
 _STATIC = "static"
 

@@ -10,8 +10,14 @@ import pytest
 
 OUR_ROOTS = ("engine", "workflows", "activities", "api", "workers", "tool_agent", "bench")
 APART = tuple(
-    map(Path, ("bench/deployed", "bench/made", "bench/tool", "bench/peers/dbos_server.py", "bench/peers/fastmcp_server.py")),
-)
+    map(
+        Path,
+        (
+            "bench/deployed", "bench/made", "bench/tool", "bench/peers/dbos_server.py", "bench/peers/fastmcp_server.py",
+            "engine/making/inside", "engine/making/programs/inside",
+        ),
+    )
+)  # fmt: skip
 """Programs that run in environments of their own: what they import is not in ours."""
 PACKAGE = Path("packages/toolagent/src")
 NOT_NOUNS = frozenset({"utils", "util", "helpers", "helper", "common", "shared", "manager", "base"})

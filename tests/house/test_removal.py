@@ -10,12 +10,14 @@ OTHERS = re.compile(r"\b(rmtree|TemporaryDirectory|removedirs|os\.walk)\b")
 """The last recurses in this Python: what is deep, it does not see."""
 BOUNDED = frozenset(
     {
+        Path("engine/making/inside/working_folder.py"),
+        Path("engine/making/programs/inside/program.py"),
         Path("engine/registry/archives.py"),
         Path("engine/runtimes/sandbox/watch.py"),
         Path("packages/toolagent/src/toolagent/validation/tool_folders.py"),
     }
 )
-"""These walk over folders of the operator, or no deeper than they say."""
+"""These walk over folders of the operator, or no deeper than they say; or in a sandbox, over what is its own."""
 
 
 def _finds(path: Path, text: str) -> Iterator[str]:

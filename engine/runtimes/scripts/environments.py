@@ -344,13 +344,9 @@ class ScriptEnvironments:
 
     def _stamp(self, dependencies: Dependencies) -> str:
         """Another interpreter needs packages of its own."""
-        match dependencies.language:
-            case ScriptLanguage.PYTHON:
-                program = self.programs.python_of(dependencies.python)
-            case ScriptLanguage.NODEJS:
-                program = self.programs.node
-            case ScriptLanguage.BUN:
-                program = self.programs.bun
+        if dependencies.language is ScriptLanguage.PYTHON:
+            return self.programs.python_of(dependencies.python).stamp
+        program = self.programs.node if dependencies.language is ScriptLanguage.NODEJS else self.programs.bun
         return program.stamp if program else ""
 
 

@@ -130,9 +130,26 @@ def test_a_tool_file_is_usable_with_its_script_beside_it_only(tmp_path: Path) ->
 def test_console_scripts_and_mcp_servers_are_recorded(tmp_path: Path) -> None:
     project = "[project]\nname='x'\nversion='1'\ndependencies=['MCP[cli]>=1']\n[project.scripts]\nx = 'x:main'\n"
     findings = found(tmp_path, {"pyproject.toml": project})
-    assert only(findings, FindingKind.CONSOLE_SCRIPT).details == {"scripts": {"x": "x:main"}}
-    assert only(findings, FindingKind.MCP_SERVER).details == {"by": "dependency"}
-    assert only(found(tmp_path, {"s.py": "from mcp.server.fastmcp import FastMCP\n"}), FindingKind.MCP_SERVER).details == {"by": "code"}
+    assert only(findings, FindingKind.CONSOLE_SCRIPT).details == {"scripts": {"x": "x:main"}, "language": "python"}
+    server = {"language": "python", "project": "", "programs": ["x"], "arguments": []}
+    assert only(findings, FindingKind.MCP_SERVER).details == server
+    findings = found(tmp_path, {"s.py": "from mcp.server.fastmcp import FastMCP\n", "README.md": README})
+    assert only(findings, FindingKind.MCP_SERVER).details == {**server, "module": "s.py", "arguments": ["serve", "--stdio"]}
+
+
+README = """
+    {"mcpServers": {"x": {"command": "uvx", "args": ["--from", "x", "x", "serve", "--stdio"]}}}
+"""
+
+
+def test_programs_are_found_where_older_projects_and_npm_name_them(tmp_path: Path) -> None:
+    cfg = "[options.entry_points]\nconsole_scripts =\n    a = a.cli:main\n"
+    assert only(found(tmp_path / "cfg", {"setup.cfg": cfg}), FindingKind.CONSOLE_SCRIPT).details["scripts"] == {"a": "a.cli:main"}
+    setup = "setup(entry_points={'console_scripts': ['b = b.cli:main']})\n"
+    assert only(found(tmp_path / "py", {"setup.py": setup}), FindingKind.CONSOLE_SCRIPT).details["scripts"] == {"b": "b.cli:main"}
+    package = json.dumps({"name": "@scope/c", "bin": "./cli.js"})
+    npm = only(found(tmp_path / "npm", {"package.json": package}), FindingKind.CONSOLE_SCRIPT).details
+    assert npm == {"scripts": {"c": "./cli.js"}, "language": "nodejs"}
 
 
 @pytest.mark.parametrize("name", ["openapi.json", "docs/api.yaml"])

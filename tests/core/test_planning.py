@@ -124,3 +124,12 @@ def test_a_task_that_began_before_every_way_was_tried_goes_on_as_it_began() -> N
 
 def test_ways_are_told_as_they_were_found() -> None:
     assert Tried(way="mcp", outcome="not_found") in found(PROGRAM).others
+
+
+def test_an_app_is_served_as_what_it_was_recognised_as_asgi_before_wsgi_before_gradio() -> None:
+    wsgi, gradio = (APP.model_copy(update={"kind": kind}) for kind in (FindingKind.WSGI, FindingKind.GRADIO))
+    assert plans(gradio, wsgi, APP) == [
+        ASGI,
+        ASGI.model_copy(update={"interface": "wsgi"}),
+        ASGI.model_copy(update={"interface": "gradio"}),
+    ]

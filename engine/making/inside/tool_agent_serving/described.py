@@ -3,9 +3,9 @@
 import sys
 import traceback
 
-from tool_agent_serving.documents import document
-from tool_agent_serving.starlette_routes import starlette_routes
-from tool_agent_serving.werkzeug_routes import werkzeug_routes
+from .documents import document
+from .starlette_routes import starlette_routes
+from .werkzeug_routes import werkzeug_routes
 
 __all__ = ["described"]
 

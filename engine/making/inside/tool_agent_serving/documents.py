@@ -3,8 +3,8 @@
 import inspect
 from collections import namedtuple
 
-from tool_agent_serving.facade import HEALTH
-from tool_agent_serving.view_reads import reads_of
+from .facade import HEALTH
+from .view_reads import reads_of
 
 __all__ = ["Route", "document"]
 

@@ -5,6 +5,7 @@ The app listens on a port of its own, in the sandbox.
 
 import asyncio
 import functools
+import importlib
 import inspect
 import os
 import runpy
@@ -12,8 +13,7 @@ import socket
 import sys
 import threading
 
-import uvicorn
-from tool_agent_serving.gradio_calls import GradioCalls
+from .gradio_calls import GradioCalls
 
 __all__ = ["run"]
 
@@ -57,6 +57,7 @@ def run(module, port):
 
 
 def _serving(calls, port):
+    uvicorn = importlib.import_module("uvicorn")  # a package of the sandbox, which the service itself must not know
     server = uvicorn.Server(uvicorn.Config(calls, host=_HOST, port=port, access_log=False, lifespan="off"))
     thread = threading.Thread(target=lambda: asyncio.run(server.serve()), daemon=True)
     thread.start()

@@ -7,8 +7,7 @@ import re
 import sys
 import traceback
 
-from gradio_client import Client
-from tool_agent_serving.facade import DOCUMENT, HEALTH, answer
+from .facade import DOCUMENT, HEALTH, answer
 
 __all__ = ["GradioCalls"]
 
@@ -21,6 +20,8 @@ _CALLER_ERROR, _FAILURE, _NOT_FOUND = 422, 500, 404
 
 class GradioCalls:
     def __init__(self, url):
+        from gradio_client import Client
+
         self._client = Client(url, verbose=False)
         self._endpoints, self._left_out = _endpoints(self._client.view_api(return_format="dict", print_info=False) or {})
 

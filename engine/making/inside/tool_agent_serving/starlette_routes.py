@@ -3,7 +3,7 @@
 import inspect
 import re
 
-from tool_agent_serving.documents import Route
+from .documents import Route
 
 __all__ = ["starlette_routes"]
 

@@ -3,9 +3,8 @@
 import importlib
 import inspect
 
-import uvicorn
-from tool_agent_serving.described import described
-from tool_agent_serving.facade import Facade
+from .described import described
+from .facade import Facade
 
 __all__ = ["serve"]
 
@@ -14,7 +13,7 @@ def serve(interface, module, attribute, is_factory, port):
     """Returns when the server has ended."""
     if interface == "gradio":
         # Scripts block where they launch, and set handlers of signals: they keep the main thread.
-        from tool_agent_serving.gradio_app import run
+        from .gradio_app import run
 
         run(module, port)
         return
@@ -24,7 +23,8 @@ def serve(interface, module, attribute, is_factory, port):
         app = app() if is_factory else app
         return Facade(app if interface == "asgi" or _is_asgi(app) else _as_asgi(app), described(app))
 
-    uvicorn.run(make, factory=True, host="127.0.0.1", port=port, access_log=False)
+    # By name: it is a package of the sandbox, which the service itself must not know.
+    importlib.import_module("uvicorn").run(make, factory=True, host="127.0.0.1", port=port, access_log=False)
 
 
 def _is_asgi(app):

@@ -4,7 +4,7 @@ import ast
 import inspect
 import re
 
-from tool_agent_serving.documents import Route
+from .documents import Route
 
 __all__ = ["werkzeug_routes"]
 

@@ -84,6 +84,12 @@ def test_options_make_a_specification(run: Run, door: FrontDoor, tmp_path: Path)
     given = (Example(input={"a": 1}, expected_output=2), Example(input={"a": 2}, expected_output=3))
     for words, spec in (
         (("--repo", "https://host/user/My.Project.git"), GithubDeploy(repo_url="https://host/user/My.Project.git", tool_name="my_project")),
+        (
+            ("--repo", "https://host/u/p", "--ref", "v1", "--path", "api", "--env", "A=b=c", "--host", "x.test", "--operation", "get*"),
+            GithubDeploy(
+                repo_url="https://host/u/p", tool_name="p", ref="v1", path="api", env={"A": "b=c"}, hosts=("x.test",), operations=("get*",)
+            ),
+        ),
         (("d", "--name", "n", "--runtime", "docker"), BuildTool(tool_name="n", description="d", runtime="docker")),
         (("Count words", *examples), BuildTool(tool_name="count_words", description="Count words", examples=given)),
         (("--spec", str(tmp_path / "spec.json"), "--name", "y"), BuildTool(tool_name="y", description="d")),
@@ -100,6 +106,7 @@ def test_options_make_a_specification(run: Run, door: FrontDoor, tmp_path: Path)
     ("words", "code", "said"),
     [
         ((), 2, "Say what the tool is to do"),
+        (("--repo", "https://host/u/p", "--env", "A"), 2, "--env 'A'"),
         (("d", "--example", "/nowhere.json"), 2, "/nowhere.json"),
         (("d", "--name", "No Name"), 1, "'no_name' would do"),
     ],

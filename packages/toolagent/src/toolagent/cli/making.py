@@ -49,6 +49,11 @@ def create(
     repo: Annotated[str | None, typer.Option(metavar="URL", help="Make a tool of this repository.")] = None,
     name: Annotated[str | None, typer.Option(metavar="ID", help="The id of the tool; unset, it follows from description or URL.")] = None,
     runtime: Annotated[str | None, typer.Option(help="local, uv (the same) or docker.")] = None,
+    ref: Annotated[str | None, typer.Option(metavar="REF", help="A branch, a tag or a commit of the repository.")] = None,
+    path: Annotated[str | None, typer.Option(metavar="FOLDER", help="The folder of the repository that is meant.")] = None,
+    env: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A variable it runs with; keys as secret:NAME.")] = None,
+    host: Annotated[list[str] | None, typer.Option(metavar="HOST", help="A host that the tool may reach.")] = None,
+    operation: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only these operations, commands or tags; * for any.")] = None,
     example: Examples = None,
     follow: Follow = False,
     key: Key = None,
@@ -63,7 +68,9 @@ def create(
     `toolagent create --repo https://github.com/user/project --name project_api --follow`
     """
     with reported(), connected(url, api_key) as service:
-        asked = _spec(description, spec, {"repo_url": repo, "tool_name": name, "runtime": runtime}, _examples(example))
+        fields: dict[str, JsonValue] = {"repo_url": repo, "tool_name": name, "runtime": runtime, "ref": ref, "path": path}
+        fields |= {"env": _variables(env), "hosts": _list(host), "operations": _list(operation)}
+        asked = _spec(description, spec, fields, _examples(example))
         require_text({"description": description, **(asked if isinstance(asked, dict) else {"--spec": asked})})
         with _asking_under(key) as sent_key:
             submitted = service.create_tool(description, asked, sent_key)
@@ -185,19 +192,25 @@ def _begun(service: ToolAgentHttp, begun: TaskSubmitted, *, follow: bool, json_o
 
 def _show(task: MakingTask, *, log: bool) -> None:
     show_rows((*_COLUMNS[:-1], "progress"), ((*_line(task)[:-1], task.progress if task.ended_at is None else ""),))
-    if task.stages:
-        show_rows(("stage", "state", "seconds", "cost"), (_stage_row(stage, is_priced=not task.unpriced_turns) for stage in task.stages))
-    if task.evidence is not None:
-        show_rows(CHECK_COLUMNS, map(check_row, task.evidence.checks))
-        for line in origins(task.evidence):
-            show_plain(line)
-    if log:
-        for line in task.log:
-            show_plain(line)
+    _show_account(task)
+    for line in task.log if log else ():
+        show_plain(line)
     if task.status is TaskState.FAILED:
         show_failure(task.result or task.reason)
     elif task.result:
         show_note(task.result)
+
+
+def _show_account(task: MakingTask) -> None:
+    """Its stages, the ways to a tool of its repository, and what the gate saw."""
+    if task.stages:
+        show_rows(("stage", "state", "seconds", "cost"), (_stage_row(stage, is_priced=not task.unpriced_turns) for stage in task.stages))
+    if tried := [one for one in task.tried if one.outcome != "not_found"]:
+        show_rows(("way", "outcome", "why"), ((one.found or one.way, one.outcome, one.reason.partition("\n")[0]) for one in tried))
+    if task.evidence is not None:
+        show_rows(CHECK_COLUMNS, map(check_row, task.evidence.checks))
+        for line in origins(task.evidence):
+            show_plain(line)
 
 
 def _line(task: ListedTask) -> tuple[str, ...]:
@@ -213,9 +226,7 @@ def _stage_row(stage: StageView, *, is_priced: bool) -> tuple[str, ...]:
     return (stage.stage.value, stage.state, seconds, cost)
 
 
-def _spec(
-    description: str, file: str | None, fields: dict[str, str | None], examples: list[JsonValue]
-) -> dict[str, JsonValue] | str | None:
+def _spec(description: str, file: str | None, fields: dict[str, JsonValue], examples: list[JsonValue]) -> dict[str, JsonValue] | str | None:
     """What is sent as `task_spec`. Raises ParameterError."""
     given: dict[str, JsonValue] = {name: value for name, value in fields.items() if value is not None}
     if examples:
@@ -227,10 +238,25 @@ def _spec(
         if not (written or description).strip():
             raise ParameterError("Say what the tool is to do, or name a repository with --repo or a specification with --spec.")
         return written
-    repo = fields["repo_url"]
+    repo = str(fields["repo_url"] or "")
     words = "\n\n".join(filter(None, (description, written)))
     named = tool_name_for(repo.rstrip("/").removesuffix(".git").rpartition("/")[2], words) if repo else tool_name_for(words)
     return {"type": "github_deploy" if repo else "build_tool", "tool_name": named, "description": words, **given}
+
+
+def _variables(given: list[str] | None) -> JsonValue:
+    """Raises ParameterError."""
+    found: dict[str, JsonValue] = {}
+    for one in given or ():
+        name, sign, value = one.partition("=")
+        if not (sign and name):
+            raise ParameterError(f"--env {one!r} is no NAME=VALUE.")
+        found[name] = value
+    return found or None
+
+
+def _list(given: list[str] | None) -> JsonValue:
+    return [*given] if given else None
 
 
 def _read(file: str) -> dict[str, JsonValue] | str:

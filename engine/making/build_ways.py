@@ -100,7 +100,7 @@ class WayBuilder:
         return NodeProgramBuilder(self._node, self._parts.executor, self._parts.runs.programs)
 
     def _variables(self, step: BuildStep) -> Variables:
-        """What it runs with. Raises BuildFailed for what it cannot do without, and nobody gives. Blocks."""
+        """What it runs with. Raises BuildFailed for what an app or a server cannot do without, and nobody gives. Blocks."""
         match step.plan:
             case AsgiBuild(project=project) | ProgramBuild(project=project) | McpBuild(project=project):
                 folder = PurePosixPath(project)
@@ -109,7 +109,8 @@ class WayBuilder:
             case _:
                 return Variables()
         found = variables_for(Tree.read(self._repository), folder, _deploy(step).env)
-        if found.required:
+        # An image may set them itself, and a program may be told otherwise.
+        if found.required and isinstance(step.plan, AsgiBuild | McpBuild):
             names = ", ".join(found.required)
             raise BuildFailed(f"It needs variables that have no default: {names}. Give them in `env` of the task, keys as `secret:NAME`.")
         return found
@@ -151,6 +152,7 @@ def _operations(step: BuildStep) -> tuple[str, ...]:
 
 
 def _missing(variables: Variables) -> tuple[str, ...]:
-    if not variables.missing:
+    names = (*variables.required, *variables.missing)
+    if not names:
         return ()
-    return (f"It names variables that nobody gave a value: {', '.join(variables.missing[:_NAMED])}. What needs them fails; give `env`.",)
+    return (f"It names variables that nobody gave a value: {', '.join(names[:_NAMED])}. What needs them fails; give `env`.",)

@@ -23,6 +23,10 @@ def test_of_what_was_told_the_reason_and_the_end_are_kept() -> None:
     assert abridged("It does not start.\n") == "It does not start."
 
 
+def test_of_very_many_tools_the_first_are_named() -> None:
+    assert ready_reason([f"t{number}" for number in range(10)]) == "t0, t1, t2, t3, t4, t5, t6, t7 and 2 more can be called."
+
+
 def test_why_a_model_is_needed_hides_keys() -> None:
     assert why_a_model(("", "")) == ""
     said = why_a_model(("There is no Docker engine.", "It does not start.\nAPI_KEY=sk-ant-0123456789abcdefghij"))

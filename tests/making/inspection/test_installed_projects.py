@@ -101,6 +101,41 @@ async def test_each_command_of_a_program_becomes_a_tool(tmp_path: Path, projects
     assert built.notes == ()
 
 
+HOSTILE = """
+import os, sys
+
+def loud():
+    print("x" * 10_000_000)
+
+def reads():
+    input()
+
+def leaves():
+    os._exit(0)
+
+def lies():
+    with open(sys.orig_argv[-1], "w") as out:
+        out.write('{"described": {"parameters": [{"name": "x", "kind": "weapon"}]}}')
+    os._exit(0)
+"""
+
+
+async def test_parsers_that_attack_become_no_tools(tmp_path: Path, projects: PythonProjects, executor: Executor, place: Place) -> None:
+    scripts = ", ".join(f'{name} = "notes.cli:{name}"' for name in ("loud", "reads", "leaves", "lies"))
+    project = PYPROJECT.replace('notes = "notes.cli:main", broken = "notes.cli:missing"', scripts)
+    repository = written(tmp_path / "origin", {"pyproject.toml": project, "notes/__init__.py": "", "notes/cli.py": HOSTILE})
+    with pytest.raises(BuildFailed) as failed:
+        await ProgramBuilder(projects, executor).build(ProgramBuild(), SPEC, repository, ABOUT, place, silent)
+    for told in (
+        "loud: Asked for its help, it did not end, or said too much",
+        "reads: ",
+        "EOFError",
+        "leaves: ",
+        "lies: Its parser says what",
+    ):
+        assert told in failed.value.message
+
+
 async def test_pins_that_cannot_be_had_are_loosened_and_the_evidence_says_so(
     tmp_path: Path, projects: PythonProjects, executor: Executor, place: Place
 ) -> None:

@@ -8,13 +8,15 @@ from toolagent.core.masking import masked_text
 __all__ = ["abridged", "listed_shortly", "ready_reason", "there_already", "tried_line", "why_a_model"]
 
 _MOST_LISTED = 5
+_MOST_NAMED = 8
 _LINES = 20
 _LONGEST = 1_500
 
 
 def ready_reason(tool_ids: Sequence[str], left_out: Sequence[str] = ()) -> str:
     """`a, b can be called.`, and what could have been a tool too and is none."""
-    ready = f"{', '.join(tool_ids)} can be called."
+    named, more = tool_ids[:_MOST_NAMED], len(tool_ids) - _MOST_NAMED
+    ready = f"{', '.join(named)}{f' and {more} more' if more > 0 else ''} can be called."
     return f"{ready}\n\nLeft out:\n{listed_shortly(left_out)}" if left_out else ready
 
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.timeout(400)
 _APP = """\
 import time
 
-from fastapi import FastAPI, Form
+from fastapi import FastAPI, Form, Response
 from pydantic import BaseModel
 
 app = FastAPI(title="Numbers")
@@ -52,6 +52,11 @@ def slow(number: int) -> Total:
 @app.post("/upload", operation_id="upload")
 def upload(name: str = Form()) -> Total:
     return Total(total=len(name))
+
+
+@app.get("/picture", operation_id="picture", response_class=Response, responses={200: {"content": {"image/png": {}}}})
+def picture() -> Response:
+    return Response(b"", media_type="image/png")
 """
 
 
@@ -86,10 +91,11 @@ def doubling(tool_id: str, *examples: tuple[int, int]) -> Mapping[str, JsonValue
 
 def test_a_repository_with_an_app_becomes_tools(service: ServiceProcess, deployed: MakingTask) -> None:
     assert deployed.status is TaskState.COMPLETED, deployed.reason
-    assert sorted(deployed.tool_ids) == ["numbers_double", "numbers_slow", "numbers_total"]
+    assert sorted(deployed.tool_ids) == ["numbers_double", "numbers_slow", "numbers_total", "numbers_upload"]
     assert [one.stage for one in deployed.stages] == [*Stage]
     assert run_tool(service.http, "numbers_total", {"numbers": [1, 2, 3]})[1].result == {"total": 6}
     assert run_tool(service.http, "numbers_double", {"number": 21})[1].result == {"total": 42}
+    assert run_tool(service.http, "numbers_upload", {"name": "three"})[1].result == {"total": 5}
 
 
 def test_its_evidence_has_the_commit_the_lock_and_no_model(service: ServiceProcess, deployed: MakingTask, source: Path) -> None:
@@ -106,7 +112,7 @@ def test_what_was_left_out_is_told(service: ServiceProcess, deployed: MakingTask
     """In the reason, in the log and with each version."""
     assert deployed.evidence is not None
     (left_out,) = deployed.evidence.left_out
-    assert left_out.startswith("POST /upload: ")
+    assert left_out.startswith("GET /picture: ")
     assert left_out in deployed.reason
     assert [line for line in deployed.log if f"[BUILD] left out: {left_out}" in line] != []
 

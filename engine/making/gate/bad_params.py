@@ -43,9 +43,15 @@ def _properties(schema: JsonSchema) -> ItemsView[str, JsonValue]:
     return properties.items() if isinstance(properties, dict) else JsonSchema().items()
 
 
+def _is_no_text(said: JsonValue) -> bool:
+    """Of a type, or a list of them."""
+    types = frozenset(one for one in (said if isinstance(said, list) else [said]) if isinstance(one, str))
+    return bool(types & _NOT_ANY_TEXT) and types <= _NOT_ANY_TEXT | {"null"}
+
+
 def _mistyped(schema: JsonSchema, base: Params, name: str, inner: JsonSchema, *, as_text: bool) -> Iterator[tuple[str, Params]]:
     """The first value of another type that does not fit."""
-    if as_text and inner.get("type") not in _NOT_ANY_TEXT:
+    if as_text and not _is_no_text(inner.get("type")):
         return
     others: tuple[JsonValue, ...] = _OTHER[:1] if as_text else _OTHER
     for other in others:

@@ -291,6 +291,12 @@ async def test_what_is_declared_but_not_had_is_said(subject: Make) -> None:
     assert "rlimits" in result.details
 
 
+def test_a_parameter_of_several_types_is_spoilt_where_no_text_is_one_of_them() -> None:
+    schema: JsonSchema = {"type": "object", "properties": {"a": {"type": ["string", "null"]}, "b": {"type": ["integer", "null"]}}}
+    found = bad_params(schema, {"a": "x", "b": 1}, as_text=("a", "b"), takes_more=False, most=12)
+    assert [what for what, _ in found] == ["with 'b' of a wrong type"]
+
+
 def test_bad_input_breaks_the_schema_in_each_way() -> None:
     found = dict(bad_params(INPUT, GIVEN[0].input, as_text=(), takes_more=True, most=12))
     assert list(found) == [

@@ -124,7 +124,7 @@ async def test_an_app_that_describes_itself_passes_as_it_is() -> None:
 
 def test_of_a_repository_that_is_too_large_the_folder_of_the_app_is_brought(tmp_path: Path) -> None:
     (tmp_path / "app" / "src").mkdir(parents=True)
-    for number in range(5_001):
+    for number in range(15_001):
         (tmp_path / f"{number}.txt").touch()
     plan = AsgiBuild(module="main", attribute="app", root="app/src", project="app")
     assert with_room(plan, tmp_path) == (plan.model_copy(update={"root": "src", "project": ""}), tmp_path / "app")

@@ -8,7 +8,7 @@ from pathlib import Path
 from engine.calls.file_parameters import FileParameters
 from engine.disk.leftovers import discard
 from engine.making.build_ways import WayBuilder, WaysParts
-from engine.making.building import BuildFailed, told_of
+from engine.making.building import BuildFailed, Built, told_of
 from engine.making.candidates import Candidates
 from engine.making.cloning import Cloner, repository_in
 from engine.making.diagnosis import Diagnoses
@@ -125,8 +125,7 @@ class Maker:
     async def build(self, step: BuildStep, progress: Progress, *, is_patient: bool = False) -> BuildOutcome:
         """Without a model. When it `is_patient`, it raises Outage for what of ours is away; else that is why nothing was built."""
         try:
-            ways = WayBuilder(self._parts.ways, self._parts.runtimes, self.folder_of(step.task_id), self._clone_of(step.task_id, step.spec))
-            built = await ways.build(step, progress)
+            built = await self._built(step, progress)
             candidate = built.candidate.model_copy(update={"left_out": told_of(built.left_out), "notes": built.notes})
             file_id = await self._parts.candidates.keep(step.task_id, candidate, built.folders)
             return BuildOutcome(candidate=file_id, left_out=candidate.left_out)
@@ -214,6 +213,10 @@ class Maker:
         mended = candidate.model_copy(update={"entries": (own,), "written_by_us": False})
         replay = await self._parts.repairs.replay(step.spec, step.mends)
         return mended, with_check(replay)
+
+    async def _built(self, step: BuildStep, progress: Progress) -> Built:
+        folder, repository = self.folder_of(step.task_id), self._clone_of(step.task_id, step.spec)
+        return await WayBuilder(self._parts.ways, self._parts.runtimes, folder, repository).build(step, progress)
 
     def _clone_of(self, task_id: str, spec: TaskSpec) -> Path:
         """The folder that the task means; it was looked at before."""

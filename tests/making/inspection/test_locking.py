@@ -178,8 +178,6 @@ async def test_what_is_not_pinned_has_to_be_old_enough(locks: ProjectLocks, tmp_
 @pytest.mark.parametrize(
     "files",
     [
-        {"pyproject.toml": f'{PROJECT}requires-python = ">=4"\ndependencies = []\n'},
-        {"pyproject.toml": f'{PROJECT}requires-python = "new"\ndependencies = []\n'},
         {"pyproject.toml": f'{PROJECT}dependencies = ["leaf"]\n[tool.uv.sources]\nleaf = {{ path = "leaf" }}\n'},
         {"pyproject.toml": '[tool.poetry.dependencies]\nleaf = { git = "https://example.com/leaf" }\n'},
         {"pyproject.toml": '[tool.poetry.dependencies]\nleaf = "^1 || ^2"\n'},

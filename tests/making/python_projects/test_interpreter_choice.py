@@ -43,6 +43,11 @@ def test_the_one_that_its_author_had_goes_before_ours(tmp_path: Path, name: str,
     assert chosen(tmp_path, {name: text})[0] == "3.9"
 
 
+def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
+    with pytest.raises(NotWanted, match=r"'new' \(requires-python in pyproject\.toml\), which cannot be read"):
+        chosen(tmp_path, {"pyproject.toml": '[project]\nname = "x"\nrequires-python = "new"\n'})
+
+
 def test_what_does_not_fit_is_said_in_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(NotWanted, match=r"needs Python >=3\.14 \(requires-python in pyproject\.toml\), and this host has 3\.13, "):
         chosen(tmp_path, {"pyproject.toml": '[project]\nname = "x"\nrequires-python = ">=3.14"\n'})

@@ -1,5 +1,6 @@
 """The table of what became of the repositories, failures included."""
 
+import re
 from collections.abc import Sequence
 
 from bench.repositories.outcomes import Outcome
@@ -7,6 +8,7 @@ from bench.repositories.outcomes import Outcome
 __all__ = ["written"]
 
 _LONGEST = 300
+_PLACE = re.compile(r"https?://\S+|(?<![\w.])/(?:tmp|root|home|work)/\S+")
 
 
 def written(outcomes: Sequence[Outcome]) -> str:
@@ -28,7 +30,7 @@ def written(outcomes: Sequence[Outcome]) -> str:
 
 def _row(one: Outcome) -> str:
     call = {None: "—", True: "right", False: "wrong"}[one.called]
-    ways = "; ".join(f"{way.found}: {way.outcome}{f': {_flat(way.reason)}' if way.reason else ''}" for way in one.ways if way.found)
+    ways = "; ".join(f"{_flat(way.found)}: {way.outcome}{f': {_flat(way.reason)}' if way.reason else ''}" for way in one.ways if way.found)
     cells = (
         f"{one.wanted.kind}/{one.wanted.of}", one.wanted.repository, one.status, f"{one.seconds:.1f}", str(len(one.tool_ids)),
         str(len(one.left_out)), call, ways or _flat(one.reason),
@@ -37,5 +39,6 @@ def _row(one: Outcome) -> str:
 
 
 def _flat(text: str) -> str:
-    line = " ".join(text.split())
+    # Addresses and places of the machine that it was measured on are nobody's business.
+    line = _PLACE.sub("…", " ".join(text.split()))
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"

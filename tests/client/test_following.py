@@ -30,7 +30,7 @@ ENDED = MakingTask.model_validate(
         "ended_at": AT,
         "task_spec": BuildTool(tool_name="t", description="d"),
     }
-    | {"tool_ids": (), "built": False, "unpriced_turns": 0, "stages": (), "log": ()}
+    | {"tool_ids": (), "built": False, "unpriced_turns": 0, "stages": (), "log": (), "tried": ()}
 )
 
 

@@ -17,7 +17,8 @@ from toolagent.core.failures import ContentDamagedError, FileTooLargeError
 __all__ = ["MAX_BYTES", "MAX_FILES", "ArchiveStore", "NotPackedError", "ProjectArchives", "packed"]
 
 _LEFT_OUT = frozenset({".venv", "__pycache__", ".git", "node_modules", ".pytest_cache", ".ruff_cache", ".mypy_cache"})
-MAX_BYTES = 128 * 1_048_576
+MAX_BYTES = 48 * 1_048_576
+"""With what an archive adds to each file it stays below what a file of the content store may have by default."""
 MAX_FILES = 15_000
 _CHUNK = 1 << 20
 

@@ -109,7 +109,7 @@ def test_a_part_of_a_folder_that_cannot_be_read_is_not_left_out_in_silence(tmp_p
 def test_a_folder_that_is_too_large_is_refused(tmp_path: Path) -> None:
     folder = project(tmp_path / "a")
     with (folder / "large").open("wb") as large:
-        large.truncate(129 * 1_048_576)
+        large.truncate(49 * 1_048_576)
     with pytest.raises(NotPackedError):
         packed(folder)
 

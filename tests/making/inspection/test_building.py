@@ -241,7 +241,7 @@ async def test_what_is_no_tool_of_those_in_files_is_told(tmp_path: Path, builder
     assert "cannot be used" in left_out["b.tool.json"]
 
 
-@pytest.mark.parametrize(("count", "size", "told"), [(15_001, 0, "15,001 files"), (1, 129 << 20, "largest file is 0.bin with 129.0 MiB")])
+@pytest.mark.parametrize(("count", "size", "told"), [(15_001, 0, "15,001 files"), (1, 49 << 20, "largest file is 0.bin with 49.0 MiB")])
 async def test_a_repository_that_is_too_large_for_a_tool_is_refused_before_it_is_built(
     tmp_path: Path, builder: ModellessBuilder, place: Place, count: int, size: int, told: str
 ) -> None:

@@ -112,7 +112,9 @@ class WayBuilder:
         # An image may set them itself, and a program may be told otherwise.
         if found.required and isinstance(step.plan, AsgiBuild | McpBuild):
             names = ", ".join(found.required)
-            raise BuildFailed(f"It needs variables that have no default: {names}. Give them in `env` of the task, keys by the name of a secret.")
+            raise BuildFailed(
+                f"It needs variables that have no default: {names}. Give them in `env` of the task, keys by the name of a secret."
+            )
         return found
 
     def _builder(self, own: RuntimeParts, variables: Variables) -> ModellessBuilder:

@@ -16,8 +16,9 @@ from toolagent.contracts.sources import BuiltinSource, DockerSource, LocalSource
 __all__ = ["Variables", "variables_for", "with_environment"]
 
 _EXAMPLES = (".env.example", ".env.sample", ".env.template", ".env.dist", "env.example", "example.env", ".env.local.example")
-_LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]{0,127})\s*=\s*(.*?)\s*$")
-_COMMENT = re.compile(r"\s+#.*$")
+_LINE = re.compile(r"(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]{0,127})[ \t]*=(.*)")
+_REFERENCE = "secret:"
+"""Only who asks for a tool may name secrets of this host: a repository that does would be shown them."""
 _PLACEHOLDER = re.compile(r"your[-_ ]|<.*>|\bx{3,}|\.\.\.$|change[-_]?me|replace[-_]|\[.*\]|_here\b|\$\{", re.IGNORECASE)
 _DATABASE = re.compile(r"(?:^|_)(?:DATABASE|DB)_(?:URL|URI|DSN)$|^SQLALCHEMY_DATABASE_UR[IL]$", re.IGNORECASE)
 _SERVED = re.compile(r"(?:postgres(?:ql)?|mysql|mariadb|mssql|oracle|cockroachdb)(\+\w+)?://", re.IGNORECASE)
@@ -54,7 +55,7 @@ def variables_for(tree: Tree, folder: PurePosixPath, given: Mapping[str, str]) -
         if _DATABASE.search(name) and (not value or _SERVED.match(value)):
             values[name] = _sqlite(value)
             notes.append(f"{name}: a database of its own is used (SQLite in its home folder); give another in `env`.")
-        elif value and not _PLACEHOLDER.search(value):
+        elif value and _REFERENCE not in value.lower() and not _PLACEHOLDER.search(value):
             values[name] = value
         else:
             missing.append(name)
@@ -86,15 +87,17 @@ def _of_examples(tree: Tree, folder: PurePosixPath) -> Iterator[tuple[str, str]]
     places = dict.fromkeys((folder, PurePosixPath()))
     found = next((place / name for place in places for name in _EXAMPLES if tree.has(place / name)), None)
     lines = (tree.text(found) or "").splitlines() if found is not None else []
-    pairs = (line for line in map(_LINE.fullmatch, lines) if line is not None)
+    short = (line.strip() for line in lines if len(line) <= _LONGEST)
+    pairs = (line for line in map(_LINE.fullmatch, short) if line is not None)
     for line, _ in zip((line for line in pairs if not _is_ours(line[1])), range(_MOST), strict=False):
         yield line[1], _plain(line[2])[:_LONGEST]
 
 
 def _plain(text: str) -> str:
+    text = text.strip()
     if text[:1] in ("'", '"') and text.endswith(text[0]) and len(text) > 1:
         return text[1:-1]
-    return _COMMENT.sub("", f" {text}").strip()
+    return "" if text.startswith("#") else text.partition(" #")[0].partition("\t#")[0].strip()
 
 
 def _is_ours(name: str) -> bool:

@@ -40,6 +40,16 @@ def test_what_the_task_gives_goes_before(tmp_path: Path) -> None:
     assert variables.missing == ("TOKEN",)
 
 
+@pytest.mark.parametrize("value", ["secret:OPENAI_API_KEY", "https://x.test/?key=secret:OTHER", '"Secret:X"'])
+def test_a_repository_names_no_secret_of_the_host(tmp_path: Path, value: str) -> None:
+    variables = found(tmp_path, {".env.example": f"X={value}"})
+    assert (variables.values, variables.missing) == ({}, ("X",))
+
+
+def test_a_line_that_is_very_long_takes_no_time(tmp_path: Path) -> None:
+    assert found(tmp_path, {".env.example": f"A=x{' ' * 400_000}x\nB=1"}).values == {"B": "1"}
+
+
 @pytest.mark.parametrize(
     ("said", "expected"),
     [

@@ -16,7 +16,7 @@ from engine.runtimes.scripts.pythons import minor_of
 __all__ = ["Interpreter", "interpreters_for"]
 
 _NAMED_IN = (".python-version", "runtime.txt")
-_IMAGE = re.compile(r"^\s*FROM\s+(?:\S+/)?python:(3\.\d+)", re.IGNORECASE | re.MULTILINE)
+_IMAGE = re.compile(r"^[ \t]*FROM[ \t]+(?:\S+/)?python:(3\.\d+)", re.IGNORECASE | re.MULTILINE)
 _REQUIRES = re.compile(r"\bpython_requires\s*=\s*(?:[\"']([^\"']+)[\"']|([^\s\"'#][^\"'#\n]*))")
 _NEWEST_PATCH = 99
 

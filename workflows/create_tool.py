@@ -8,7 +8,8 @@ from toolagent.contracts.making import MakeRequest, Stage
 from toolagent.contracts.making_steps import BriefStep, BuildStep, EndStep, Inspected, MakeEnd, TaskStep
 from toolagent.contracts.plans import NothingToBuild
 from toolagent.contracts.task_specs import GithubDeploy
-from toolagent.core.planning import Ways, first_way, ways
+from toolagent.core.first_way import first_way
+from toolagent.core.planning import Ways, ways
 from workflows.answering import answered
 from workflows.making import NotMade, Work, request_of
 
@@ -43,7 +44,7 @@ class CreateTool:
         await self._work.enter(request, Stage.PLAN)
         found = ways(request.spec, inspected.inspection if isinstance(request.spec, GithubDeploy) else None)
         if not workflow.patched(_EVERY_WAY):
-            found = first_way(found)
+            found = first_way(request.spec, found, inspected.inspection)
         self._work.tried = found.others
         return await self._built(request, inspected, found)
 

@@ -16,7 +16,7 @@ from toolagent.contracts.plans import (
     ToolFileBuild,
 )
 from toolagent.contracts.task_specs import BuildTool, GithubDeploy, MakeRuntime, RepairTool
-from toolagent.core.planning import Ways, first_way, ways
+from toolagent.core.planning import Ways, ways
 
 
 def finding(kind: FindingKind, path: str, **details: JsonValue) -> Finding:
@@ -110,16 +110,6 @@ def test_documents_that_are_served_somewhere_are_tried_before_others_are_counted
 def test_what_is_to_be_written_or_mended_is_for_the_agent() -> None:
     nothing = Ways((), (), CodingBuild())
     assert ways(BuildTool(tool_name="x", description="x")) == ways(RepairTool(tool_id="x")) == nothing
-
-
-def test_a_task_that_began_before_every_way_was_tried_goes_on_as_it_began() -> None:
-    def first(*findings: Finding, code: int = 1) -> tuple[str, ...]:
-        return tuple(plan.way for plan in first_way(found(*findings, code=code)).plans)
-
-    assert first(SERVER, APP, IMAGE) == ("asgi",)
-    assert first(PROGRAM, DOCUMENT) == ()
-    assert first(DOCUMENT, code=0) == ("openapi_remote",)
-    assert not first_way(found(APP)).goes_on
 
 
 def test_ways_are_told_as_they_were_found() -> None:

@@ -1,7 +1,7 @@
 """Which ways lead to a tool, of what a repository was recognised as, in the order in which they are tried."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from pydantic import JsonValue
@@ -20,7 +20,7 @@ from toolagent.contracts.plans import (
 )
 from toolagent.contracts.task_specs import BuildTool, GithubDeploy, MakeRuntime, RepairTool, TaskSpec
 
-__all__ = ["Ways", "first_way", "ways"]
+__all__ = ["Ways", "ways"]
 
 _LOCAL: tuple[MakeRuntime | None, ...] = (None, "local", "uv")
 _DOCKER: tuple[MakeRuntime | None, ...] = (None, "docker")
@@ -50,13 +50,6 @@ class Ways:
     last: CodingBuild | NothingToBuild
     goes_on: bool = True
     """Whether the next way is tried when what was built does not pass the gate."""
-
-
-def first_way(found: Ways) -> Ways:
-    """For tasks that began before every way was tried: the first of those that there were then."""
-    known = [one for one in found.plans if one.way in _KNOWN_BEFORE]
-    alone = isinstance(found.last, NothingToBuild)
-    return replace(found, plans=tuple(one for one in known if alone or one.way != "openapi_remote")[:1], goes_on=False)
 
 
 def ways(spec: TaskSpec, inspection: Inspection | None = None) -> Ways:
@@ -221,7 +214,6 @@ _WAYS: Sequence[tuple[tuple[MakeRuntime | None, ...], _Way]] = (
 """The order in which they are tried; docs/making.md tells it."""
 
 _NOT_RUN = ("tool_file", "openapi_remote")
-_KNOWN_BEFORE = ("tool_file", "asgi", "docker", "openapi_remote")
 _NAMES = ("tool_file", "mcp", "asgi", "docker", "program", "openapi_remote")
 
 _RUNNABLE = (FindingKind.DOCKERFILE, FindingKind.CONSOLE_SCRIPT, FindingKind.MCP_SERVER)

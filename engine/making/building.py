@@ -124,7 +124,7 @@ class ModellessBuilder:
         source = LocalSource(host_dir=place.host_dir, environment=self._environment)
         asked = await self._asked(self._local, source, about, place, progress, is_described_by_us=plan.interface != "asgi")
         document = asked or await self._in_tree(plan.document, repository, place.work)
-        drafted = await _drafted(document, about, local_sources(document, place.host_dir))
+        drafted = await _drafted(document, about, local_sources(document, place.host_dir, self._environment))
         built = _built(drafted, place.folder)
         return replace(built, left_out=(*_told_by_us(document), *built.left_out), notes=(*_narrowed(repository, brought), *prepared.notes))
 
@@ -142,7 +142,7 @@ class ModellessBuilder:
         document = await self._asked(self._docker, source, about, place, progress, hint) or await self._in_tree(
             plan.document, repository, place.work
         )
-        sources = docker_sources(document, place.host_dir, plan.dockerfile, plan.port)
+        sources = docker_sources(document, place.host_dir, plan.dockerfile, plan.port, self._environment)
         return _built(await _drafted(document, about, sources), place.folder)
 
     async def _asked(

@@ -12,16 +12,16 @@ from engine.runtimes.boxed_runs import BoxedRun, BoxedRuns, Launched, LocalSetti
 from engine.runtimes.call_audit import Audited
 from engine.runtimes.docker.variables import variables_of
 from engine.runtimes.failures import CallFailed
-from engine.runtimes.http_exchange import HttpExchange, Target
+from engine.runtimes.http_exchange import HttpExchange
 from engine.runtimes.launching import launched
 from engine.runtimes.local_environments import insist_on_main, locked_environment
 from engine.runtimes.local_failures import came_to, exited, unhealthy
+from engine.runtimes.own_servers import own_target
 from engine.runtimes.ports import free_port
 from engine.runtimes.processes import Launcher, Process, exit_text
 from engine.runtimes.projects import Projects
 from engine.runtimes.readiness import Exited, NotOurs, Ready, Unhealthy, await_ready
 from engine.runtimes.remote_keys import Secrets
-from engine.runtimes.request_parts import Places
 from engine.runtimes.runtime import Progress, Running, ToolRequest
 from engine.runtimes.sandbox.egress import Way
 from toolagent.contracts.calls import ErrorType
@@ -113,7 +113,7 @@ class LocalRuntime:
     async def call(self, running: Running, source: LocalSource, request: ToolRequest) -> JsonValue:
         is_there = await asyncio.to_thread(request.output_dir.is_dir)
         headers = {"X-Output-Dir": str(request.output_dir) if is_there else _TMP}
-        target = Target(running.endpoint, source.http_method, source.endpoint_path, headers, places=Places.of(source))
+        target = own_target(running.endpoint, source, headers, self._secrets)
         server = self._server(running)
         if server is None:
             return await self._http.call(target, request)

@@ -1,7 +1,7 @@
 """What an operation of an OpenAPI document wants to be shown before it answers."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from pydantic import JsonValue
@@ -16,7 +16,7 @@ __all__ = ["Credential", "credential_of"]
 class Credential:
     """A secret: in the header, query or cookie of this name, behind a word (`Bearer`) if there is one. `is_known`: it can be sent.
 
-    `kind` is as in a RemoteSource; `token_url` and `scopes` are those of client credentials.
+    `kind` is as in a RemoteSource; `token_url` and `scopes` are those of client credentials. `scheme` is what the document calls it.
     """
 
     place: Literal["header", "query", "cookie"] = "header"
@@ -26,6 +26,7 @@ class Credential:
     kind: Literal["key", "basic", "client_credentials"] = "key"
     token_url: str = ""
     scopes: tuple[str, ...] = ()
+    scheme: str = ""
 
 
 def credential_of(document: OpenApiDocument, operation: Part) -> Credential | None:
@@ -35,7 +36,8 @@ def credential_of(document: OpenApiDocument, operation: Part) -> Credential | No
     if not choices or any(not choice for choice in choices):
         return None
     # Several at once are more than one secret.
-    known = [found for choice in choices if len(choice) == 1 for found in _sent(document, *next(iter(choice.items())))]
+    single = [next(iter(choice.items())) for choice in choices if len(choice) == 1]
+    known = [replace(found, scheme=named) for named, scopes in single for found in _sent(document, named, scopes)]
     return known[0] if known else Credential(is_known=False)
 
 

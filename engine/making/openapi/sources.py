@@ -1,11 +1,13 @@
 """Where the tools of an OpenAPI document run: at the server that it names, or in a process that we start."""
 
 import re
+from collections.abc import Collection
 from typing import TypedDict
 from urllib.parse import quote
 
 from engine.making.openapi.credentials import Credential
 from engine.making.openapi.document import DocumentRefused, OpenApiDocument
+from engine.making.openapi.logins import login_of
 from engine.making.openapi.operations import Operation
 from engine.making.openapi.requests import RequestShape
 from engine.making.openapi.servers import is_private, server_fault
@@ -70,25 +72,25 @@ def _showing(plain: RemoteSource, key: Credential, named: str) -> RemoteSource:
     return RemoteSource.model_validate({**plain.model_dump(), **shown, "remote_api_key": named})
 
 
-def local_sources(document: OpenApiDocument, host_dir: str, content: str | None = None) -> SourceOf:
-    """In a process of ours, of the project in that folder of the data folder."""
+def local_sources(document: OpenApiDocument, host_dir: str, variables: Collection[str] = (), content: str | None = None) -> SourceOf:
+    """In a process of ours, of the project in that folder of the data folder, which runs with these variables."""
 
     def source(operation: Operation, shape: RequestShape, health: str | None) -> LocalSource:
-        _insist_on_no_key(operation)
         called = _called(shape, operation, document.base_path)
-        made = LocalSource(host_dir=host_dir, content=content, **called)
+        made = LocalSource(host_dir=host_dir, content=content, login=login_of(operation.credential, variables), **called)
         return made.model_copy(update={**_healthy(health, document.base_path)})
 
     return source
 
 
-def docker_sources(document: OpenApiDocument, host_dir: str, dockerfile: str, port: int, content: str | None = None) -> SourceOf:
-    """In a container of ours, whose image is built of that folder of the data folder."""
+def docker_sources(
+    document: OpenApiDocument, host_dir: str, dockerfile: str, port: int, variables: Collection[str] = (), content: str | None = None
+) -> SourceOf:
+    """In a container of ours, whose image is built of that folder of the data folder, and which runs with these variables."""
 
     def source(operation: Operation, shape: RequestShape, health: str | None) -> DockerSource:
-        _insist_on_no_key(operation)
-        called = _called(shape, operation, document.base_path)
-        built = DockerSource(host_dir=host_dir, dockerfile=dockerfile, internal_port=port, content=content, **called)
+        login, called = login_of(operation.credential, variables), _called(shape, operation, document.base_path)
+        built = DockerSource(host_dir=host_dir, dockerfile=dockerfile, internal_port=port, content=content, login=login, **called)
         return built.model_copy(update={**_healthy(health, document.base_path)})
 
     return source
@@ -112,12 +114,6 @@ def _called(shape: RequestShape, operation: Operation, base: str) -> _Called:
 
 def _healthy(health: str | None, base: str) -> dict[str, str]:
     return {"health_path": f"{base}{health}"} if health else {}
-
-
-def _insist_on_no_key(operation: Operation) -> None:
-    """A tool that we run itself is shown no key."""
-    if operation.credential is not None:
-        raise DocumentRefused("It wants to be shown a key, which a tool that runs here has nobody to give.")
 
 
 def _secret_of(tool_name: str) -> str:

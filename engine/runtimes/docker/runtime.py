@@ -27,10 +27,10 @@ from engine.runtimes.docker.unused import UnusedTimer
 from engine.runtimes.docker.users import user_of
 from engine.runtimes.docker.variables import handed_over, variables_of
 from engine.runtimes.failures import NotSent, StartFailed
-from engine.runtimes.http_exchange import HttpExchange, Target
+from engine.runtimes.http_exchange import HttpExchange
+from engine.runtimes.own_servers import own_target
 from engine.runtimes.projects import Projects
 from engine.runtimes.readiness import serves
-from engine.runtimes.request_parts import Places
 from engine.runtimes.runtime import Progress, Retired, Running, ToolRequest
 from engine.runtimes.sandbox.egress import Opening, Way
 from engine.runtimes.sandbox.identity import Identity
@@ -121,8 +121,7 @@ class DockerRuntime:
             is_there = serving.sees_calls and await asyncio.to_thread(request.output_dir.is_dir)
             headers = {"X-Output-Dir": str(request.output_dir) if is_there else TMP}
             with serving.audited.call(request):
-                target = Target(running.endpoint, source.http_method, source.endpoint_path, headers, places=Places.of(source))
-                return await self._http.call(target, request)
+                return await self._http.call(own_target(running.endpoint, source, headers, self._parts.secrets), request)
         finally:
             serving.in_flight -= 1
             serving.used = time.monotonic()

@@ -17,6 +17,7 @@ __all__ = [
     "DockerSource",
     "HttpMethod",
     "LocalSource",
+    "Login",
     "McpSource",
     "PackedSource",
     "ParameterStyle",
@@ -97,6 +98,17 @@ class HttpSource(Contract):
     ] = ()
 
 
+class Login(Contract):
+    """What a server that we run wants to be shown with each call: the value of one of the variables that it runs with."""
+
+    variable: Annotated[EnvironmentName, Field(description="A name in `environment`; its value is best the name of a secret.")]
+    place: Literal["header", "query", "cookie"] = "header"
+    name: Annotated[HeaderName, Field(description="Of the header, the field of the query, or the cookie.")] = "Authorization"
+    scheme: Annotated[
+        str, Field(max_length=40, description="Written before the value in a header; `Basic` encodes it, which is then `user:password`.")
+    ] = ""
+
+
 class LocalSource(HttpSource):
     """A uv project on this machine, started as `main.py --port N`."""
 
@@ -107,6 +119,7 @@ class LocalSource(HttpSource):
         str | None, Field(description="The project's files in the content store, by the id of their archive; set at import.")
     ] = None
     environment: Environment = {}
+    login: Login | None = None
     process: SharedProcess = None
 
 
@@ -126,6 +139,7 @@ class DockerSource(HttpSource):
     ] = 0
     command: Annotated[tuple[str, ...], Field(description="Run in the container instead of the image's own command.")] = ()
     environment: dict[str, str] = {}
+    login: Login | None = None
     volumes: Annotated[
         dict[str, str],
         Field(description="Folders of the machine, by where the container sees them; a plain name is a folder of the tool's own."),

@@ -10,7 +10,7 @@ __all__ = ["name_inside", "place_of", "place_of_calls", "place_of_process", "pla
 
 _OF_A_REQUEST = {
     "endpoint_path", "http_method", "query_parameters", "header_parameters", "body_parameter", "parameter_styles", "body_encoding",
-    "body_media_type", "file_parameters", "tool_name",
+    "body_media_type", "file_parameters", "tool_name", "login",
 }  # fmt: skip
 """What says how one tool is called, and nothing of the process that it is in."""
 

@@ -1,0 +1,56 @@
+"""Which variable of a server that we run holds what its operations want to be shown."""
+
+import re
+from collections.abc import Collection, Iterator
+
+from engine.making.openapi.credentials import Credential
+from engine.making.openapi.document import DocumentRefused
+from toolagent.contracts.sources import Login
+
+__all__ = ["login_of"]
+
+_NOT_IN_A_NAME = re.compile(r"[^A-Z0-9]+")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_TOKENS = ("BEARER_TOKEN", "ACCESS_TOKEN", "AUTH_TOKEN", "API_TOKEN")
+_KEYS = ("API_KEY", "APIKEY", "API_TOKEN", "ACCESS_KEY")
+_LOGINS = ("BASIC_AUTH", "LOGIN")
+
+
+def login_of(credential: Credential | None, variables: Collection[str]) -> Login | None:
+    """By the names of its variables: that of the header or field, that which the document gives the login, else a usual one.
+
+    Raises DocumentRefused where none of them is there: the task's `env` is where it would be.
+    """
+    if credential is None:
+        return None
+    if not credential.is_known or credential.kind == "client_credentials":
+        raise DocumentRefused("It wants to be shown something that is no single key or login.")
+    wanted = [name for name in dict.fromkeys(_names(credential)) if name]
+    by_name = {name.upper(): name for name in variables}
+    found = next((by_name[name] for name in wanted if name in by_name), None)
+    if found is None:
+        what = "a login, `user:password`," if credential.kind == "basic" else "a key"
+        raise DocumentRefused(
+            f"It wants to be shown {what} that nobody gives. Give it in `env` of the task as {wanted[0]}, by the name of a secret."
+        )
+    match credential:
+        case Credential(kind="basic"):
+            return Login(variable=found, scheme="Basic")
+        case Credential(place=place, name=name, word=word):
+            return Login(variable=found, place=place, name=name, scheme=word)
+
+
+def _names(credential: Credential) -> Iterator[str]:
+    """In capitals, the likeliest first."""
+    usual = _LOGINS if credential.kind == "basic" else _TOKENS if credential.word else _KEYS
+    if usual is _KEYS:
+        name = _variable(credential.name)
+        yield from (name.removeprefix("X_"), name)
+    yield usual[0]
+    yield _variable(credential.scheme)
+    yield from usual
+    yield from _KEYS if usual is _TOKENS else ()
+
+
+def _variable(name: str) -> str:
+    return _NOT_IN_A_NAME.sub("_", _HUMP.sub("_", name).upper()).strip("_")

@@ -14,7 +14,7 @@ from engine.runtimes.docker.variables import variables_of
 from engine.runtimes.failures import CallFailed
 from engine.runtimes.http_exchange import HttpExchange
 from engine.runtimes.launching import launched
-from engine.runtimes.local_environments import insist_on_main, locked_environment
+from engine.runtimes.local_environments import insist_on_main, project_environment
 from engine.runtimes.local_failures import came_to, exited, unhealthy
 from engine.runtimes.own_servers import own_target
 from engine.runtimes.ports import free_port
@@ -74,7 +74,7 @@ class LocalRuntime:
         sandbox = self._boxed.sandbox(tool.tool_id)
         project = await self._boxed.project(tool.tool_id, source.host_dir, source.content, progress)
         await asyncio.to_thread(insist_on_main, project, tool.tool_id, source.host_dir)
-        environment = await locked_environment(self._environments, project, tool.tool_id, progress)
+        environment = await project_environment(self._environments, project, tool.tool_id, progress)
         progress(f"starting {tool.tool_id}")
         port = source.internal_port or (_PORT if sandbox.level.has_own_network else free_port())
         command = (str(environment.folder.python), "main.py", "--port", str(port))

@@ -1,30 +1,32 @@
-"""The locked environment of a project that is started as `main.py`."""
+"""The environment of a project that is started as `main.py`."""
 
 import asyncio
 from pathlib import Path
 
 from engine.runtimes.failures import StartFailed
-from engine.runtimes.local_failures import unlocked
 from engine.runtimes.runtime import Progress
-from engine.runtimes.scripts.dependencies import Kind, dependencies_of
+from engine.runtimes.scripts.dependencies import Dependencies, Kind, dependencies_of
 from engine.runtimes.scripts.environments import Environment, ScriptEnvironments
 from engine.runtimes.scripts.failures import ScriptFailure
 from engine.runtimes.scripts.paths import Script
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import ScriptLanguage
 
-__all__ = ["insist_on_main", "locked_environment"]
+__all__ = ["insist_on_main", "project_environment"]
 
-_LOCKED = (Kind.REQUIREMENTS_LOCK, Kind.UV_LOCK, Kind.INLINE_LOCK)
+_NOTHING = Dependencies(ScriptLanguage.PYTHON, Kind.REQUIREMENTS_LOCK, {"requirements.lock": b""})
+"""A project that says nothing of what it depends on has Python's own library."""
 
 
-async def locked_environment(environments: ScriptEnvironments, project: Path, tool_id: str, progress: Progress) -> Environment:
-    """Raises StartFailed (`dependency_error`) when there is no lock or it cannot be installed."""
+async def project_environment(environments: ScriptEnvironments, project: Path, tool_id: str, progress: Progress) -> Environment:
+    """Of its lock, else of `requirements.txt` or `pyproject.toml`, whose versions are then chosen when it is installed here.
+
+    Raises StartFailed (`dependency_error`).
+    """
     try:
         dependencies = await asyncio.to_thread(dependencies_of, Script(project / "main.py", "main.py"), ScriptLanguage.PYTHON)
-        if dependencies.kind not in _LOCKED:
-            raise unlocked(tool_id)
-        return await environments.ensure(dependencies, tool_id, progress)
+        wanted = _NOTHING if dependencies.kind is Kind.NOTHING else dependencies
+        return await environments.ensure(wanted, tool_id, progress)
     except ScriptFailure as failure:
         raise failure.as_start_failure from failure
 

@@ -6,18 +6,9 @@ from engine.runtimes.readiness import Unhealthy
 from engine.runtimes.sandbox.box import UNCOUNTED
 from toolagent.contracts.calls import ErrorType
 
-__all__ = ["came_to", "exited", "unhealthy", "unlocked"]
+__all__ = ["came_to", "exited", "unhealthy"]
 
 _TOLD_LINES = 20
-
-
-def unlocked(tool_id: str) -> StartFailed:
-    return StartFailed(
-        ErrorType.DEPENDENCY_ERROR,
-        f"The tool {tool_id!r} has no lock. Write one in its folder: "
-        "uv pip compile --universal --generate-hashes pyproject.toml -o requirements.lock",
-        {"looked_for": ["requirements.lock", "uv.lock"]},
-    )
 
 
 def came_to(process: Process) -> str:

@@ -28,7 +28,7 @@ async def check(subject: Subject) -> CheckResult:
     faults: list[str] = []
     asked = 0
     deaths = subject.trial.account().deaths
-    for entry in subject.entries:
+    for entry in subject.each(NAME):
         match entry.sources[0]:
             case LocalSource() | DockerSource() | RemoteSource() as source if subject.may_be_probed(entry):
                 done, wrong = await _tried(subject, entry, source)

@@ -31,7 +31,7 @@ async def check(subject: Subject) -> CheckResult:
     faults: dict[str, str] = {}
     doubts: list[str] = []
     asked = 0
-    for number, entry in enumerate(subject.entries):
+    for number, entry in enumerate(subject.each(NAME)):
         name, no = entry.manifest.tool_id, why_not(subject, entry)
         every = await subject.cases.of(as_probed(entry.manifest)) if no is None else ()
         cases, whole = every[: _share(subject, entry, number)], len(every)

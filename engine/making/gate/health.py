@@ -21,7 +21,7 @@ async def check(subject: Subject) -> CheckResult:
     faults: dict[str, str] = {}
     servers: dict[str, list[str]] = {}
     asked = 0
-    for entry in subject.entries:
+    for entry in subject.each(NAME):
         match entry.sources[0]:
             case RemoteSource() as source:
                 asked += 1

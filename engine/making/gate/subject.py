@@ -1,6 +1,6 @@
 """What the gate judges: a candidate that can be called, killed and looked at, and what it is asked."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, Protocol, TypeAlias
@@ -100,6 +100,10 @@ class OnTrial(Protocol):
 
     def account(self) -> Account: ...
 
+    def tell(self, progress: str) -> None:
+        """What is being done, for people."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class GateLimits:
@@ -132,6 +136,12 @@ class Subject:
     probe: Literal["none", "safe", "full"] = "safe"
     """Made-up input for servers of others: none, to what can do no harm and is shown no secret, or to all."""
     limits: GateLimits = field(default_factory=GateLimits)
+
+    def each(self, check: str) -> Iterator[ToolEntry]:
+        """Its tools, one after another, and how far `check` is, to who waits."""
+        for number, entry in enumerate(self.entries, 1):
+            self.trial.tell(f"{check} {number}/{len(self.entries)}")
+            yield entry
 
     async def takers(self, example: Example) -> tuple[ToolEntry, ...]:
         """Whom it can be meant for: where there is more than one tool, those whose input schema it fits."""

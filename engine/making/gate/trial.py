@@ -89,7 +89,8 @@ class Trial:
         self._remote = 0
 
     async def start(self) -> None:
-        for entry in self._entries.values():
+        for number, entry in enumerate(self._entries.values(), 1):
+            self._progress(f"starts {number}/{len(self._entries)}")
             budget = StartBudget(entry.manifest.tool_id, self._limits.start_s, self._progress)
             try:
                 await budget.spend(self._supervisor.start(entry, budget.tell))
@@ -148,6 +149,9 @@ class Trial:
 
     def account(self) -> Account:
         return self._sightings.account()
+
+    def tell(self, progress: str) -> None:
+        self._progress(progress)
 
     async def _exchange(self, entry: ToolEntry, params: Params, progress: Progress) -> Reply:
         if isinstance(entry.sources[0], RemoteSource):

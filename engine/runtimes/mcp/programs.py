@@ -7,7 +7,7 @@ from pathlib import Path
 
 from engine.runtimes.boxed_runs import BoxedRuns
 from engine.runtimes.failures import StartFailed
-from engine.runtimes.local_environments import insist_on_main, locked_environment
+from engine.runtimes.local_environments import insist_on_main, project_environment
 from engine.runtimes.runtime import Progress
 from engine.runtimes.sandbox.box import Mount
 from engine.runtimes.scripts.dependencies import Dependencies, Kind, dependencies_of
@@ -47,7 +47,7 @@ async def program_of(
     project = await boxed.project(tool_id, host_dir, source.content, progress)
     if not source.command:
         await asyncio.to_thread(insist_on_main, project, tool_id, host_dir)
-        environment = await locked_environment(environments, project, tool_id, progress)
+        environment = await project_environment(environments, project, tool_id, progress)
         return ServerProgram((str(environment.folder.python), _MAIN), project, environment)
     if not await asyncio.to_thread(project.is_dir):
         details = {"host_dir": host_dir, "missing": host_dir}

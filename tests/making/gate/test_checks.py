@@ -34,6 +34,7 @@ class Candidate:
     can_be_killed: bool = True
     sent: list[tuple[str, Params | bytes]] = field(default_factory=list[tuple[str, Params | bytes]])
     killed: list[str] = field(default_factory=list[str])
+    told: list[str] = field(default_factory=list[str])
 
     async def start(self) -> None:
         await asyncio.sleep(0)
@@ -57,6 +58,9 @@ class Candidate:
 
     async def renew(self) -> None:
         await asyncio.sleep(0)
+
+    def tell(self, progress: str) -> None:
+        self.told.append(progress)
 
     def account(self) -> Account:
         return self.seen
@@ -317,3 +321,10 @@ def test_what_arrives_as_text_is_bad_only_where_no_text_fits() -> None:
 
 def test_what_a_schema_allows_is_not_bad() -> None:
     assert dict(bad_params({"type": "object", "properties": {"x": {}}}, {"x": 1}, as_text=(), takes_more=True, most=12)) == {}
+
+
+async def test_how_far_it_is_is_told(subject: Make) -> None:
+    candidate = Candidate()
+    for check in (derived_cases.check, bad_input.check):
+        await check(subject(candidate, entry(), entry(tool_id="other")))
+    assert candidate.told == ["derived cases 1/2", "derived cases 2/2", "bad input 1/2", "bad input 2/2"]

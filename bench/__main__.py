@@ -23,6 +23,7 @@ from bench.machine import describe_machine, load_average, server_settings
 from bench.making import NotMadeError, measure_builds, measure_deploys, measure_history, workshop
 from bench.memory import measure_memory
 from bench.processes import NotReadyError, end_in_order
+from bench.programs import measure_programs
 from bench.report import show, write
 from bench.results import Results
 from bench.rounds import Measurements, Plan, measure
@@ -148,6 +149,7 @@ class Run:
             for piece, measured in (
                 ("builds", lambda: measure_builds(shop, self.extent.makes)),
                 ("deploys", lambda: measure_deploys(shop, self.extent.makes)),
+                ("programs", lambda: measure_programs(shop, self.extent.makes, self.extent.turns)),
                 ("history", lambda: measure_history(shop)),
             ):
                 with self._telling(piece):

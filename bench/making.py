@@ -7,7 +7,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -31,7 +31,7 @@ from toolagent.contracts.making import Stage, TaskNote, TaskNoteKind
 from toolagent.contracts.making_views import MakingTask
 from toolagent.contracts.tasks import TaskState
 
-__all__ = ["NotMadeError", "Workshop", "measure_builds", "measure_deploys", "measure_history", "workshop"]
+__all__ = ["NotMadeError", "Workshop", "measure_builds", "measure_deploys", "measure_history", "repository_of", "workshop"]
 
 _DEPLOYED = "bench_deployed"
 _FILES = ROOT / "bench/deployed"
@@ -77,8 +77,8 @@ class Workshop:
     folder: Path
     calls: int
 
-    def made(self, spec: Mapping[str, JsonValue], bound_s: float = _BOUND_S) -> Made:
-        """By a task that is followed to its end; its tools are removed again. Raises NotMadeError."""
+    def made(self, spec: Mapping[str, JsonValue], bound_s: float = _BOUND_S, then: Callable[[], object] = lambda: None) -> Made:
+        """By a task that is followed to its end; `then` uses its tools, which are removed again. Raises NotMadeError."""
         http, begin = self.service.http, time.perf_counter()
         answer = http.post("/create_tool", json={"description": "for the measurements", "task_spec": dict(spec)})
         task_id = answer.raise_for_status().json()["task_id"]
@@ -89,6 +89,7 @@ class Workshop:
         task = MakingTask.model_validate_json(http.get(f"/tasks/{task_id}").raise_for_status().content)
         if task.status is not TaskState.COMPLETED:
             raise NotMadeError(f"{task_id} is {task.status}: {task.reason}")
+        then()
         for tool_id in task.tool_ids if task.built else ():
             self.service.remove_tool(tool_id)
         notes = [TaskNote.model_validate_json(line) for line in lines if '"position":' in line]
@@ -143,7 +144,11 @@ def measure_deploys(shop: Workshop, times: int) -> list[Single]:
 
     `deploy.ours`: with the packages as an earlier deploy has left them, as by hand they are in uv's cache; `deploy.anew`: without.
     """
-    spec: dict[str, JsonValue] = {"type": "github_deploy", "repo_url": _repository(shop.folder / "repository"), "tool_name": _DEPLOYED}
+    spec: dict[str, JsonValue] = {
+        "type": "github_deploy",
+        "repo_url": repository_of(_FILES, shop.folder / "repository"),
+        "tool_name": _DEPLOYED,
+    }
     took: dict[str, list[float]] = {"ours": [], "anew": [], "hand": []}
     stages: dict[Stage, list[float]] = {stage: [] for stage in Stage}
     shop.made(spec)
@@ -220,9 +225,10 @@ def _by_hand(folder: Path) -> float:
     return time.perf_counter() - begin
 
 
-def _repository(folder: Path) -> str:
-    shutil.copytree(_FILES, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    for arguments in (("init", "--quiet"), ("add", "--all"), ("commit", "--quiet", "--message", "A service")):
+def repository_of(files: Path, folder: Path) -> str:
+    """The URL of a new repository that holds them."""
+    shutil.copytree(files, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for arguments in (("init", "--quiet"), ("add", "--all"), ("commit", "--quiet", "--message", "For the measurements")):
         subprocess.run(("git", *_WHO, *arguments), cwd=folder, check=True, capture_output=True)  # noqa: S607
     return f"file://{folder}"
 

@@ -1,7 +1,6 @@
 """What a command line program costs: from a repository to the first call, beside uv's own installation; and a call, beside a script's."""
 
 import asyncio
-import shutil
 import statistics
 import subprocess
 import sys
@@ -15,14 +14,48 @@ from uv import find_uv_bin
 from bench.making import Workshop, repository_of
 from bench.processes import bare_environment
 from bench.results import Single
-from bench.service import ROOT, SCRIPT, SCRIPT_ACTING
+from bench.service import SCRIPT, SCRIPT_ACTING
 from engine.disk.removal import remove
 
 __all__ = ["measure_programs"]
 
-_FILES = ROOT / "bench/program"
 _NAME, _PROGRAM = "bench_program", "bench-program"
 _MESSAGE = "hello"
+_PROJECT = """\
+[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+
+[project]
+name = "bench-program"
+version = "1.0.0"
+description = "A small program, made a tool by the measurements."
+requires-python = ">=3.11"
+dependencies = ["click"]
+
+[project.scripts]
+bench-program = "bench_program:main"
+
+[tool.hatch.build.targets.wheel]
+include = ["bench_program.py"]
+"""
+_MODULE = """\
+import json
+
+import click
+
+
+@click.group()
+def main() -> None:
+    '''Says things.'''
+
+
+@main.command()
+@click.option("--message", required=True, help="What to say.")
+def say(message: str) -> None:
+    '''Says it again.'''
+    click.echo(json.dumps({"said": message}))
+"""
 
 
 def measure_programs(shop: Workshop, times: int, calls: int) -> list[Single]:
@@ -31,7 +64,11 @@ def measure_programs(shop: Workshop, times: int, calls: int) -> list[Single]:
     `program.anew`: by a task that is followed to its end, with nothing installed before, its first call included; `program.hand`:
     `uv tool install` and one `--help`, with a cache of its own that is empty. Then `calls` calls of the program and of scripts.
     """
-    spec: dict[str, JsonValue] = {"type": "github_deploy", "repo_url": repository_of(_FILES, shop.folder / "program"), "tool_name": _NAME}
+    spec: dict[str, JsonValue] = {
+        "type": "github_deploy",
+        "repo_url": repository_of(_source(shop.folder / "files"), shop.folder / "program"),
+        "tool_name": _NAME,
+    }
     took: dict[str, list[float]] = {"anew": [], "hand": []}
     # The first finds nothing imported and nothing started.
     shop.made(spec)
@@ -81,15 +118,22 @@ def _called(shop: Workshop) -> None:
         raise ValueError(f"the program has answered {answer}")
 
 
+def _source(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "pyproject.toml").write_text(_PROJECT, "utf-8")
+    (folder / "bench_program.py").write_text(_MODULE, "utf-8")
+    return folder
+
+
 def _by_hand(folder: Path) -> float:
     """`uv tool install` of the same folder, without a cache, and one `--help`."""
-    shutil.copytree(_FILES, folder / "source", ignore=shutil.ignore_patterns("__pycache__"))
+    source = _source(folder / "source")
     environment = bare_environment() | {
         "UV_CACHE_DIR": str(folder / "cache"),
         "UV_TOOL_DIR": str(folder / "tools"),
         "UV_TOOL_BIN_DIR": str(folder / "bin"),
     }
-    install = [find_uv_bin(), "tool", "install", "--python", sys.executable, str(folder / "source")]
+    install = [find_uv_bin(), "tool", "install", "--python", sys.executable, str(source)]
     began = time.perf_counter()
     for command in (install, [str(folder / "bin" / _PROGRAM), "--help"]):
         subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=True)

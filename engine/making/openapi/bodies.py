@@ -1,6 +1,6 @@
 """How an operation of an OpenAPI document takes its body: as JSON, a form, in parts, or as a file."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
@@ -40,14 +40,19 @@ def body_of(document: OpenApiDocument, method: HttpMethod, described: Part) -> O
         return f"A {method} request with a body is not sent." if required and content else NO_BODY
     schema = json_schema(content)
     if schema is not None:
-        return OperationBody(schema, required)
+        return OperationBody(schema, required or _needs_fields(document, found, schema))
     form = _form(document, content, required)
     if form is not None:
-        return form
+        return replace(form, required=required or _needs_fields(document, found, form.schema))
     kind = next((kind for kind in content if _is_type(kind)), None)
     if kind is not None:
         return OperationBody({"type": "string", "format": "binary"}, required, "octets", kind.partition(";")[0].strip().lower())
     return f"It takes a body of {_kinds(content)} only, which is not sent." if required and content else NO_BODY
+
+
+def _needs_fields(document: OpenApiDocument, body: Part, schema: JsonValue) -> bool:
+    """Documents that do not say whether a body is needed mean that it is, where one without these fields would be refused."""
+    return "required" not in body and bool(document.resolved(schema).get("required"))
 
 
 def no_body_in(document: OpenApiDocument, described: Part, body: OperationBody) -> str:

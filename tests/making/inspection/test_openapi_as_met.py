@@ -359,3 +359,17 @@ async def test_references_to_files_of_the_repository_are_followed_and_no_others(
     assert properties["tag"] == {"type": "integer"}
     assert len(one.left_out) == len(outside)
     assert "not for them" not in str(one)
+
+
+@pytest.mark.parametrize(
+    ("said", "names"), [({}, ["legs", "name"]), ({"required": True}, ["legs", "name"]), ({"required": False}, ["body"])]
+)
+def test_a_body_of_which_is_not_said_whether_it_is_needed_is_needed_where_a_field_of_it_is(
+    said: dict[str, JsonValue], names: list[str]
+) -> None:
+    schema: JsonValue = {"type": "object", "properties": {"name": {"type": "string"}, "legs": {"type": "integer"}}, "required": ["name"]}
+    for kind in ("application/json", "application/x-www-form-urlencoded"):
+        body: JsonValue = {"content": {kind: {"schema": schema}}, **said}
+        properties = only(drafted({"/x": {"post": {"requestBody": body, "responses": OK}}})).input_schema["properties"]
+        assert isinstance(properties, dict)
+        assert sorted(properties) == names

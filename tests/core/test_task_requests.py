@@ -69,6 +69,9 @@ REFUSED: list[tuple[dict[str, JsonValue], list[str], str]] = [
     ({**BUILD, "examples": TOO_LARGE}, ["task_spec.examples"], "at most 262,144 are taken"),
     ({**DEPLOY, "repo_url": "https://user:secret@host/x"}, ["task_spec.repo_url"], "would be kept in logs"),
     ({**DEPLOY, "repo_url": "https://ghp_abc@host/x"}, ["task_spec.repo_url"], "would be kept in logs"),
+    ({**DEPLOY, "ref": "--upload-pack=x"}, ["task_spec.ref"], "no branch, tag or commit"),
+    ({**DEPLOY, "operations": "getPet"}, ["task_spec.operations"], '["getPet", "pets*"]'),
+    ({**DEPLOY, "hosts": "example.com"}, ["task_spec.hosts"], '["api.example.com"]'),
     ({**DEPLOY, "repo_url": "https://[x"}, ["task_spec.repo_url"], "no address"),
 ]
 

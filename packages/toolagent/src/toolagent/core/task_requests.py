@@ -44,12 +44,17 @@ _LEFT_OUT = frozenset(
     {"a", "an", "and", "for", "from", "i", "in", "it", "me", "need", "of", "please", "that", "the", "to", "tool", "which", "with"}
 )
 _FORMS = {
-    "tuple_type": 'It must be a list, such as [{"input": {…}, "expected_output": …}]',
+    "tuple_type": "It must be a list",
     "string_too_long": f"It may have at most {LONGEST_WORDS:,} characters",
     "dict_type": "It must be an object",
     "model_type": "It must be an object",
 }
 """In the words of JSON, by pydantic's kind of error."""
+_LISTS: Mapping[tuple[int | str, ...], str] = {
+    ("examples",): '[{"input": {…}, "expected_output": …}]',
+    ("operations",): '["getPet", "pets*"]',
+    ("hosts",): '["api.example.com"]',
+}
 
 _ID_FORM = "small letters, digits, _ and -, beginning with a letter"
 _STATED = (
@@ -205,6 +210,10 @@ def _fault_of(field: str, location: tuple[int | str, ...], message: str, value: 
         near = tool_name_from(value) or tool_name_from(str(whole.get("description", "")))
         such = f"; {near!r} would do" if near and re.fullmatch(TOOL_ID_PATTERN, near) else ""
         return SpecFault(field, f"{value[:64]!r} is no id of a tool: {_ID_FORM}{such}.")
+    if location == ("ref",) and isinstance(value, str):
+        return SpecFault(field, f"{value[:64]!r} is no branch, tag or commit: letters, digits and . _ / + - only, a letter or digit first.")
+    if location in _LISTS and not isinstance(value, list):
+        return SpecFault(field, f"It must be a list, such as {_LISTS[location]}.")
     return SpecFault(field, f"{message}.")
 
 

@@ -30,7 +30,7 @@ class Interpreter:
 
 
 def interpreters_for(tree: Tree, folder: PurePosixPath, there: Collection[str], own: str) -> tuple[Interpreter, ...]:
-    """Of those that are `there` (by minor version), the one that the project names, then `own`, then older ones, then newer ones.
+    """Of those that are `there` (by minor version), the one that the project names, or the nearest to it, then `own`, older ones, newer ones.
 
     Raises NotWanted, in one sentence, when none of them fits what the project says. Blocks.
     """
@@ -38,10 +38,11 @@ def interpreters_for(tree: Tree, folder: PurePosixPath, there: Collection[str], 
     fitting = [minor for minor in there if _fits(minor, said, where)]
     if not fitting:
         raise NotWanted(f"The project needs Python {said} ({where}), and this host has {', '.join(there) or 'none'}.")
-    named = dict(_named(tree, folder))
-    first = [minor for minor in named if minor in fitting]
-    rest = sorted((minor for minor in fitting if minor not in first), key=lambda minor: _distance(minor, own))
-    return tuple(Interpreter(minor, named.get(minor, "")) for minor in (*first, *rest))
+    named: dict[str, str] = {}
+    for minor, place in _named(tree, folder):
+        named.setdefault(_nearest(minor, fitting), place)
+    rest = sorted((minor for minor in fitting if minor not in named), key=lambda minor: _distance(minor, own))
+    return tuple(Interpreter(minor, named.get(minor, "")) for minor in (*named, *rest))
 
 
 def _required(tree: Tree, folder: PurePosixPath) -> tuple[str, str]:
@@ -80,7 +81,16 @@ def _named(tree: Tree, folder: PurePosixPath) -> Iterator[tuple[str, str]]:
             yield found[1], path.as_posix()
 
 
+def _nearest(minor: str, fitting: Collection[str]) -> str:
+    """The next newer one, where it is not there itself: packages outlive a Python by some versions; else the next older one."""
+    return min(fitting, key=lambda one: (_number(one) < _number(minor), abs(_number(one) - _number(minor))))
+
+
+def _number(minor: str) -> int:
+    return int(minor.partition(".")[2])
+
+
 def _distance(minor: str, own: str) -> tuple[bool, int]:
     """Ours, then older ones: what is not made for ours was mostly made before it."""
-    by = int(minor.partition(".")[2]) - int(own.partition(".")[2])
+    by = _number(minor) - _number(own)
     return by > 0, abs(by)

@@ -43,6 +43,11 @@ def test_the_one_that_its_author_had_goes_before_ours(tmp_path: Path, name: str,
     assert chosen(tmp_path, {name: text})[0] == "3.9"
 
 
+@pytest.mark.parametrize(("image", "first"), [("3.6", "3.9"), ("3.14", "3.13"), ("3.12", "3.12")])
+def test_where_it_is_not_there_the_nearest_one_goes_first(tmp_path: Path, image: str, first: str) -> None:
+    assert chosen(tmp_path, {"Dockerfile": f"FROM python:{image}-alpine\n"})[0] == first
+
+
 def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     with pytest.raises(NotWanted, match=r"'new' \(requires-python in pyproject\.toml\), which cannot be read"):
         chosen(tmp_path, {"pyproject.toml": '[project]\nname = "x"\nrequires-python = "new"\n'})

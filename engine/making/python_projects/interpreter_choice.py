@@ -30,7 +30,7 @@ class Interpreter:
 
 
 def interpreters_for(tree: Tree, folder: PurePosixPath, there: Collection[str], own: str) -> tuple[Interpreter, ...]:
-    """Of those that are `there` (by minor version), the one that the project names, or the nearest to it, then `own`, older ones, newer ones.
+    """Of those that are `there` (by minor version), the one that the project names or the nearest to it, then `own`, older, newer ones.
 
     Raises NotWanted, in one sentence, when none of them fits what the project says. Blocks.
     """

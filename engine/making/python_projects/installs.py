@@ -118,7 +118,9 @@ def _scripts(about: Path) -> Mapping[str, str]:
         read.read_string(_text(about / "entry_points.txt"))
     except configparser.Error:
         return {}
-    return dict(read.items("console_scripts")) if read.has_section("console_scripts") else {}
+    found = read.items("console_scripts") if read.has_section("console_scripts") else ()
+    # Behind a function may stand extras in brackets, which nobody asked for.
+    return {name: target.partition("[")[0].strip() for name, target in found}
 
 
 def _text(path: Path) -> str:

@@ -1,7 +1,7 @@
 """Build backends of repositories that attack: what they do is refused with its reason, or comes to nothing."""
 
 import asyncio
-import os
+import json
 import shutil
 import tempfile
 import time
@@ -10,7 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from engine.making.building import Place
 from engine.making.locking import ProjectLocks
+from engine.making.openapi.tools import Described
+from engine.making.programs.building import ProgramBuilder
+from engine.making.programs.reading import Readable, read_programs
 from engine.making.python_projects.installs import ProjectInstalls
 from engine.making.python_projects.preparing import Order, PythonProjects
 from engine.making.uv_runs import LockFailed, UvRuns
@@ -20,10 +24,12 @@ from engine.runtimes.scripts.environments import Installer
 from engine.runtimes.scripts.execution import Executor
 from engine.runtimes.scripts.network import through
 from tests.runtimes.conftest import silent
+from toolagent.contracts.plans import ProgramBuild
+from toolagent.contracts.task_specs import GithubDeploy
 from workers.scripts import indexes_of
 from workers.settings import environment
 
-SECRET = "the secret of this host"
+SECRET = "the secret of this host"  # noqa: S105 - a text to look for
 PYPROJECT = """
 [build-system]
 requires = []
@@ -138,9 +144,19 @@ async def test_a_build_sees_nothing_of_this_host_and_leaves_no_link_pipe_or_proc
         installed = await ProjectInstalls(runs).install(origin, "", state / "work", site, runs.programs.python)
     assert (installed.name, installed.scripts) == ("notes", {})
     assert (site / "notes/seen.json").read_text() == "[]"
-    assert all(path.is_file() or path.is_dir() for path in site.rglob("*"))
-    assert not [path for path in site.rglob("*") if path.is_symlink() or path.name in ("pipe", "out", "folder")]
-    assert not [one for one in Path("/proc").glob("[0-9]*/cmdline") if b"3607" in read(one)]
+    found = await asyncio.to_thread(files_below, site)
+    assert {"METADATA", "seen.json"} <= {path.name for path in found}
+    assert not [path for path in found if path.is_symlink() or not path.is_file()]
+    assert not await asyncio.to_thread(still_asleep)
+
+
+def files_below(folder: Path) -> list[Path]:
+    """All that is no folder: links and pipes too."""
+    return [path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()]
+
+
+def still_asleep() -> list[Path]:
+    return [one for one in Path("/proc").glob("[0-9]*/cmdline") if b"3607" in read(one)]
 
 
 def read(path: Path) -> bytes:
@@ -165,3 +181,30 @@ async def test_what_is_packed_is_what_was_built_with_the_python_that_was_chosen(
     assert prepared.installed is not None
     assert (prepared.installed.site / "notes/built_by.py").read_text() == first
     assert "pins taken away" in prepared.notes[-1]
+
+
+NAMES = """
+files["notes/__init__.py"] = "def main():\\n import argparse\\n argparse.ArgumentParser().parse_args()\\n"
+names = ["good", "sp ace", "quo\\"te", "-dash", "new\\x0bline", "x" * 200]
+lines = [f"{name} = notes:main" for name in names] + ["extras = notes:main [colour]"]
+files["notes-1.0.dist-info/entry_points.txt"] = "[console_scripts]\\n" + "\\n".join(lines)
+"""
+
+
+async def test_programs_whose_names_are_none_are_left_out_with_their_reason(
+    tmp_path: Path, elsewhere: Path, runs: UvRuns, sandbox: Sandboxing, launcher: Launcher, place: Place, state: Path
+) -> None:
+    origin = repository(tmp_path / "origin", elsewhere, NAMES)
+    projects = PythonProjects(runs, ProjectLocks(runs), sandbox.environments)
+    spec = GithubDeploy(repo_url="https://example.com/a/b", tool_name="notes")
+    executor = Executor(launcher, sandbox.sandbox)
+    built = await ProgramBuilder(projects, executor).build(ProgramBuild(), spec, origin, Described("notes"), place, silent)
+    assert [entry.manifest.name for entry in built.candidate.entries] == ["extras", "good"]
+    assert {one.operation[:8] for one in built.left_out} == {"sp ace", 'quo"te', "-dash", "new\x0bline", "x" * 8}
+    assert all("is named with letters" in one.reason for one in built.left_out)
+    assert json.loads((place.folder / "commands.json").read_text())["run_extras"]["target"] == "notes:main"
+
+    prepared = await projects.prepare(Order(origin, "", (), state / "site", state / "work", "notes"), silent)
+    unfit = {"zero": "notes:ma\0in", "command": "notes:main;rm", "module": "notes", "file": "/etc/passwd:main"}
+    commands, left = await read_programs(Readable(unfit, place.folder, prepared.environment, state / "reading"), executor)
+    assert (commands, [one.command for one in left]) == ((), sorted(unfit))

@@ -4,6 +4,7 @@ from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
 from tests.system.catalog import make_catalog
 from tests.system.making_tasks import asked, ended, left_of, task
@@ -88,6 +89,12 @@ def nothing_left(service: ServiceProcess, made: MakingTask, tool_id: str) -> Map
     return found
 
 
+def said_by(service: ServiceProcess, tool_id: str) -> JsonValue:
+    result = run_tool(service.http, tool_id, {"word": "there"})[1].result
+    assert isinstance(result, dict)
+    return result["stdout"]
+
+
 def test_a_task_that_is_cancelled_while_it_registers_is_done_or_leaves_nothing(service: ServiceProcess, tmp_path: Path) -> None:
     task_id = begun(service, tmp_path, "", "cancelled_registering")
     late = (Stage.REGISTER, Stage.ANNOUNCE)
@@ -95,7 +102,7 @@ def test_a_task_that_is_cancelled_while_it_registers_is_done_or_leaves_nothing(s
     service.http.post(f"/tasks/{task_id}/cancel")
     made = ended(service, task_id)
     if made.status is TaskState.COMPLETED:
-        assert run_tool(service.http, "cancelled_registering", {"word": "there"})[1].result["stdout"] == "there\n"
+        assert said_by(service, "cancelled_registering") == "there\n"
         service.http.delete("/tools/cancelled_registering").raise_for_status()
         assert left_of(service, task_id, "cancelled_registering").keys() <= {"tools", "calls/"}
     else:
@@ -116,6 +123,6 @@ def test_a_task_whose_worker_is_killed_while_it_builds_ends_after_the_restart(
     service.start()
     made = ended(service, task_id)
     assert made.status is TaskState.COMPLETED, made.reason
-    assert run_tool(service.http, "killed_locking", {"word": "there"})[1].result["stdout"] == "there\n"
+    assert said_by(service, "killed_locking") == "there\n"
     service.http.delete("/tools/killed_locking").raise_for_status()
     assert left_of(service, task_id, "killed_locking").keys() <= {"tools", "calls/"}

@@ -69,11 +69,16 @@ def elsewhere() -> Generator[Path]:
     shutil.rmtree(folder)
 
 
+def runs_of(launcher: Launcher, sandbox: Sandboxing, timeout_s: float) -> UvRuns:
+    programs = sandbox.environments.programs
+    installer = Installer(indexes_of(programs, environment()), through(sandbox.egress, trusted=True), timeout_s=timeout_s)
+    return UvRuns(Executor(launcher, sandbox.sandbox), programs, installer)
+
+
 @pytest.fixture
 def runs(launcher: Launcher, sandbox: Sandboxing) -> UvRuns:
-    programs = sandbox.environments.programs
-    installer = Installer(indexes_of(programs, environment()), through(sandbox.egress, trusted=True), timeout_s=12)
-    return UvRuns(Executor(launcher, sandbox.sandbox), programs, installer)
+    """What hangs is waited for so long."""
+    return runs_of(launcher, sandbox, 20)
 
 
 def repository(folder: Path, elsewhere: Path, attack: str, more: str = "") -> Path:
@@ -167,9 +172,10 @@ def read(path: Path) -> bytes:
 
 
 async def test_what_is_packed_is_what_was_built_with_the_python_that_was_chosen(
-    tmp_path: Path, elsewhere: Path, runs: UvRuns, sandbox: Sandboxing, state: Path
+    tmp_path: Path, elsewhere: Path, launcher: Launcher, sandbox: Sandboxing, state: Path
 ) -> None:
     """No Python can have these versions, so the first one is chosen after the others, with looser ones."""
+    runs = runs_of(launcher, sandbox, 300)
     if len(runs.programs.pythons) < 2:
         pytest.skip("This machine has one Python only.")
     (first, *_, last) = sorted(runs.programs.pythons, key=lambda minor: runs.programs.pythons[minor] != runs.programs.python)

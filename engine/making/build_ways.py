@@ -41,6 +41,7 @@ from toolagent.core.task_requests import subject_of
 __all__ = ["WayBuilder", "WaysParts"]
 
 _NAMED = 20
+_LONGEST = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +65,14 @@ class WayBuilder:
         self._data = folder / "data"
 
     async def build(self, step: BuildStep, progress: Progress) -> Built:
-        """Raises BuildFailed, NotPackedError, ScriptFailure."""
-        variables = await asyncio.to_thread(self._variables, step)
-        built = await self._built(step, variables, progress)
-        notes = (*built.notes, *variables.notes, *_missing(variables))
-        return replace(built, candidate=with_environment(built.candidate, variables.values), notes=notes)
+        """Raises BuildFailed, ScriptFailure."""
+        try:
+            variables = await asyncio.to_thread(self._variables, step)
+            built = await self._built(step, variables, progress)
+            notes = (*built.notes, *variables.notes, *_missing(variables))
+            return replace(built, candidate=with_environment(built.candidate, variables.values), notes=notes)
+        except ValueError as error:  # what a repository says is refused by a contract, or cannot be written: no retry mends that
+            raise BuildFailed(f"What the repository says of itself cannot be used: {' '.join(str(error).split())[:_LONGEST]}") from error
 
     async def _built(self, step: BuildStep, variables: Variables, progress: Progress) -> Built:
         about = Described(subject_of(step.spec), step.spec.description, _operations(step))

@@ -1,6 +1,7 @@
 """Builds tools of the command line programs that a Python project installs."""
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from engine.making.building import BuildFailed, Built, Place
@@ -8,7 +9,7 @@ from engine.making.openapi.operations import LeftOut
 from engine.making.openapi.tools import Described
 from engine.making.programs.commands import Command, NotRead
 from engine.making.programs.reading import Readable, read_programs
-from engine.making.programs.tools import commands_file, program_candidate, script_names
+from engine.making.programs.tools import commands_file, fitting, program_candidate, script_names
 from engine.making.python_projects.packing import pack_project
 from engine.making.python_projects.preparing import Order, PythonProjects
 from engine.making.uv_runs import LockFailed
@@ -20,7 +21,7 @@ from toolagent.contracts.sources import ScriptLanguage
 from toolagent.contracts.task_specs import GithubDeploy
 from toolagent.core.wildcards import chosen
 
-__all__ = ["ProgramBuilder"]
+__all__ = ["ProgramBuilder", "program_files"]
 
 _CHILD = Path(__file__).parent / "inside" / "program.py"
 _SCRIPT = '''\
@@ -31,6 +32,7 @@ from program import run
 run({name!r})
 '''
 _TOLD = 5
+_LONGEST_TOLD = 500
 
 
 class ProgramBuilder:
@@ -53,18 +55,16 @@ class ProgramBuilder:
         installed = prepared.installed
         if installed is None or not installed.scripts:
             raise BuildFailed("The package that was built installs no console scripts.")
-        progress(f"reading the parsers of {', '.join(installed.scripts)}")
+        progress(f"reading the parsers of {', '.join([*installed.scripts][:_TOLD])[:_LONGEST_TOLD]}")
         readable = Readable(installed.scripts, installed.site, prepared.environment, place.work.with_name("reading"))
         commands, left = await read_programs(readable, self._executor)
+        commands, unfit = await asyncio.to_thread(fitting, commands)
+        left = (*left, *unfit)
         wanted, unwanted = chosen(commands, spec.operations, _names)
         if not wanted:
             raise BuildFailed(_none(commands, left, spec))
-        files = {
-            "program.py": await asyncio.to_thread(_CHILD.read_text),
-            "commands.json": commands_file(wanted, installed.scripts),
-            **{f"{name}.py": _script(command, name) for command, name in zip(wanted, script_names(wanted), strict=True)},
-        }
         try:
+            files = await asyncio.to_thread(program_files, wanted, installed.scripts)
             await asyncio.to_thread(pack_project, files, prepared, place.folder)
         except (ValueError, OSError) as error:
             raise BuildFailed(f"The project cannot be packed: {error}") from error
@@ -75,8 +75,13 @@ class ProgramBuilder:
         return Built(candidate, dict.fromkeys(ids, place.folder), tuple(left_out), prepared.notes)
 
 
-def _script(command: Command, name: str) -> str:
-    return _SCRIPT.format(command=" ".join((command.program, *command.words)), name=name)
+def program_files(commands: Sequence[Command], targets: Mapping[str, str]) -> Mapping[str, str]:
+    """A script for each command, and what they share. Blocks."""
+    scripts = {
+        f"{name}.py": _SCRIPT.format(command=" ".join((command.program, *command.words)), name=name)
+        for command, name in zip(commands, script_names(commands), strict=True)
+    }
+    return {"program.py": _CHILD.read_text(), "commands.json": commands_file(commands, targets), **scripts}
 
 
 def _names(command: Command) -> tuple[str, ...]:

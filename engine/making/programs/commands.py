@@ -1,5 +1,6 @@
 """A program's commands, as its parser says them: what is read in the sandbox is other people's, so it is checked and bounded here."""
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,10 +9,15 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue, ValidationError
 
 from toolagent.contracts.contract import Contract
+from toolagent.core.texts import well_formed
 
-__all__ = ["Command", "Level", "NotRead", "Parameter", "ReadProgram", "commands_of"]
+__all__ = ["Command", "Level", "NotRead", "Parameter", "ReadProgram", "commands_of", "fit_for_json"]
 
 _MOST_COMMANDS = 200
+_MOST_NOT_READ = 500
+_DEEPEST = 10
+_LARGEST = 1 << 63
+"""Beyond it JSON has no whole numbers that everybody reads alike."""
 _TEXT = 4_000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}")
 
@@ -42,12 +48,12 @@ class Parameter(Contract):
 
 
 class ReadProgram(Contract):
-    """A parser, with those of its subcommands. `alone`: it does something without one of them too."""
+    """A parser, with those of its subcommands as they were said. `alone`: it does something without one of them too."""
 
     name: Annotated[str, Field(max_length=200)] = ""
     help: _Text = ""
     parameters: Annotated[tuple[Parameter, ...], Field(max_length=300)] = ()
-    commands: Annotated[tuple["ReadProgram", ...], Field(max_length=500)] = ()
+    commands: Annotated[tuple[JsonValue, ...], Field(max_length=500)] = ()
     alone: bool = False
     by: Annotated[str, Field(max_length=20)] = ""
     fault: _Text = ""
@@ -78,11 +84,12 @@ class NotRead:
 
 
 def commands_of(program: str, described: JsonValue) -> tuple[tuple[Command, ...], tuple[NotRead, ...]]:
-    """Of what the reader in the sandbox has said. Raises ValueError."""
+    """Of what the reader in the sandbox has said; a subcommand that says what cannot be used is left out. Raises ValueError."""
     try:
+        described = fit_for_json(described)
         read = ReadProgram.model_validate(described)
     except (ValidationError, RecursionError) as error:
-        raise ValueError(f"Its parser says what cannot be used: {str(error)[:300]}") from error
+        raise ValueError(_unusable(error)) from error
     found: list[Command] = []
     left: list[NotRead] = []
     for one in _walked(program, read, (), ()):
@@ -92,7 +99,29 @@ def commands_of(program: str, described: JsonValue) -> tuple[tuple[Command, ...]
             left.append(NotRead(" ".join((program, *one.words)), f"There are more than {_MOST_COMMANDS} commands."))
         else:
             found.append(one)
+        if len(left) > _MOST_NOT_READ:
+            left[-1] = NotRead(program, f"More than {_MOST_NOT_READ} of its commands cannot be tools: the others were not looked at.")
+            break
     return tuple(found), tuple(left)
+
+
+def fit_for_json(value: JsonValue) -> JsonValue:
+    """With null for numbers that JSON has not, and U+FFFD for what no text can hold. Raises RecursionError."""
+    match value:
+        case str():
+            return well_formed(value)
+        case float():
+            return value if math.isfinite(value) else None
+        case bool():
+            return value
+        case int():
+            return value if abs(value) < _LARGEST else None
+        case list():
+            return [fit_for_json(one) for one in value]
+        case dict():
+            return {well_formed(name): fit_for_json(one) for name, one in value.items()}
+        case None:
+            return None
 
 
 def _walked(program: str, read: ReadProgram, words: tuple[str, ...], above: Sequence[Level]) -> Iterator[Command | NotRead]:
@@ -103,8 +132,24 @@ def _walked(program: str, read: ReadProgram, words: tuple[str, ...], above: Sequ
     own = Level(words=words[-1:], parameters=read.parameters)
     if not read.commands or read.alone:
         yield Command(program=program, words=words, help=read.help.strip()[:_TEXT], levels=(*above, own))
-    for inner in read.commands:
-        if _NAME.fullmatch(inner.name):
-            yield from _walked(program, inner, (*words, inner.name), (*above, own))
+    for said in read.commands:
+        name = said.get("name") if isinstance(said, dict) else None
+        if not (isinstance(name, str) and _NAME.fullmatch(name)):
+            yield NotRead(f"{named} {str(name)[:100]}", "Its name cannot be part of a tool's.")
+        elif len(words) == _DEEPEST:
+            yield NotRead(f"{named} {name}", f"It lies below {_DEEPEST} other commands.")
         else:
-            yield NotRead(f"{named} {inner.name[:100]}", "Its name cannot be part of a tool's.")
+            yield from _inner(program, said, (*words, name), (*above, own))
+
+
+def _inner(program: str, said: JsonValue, words: tuple[str, ...], above: Sequence[Level]) -> Iterator[Command | NotRead]:
+    try:
+        inner = ReadProgram.model_validate(said)
+    except ValidationError as error:
+        yield NotRead(" ".join((program, *words)), _unusable(error))
+    else:
+        yield from _walked(program, inner, words, above)
+
+
+def _unusable(error: ValidationError | RecursionError) -> str:
+    return f"Its parser says what cannot be used: {' '.join(str(error).split())[:300]}"

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,13 +12,14 @@ from pydantic import JsonValue
 
 from engine.disk.leftovers import discard
 from engine.disk.removal import remove
-from engine.making.programs.commands import Command, Level, NotRead, Parameter, commands_of
+from engine.making.programs.commands import Command, Level, NotRead, Parameter, commands_of, fit_for_json
 from engine.runtimes.sandbox.box import Box, Mount
 from engine.runtimes.sandbox.sandbox import run_name
 from engine.runtimes.scripts.environments import Environment
 from engine.runtimes.scripts.execution import Execution, Executor, Order
 from toolagent.contracts.manifest import SecurityContext
 from toolagent.contracts.sandbox import SandboxLimits
+from toolagent.core.texts import well_formed
 
 __all__ = ["Readable", "read_programs"]
 
@@ -30,6 +32,9 @@ _MOST_PROGRAMS = 20
 _OUT = "described.json"
 _HELP = 4_000
 _AT_ONCE = 2
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}")
+_TARGET = re.compile(r"[\w.]{1,500}:[\w.]{1,500}")
+_UNFIT = "A program is named with letters, digits and `._+-`, and is a function of a module, as in `package.module:function`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +55,12 @@ async def read_programs(programs: Readable, executor: Executor) -> tuple[tuple[C
         async with turn:
             return await _read(programs, executor, name, programs.work / f"read-{number}")
 
-    names = sorted(programs.scripts)
+    # Both go into argument lists, and into scripts of ours.
+    names = sorted(name for name, target in programs.scripts.items() if _NAME.fullmatch(name) and _TARGET.fullmatch(target))
+    unfit = [NotRead(well_formed(name)[:100], _UNFIT) for name in sorted(programs.scripts.keys() - set(names))]
     answers = await asyncio.gather(*(read(number, name) for number, name in enumerate(names[:_MOST_PROGRAMS])))
-    more = tuple(NotRead(name, f"There are more than {_MOST_PROGRAMS} programs.") for name in names[_MOST_PROGRAMS:])
-    return tuple(one for found, _ in answers for one in found), (*(one for _, left in answers for one in left), *more)
+    more = [NotRead(name, f"There are more than {_MOST_PROGRAMS} programs.") for name in names[_MOST_PROGRAMS:]]
+    return tuple(one for found, _ in answers for one in found), (*(one for _, left in answers for one in left), *more, *unfit)
 
 
 async def _read(programs: Readable, executor: Executor, name: str, work: Path) -> tuple[tuple[Command, ...], tuple[NotRead, ...]]:
@@ -90,7 +97,7 @@ def _order(programs: Readable, executor: Executor, name: str, work: Path) -> Ord
 
 def _by_help(name: str, done: Execution, told: Mapping[str, JsonValue]) -> tuple[tuple[Command, ...], tuple[NotRead, ...]]:
     """Of a parser that is none we know: its help, and any arguments."""
-    help_text = done.stdout.decode(errors="replace").strip()
+    help_text = well_formed(done.stdout.decode(errors="replace")).strip()
     fault = told.get("fault")
     if done.cut:
         return (), (NotRead(name, "Asked for its help, it did not end, or said too much."),)
@@ -115,6 +122,6 @@ def _said(path: Path) -> JsonValue:
     with path.open("rb") as file:
         content = file.read(_MOST_BYTES + 1)
     try:
-        return cast("JsonValue", json.loads(content)) if len(content) <= _MOST_BYTES else None
+        return fit_for_json(cast("JsonValue", json.loads(content))) if len(content) <= _MOST_BYTES else None
     except (ValueError, RecursionError):
         return None

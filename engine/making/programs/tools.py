@@ -1,5 +1,6 @@
 """The tools of a program: one for each of its commands, whose parameters are the command's."""
 
+import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,7 +9,7 @@ from pydantic import JsonValue
 
 from engine.making.openapi.names import tool_id_of
 from engine.making.openapi.tools import Described
-from engine.making.programs.commands import Command, Parameter
+from engine.making.programs.commands import Command, NotRead, Parameter
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate
 from toolagent.contracts.manifest import (
@@ -23,9 +24,13 @@ from toolagent.contracts.manifest import (
 )
 from toolagent.contracts.sources import ScriptLanguage, ScriptSource
 from toolagent.core.schemas import FILE_PATH
+from toolagent.core.texts import well_formed
+from toolagent.validation.schemas import schema_faults
 
-__all__ = ["OUTPUT", "commands_file", "program_candidate", "script_names"]
+__all__ = ["OUTPUT", "commands_file", "fitting", "program_candidate", "script_names"]
 
+_SCRIPT = "run_"
+"""So begin the names of the scripts that we write."""
 _LONGEST_NAME = 200
 _LONGEST_DESCRIPTION = 4_000
 _LONGEST_HELP = 1_000
@@ -67,7 +72,7 @@ _FILES: JsonValue = {
 
 def program_candidate(commands: Sequence[Command], about: Described, language: ScriptLanguage, hosts: Sequence[str]) -> Candidate:
     """One tool for the only command, else a group of them. `hosts` are those that it may reach."""
-    names = script_names(commands)
+    names = _names(commands)
     many = len(commands) > 1
     ids = [tool_id_of(about.tool_name, name) for name in names] if many else [about.tool_name]
     groups = (about.tool_name,) if many else ()
@@ -75,7 +80,7 @@ def program_candidate(commands: Sequence[Command], about: Described, language: S
     entries = tuple(
         ToolEntry(
             manifest=_manifest(command, tool_id, about, groups, hosts),
-            sources=(ScriptSource(script_path=f"{name}{ending}", language=language),),
+            sources=(ScriptSource(script_path=f"{_SCRIPT}{name}{ending}", language=language),),
         )
         for command, tool_id, name in zip(commands, ids, names, strict=True)
     )
@@ -88,16 +93,33 @@ def program_candidate(commands: Sequence[Command], about: Described, language: S
     )
 
 
+def fitting(commands: Sequence[Command]) -> tuple[tuple[Command, ...], tuple[NotRead, ...]]:
+    """Those whose schema the registry takes. Blocks."""
+    found: list[Command] = []
+    left: list[NotRead] = []
+    for command in commands:
+        if faults := schema_faults(_input_schema(command)):
+            named = " ".join((command.program, *command.words))
+            left.append(NotRead(named, f"What its parser says is no schema: {faults[0].path}: {faults[0].message}"))
+        else:
+            found.append(command)
+    return tuple(found), tuple(left)
+
+
 def script_names(commands: Sequence[Command]) -> tuple[str, ...]:
-    """Unique, and fit for a file and a part of an id. The program's own name is left out where there is but one."""
+    """Unique, fit for a file, and such that no file hides a module that our launcher imports (a command may be called `json`)."""
+    return tuple(f"{_SCRIPT}{name}" for name in _names(commands))
+
+
+def _names(commands: Sequence[Command]) -> tuple[str, ...]:
+    """Unique, and fit for a part of an id. The program's own name is left out where there is but one."""
     is_one = len({command.program for command in commands}) == 1
-    names: list[str] = []
+    names: dict[str, None] = {}
     for command in commands:
         words = command.words if is_one and command.words else (command.program, *command.words)
-        name = f"run_{_NOT_IN_AN_ID.sub('_', '_'.join(words).lower()).strip('_')}"[:80].removeprefix("run_") or "run"
-        name = name if name not in ("program", "site") else f"run_{name}"
-        same = sum(1 for other in names if other == name or (other.startswith(f"{name}_") and other[len(name) + 1 :].isdigit()))
-        names.append(f"{name}_{same + 1}" if same else name)
+        own = _NOT_IN_AN_ID.sub("_", "_".join(words).lower()).strip("_")[:76] or "run"
+        alike = itertools.chain([own], (f"{own}_{number}" for number in itertools.count(2)))
+        names[next(name for name in alike if name not in names)] = None
     return tuple(names)
 
 
@@ -157,7 +179,7 @@ def _manifest(command: Command, tool_id: str, about: Described, groups: tuple[st
     return ToolManifest(
         tool_id=tool_id,
         name=named[:_LONGEST_NAME],
-        description=(said.strip() or f"Runs {named}.")[:_LONGEST_DESCRIPTION],
+        description=(well_formed(said).strip() or f"Runs {named}.")[:_LONGEST_DESCRIPTION],
         group_ids=groups,
         input_schema=_input_schema(command),
         output_schema=OUTPUT,

@@ -20,6 +20,7 @@ __all__ = ["Installed", "ProjectInstalls"]
 _SOURCE, _SITE = "source", "site"
 _WHAT = "The project cannot be built"
 _MOST_BYTES = 4 * 1024 * 1024
+_MOST_REQUIRED = 2_000
 _FOR_ALL = 0o777
 _VERSION = "0.0.0"
 _WITHOUT_GIT = {
@@ -80,15 +81,24 @@ def _prepare(repository: Path, into: Path) -> None:
 
 
 def _taken(built: Path, site: Path) -> Installed:
-    """Raises LockFailed, ValueError, OSError."""
+    """Raises LockFailed, OSError."""
+    if built.is_symlink():
+        # A build may write to the folder that this one is in, so it can put a link to any place of this host here.
+        raise LockFailed(f"{_WHAT}: its build put a link in the place of what it should install.")
     found = sorted(path for path in built.glob("*.dist-info") if path.is_dir() and not path.is_symlink()) if built.is_dir() else []
     if len(found) != 1:
         raise LockFailed(f"{_WHAT}: its build gave {len(found)} packages.")
     # What a build has made is no more ours than the repository: no link of it is followed, and it is counted.
-    pack_repository(built, site)
+    try:
+        pack_repository(built, site)
+    except ValueError as error:
+        raise LockFailed(f"{_WHAT}: {error}") from error
     about = site / found[0].name
     metadata = HeaderParser().parsestr(_text(about / "METADATA"))
-    requires = tuple(line for line in metadata.get_all("Requires-Dist", ()) if _is_own(line))
+    required = metadata.get_all("Requires-Dist", ())
+    if len(required) > _MOST_REQUIRED:
+        raise LockFailed(f"{_WHAT}: the package depends on {len(required):,} others, and at most {_MOST_REQUIRED:,} may be named.")
+    requires = tuple(line for line in required if _is_own(line))
     return Installed(site, str(metadata["Name"] or ""), str(metadata["Version"] or ""), requires, _scripts(about))
 
 
@@ -108,7 +118,9 @@ def _scripts(about: Path) -> Mapping[str, str]:
         read.read_string(_text(about / "entry_points.txt"))
     except configparser.Error:
         return {}
-    return dict(read.items("console_scripts")) if read.has_section("console_scripts") else {}
+    found = read.items("console_scripts") if read.has_section("console_scripts") else ()
+    # Behind a function may stand extras in brackets, which nobody asked for.
+    return {name: target.partition("[")[0].strip() for name, target in found}
 
 
 def _text(path: Path) -> str:

@@ -34,8 +34,9 @@ _TOLD = 400
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """`project` is a folder of the repository, `besides` what is installed too. The package goes to `site`; `work` is for the way there.
+    """`project` is a folder of the repository, `besides` what is installed too; `work` is for the way there.
 
+    The package goes to a folder beside `site`, one for each Python that it is built with.
     `needs_package`: it is of no use without its own package. Otherwise its modules are imported from the repository.
     """
 
@@ -121,15 +122,16 @@ class PythonProjects:
     async def _package(self, order: Order, python: Interpreter, attempts: _Attempts, progress: Progress) -> Installed | None:
         """None where it cannot be built with this Python. Raises what is ours."""
         progress(f"building the project with Python {python.minor}")
+        site = order.site.with_name(f"{order.site.name}-{python.minor}")
         try:
             program = self._runs.programs.python_of(python.minor)
-            return await self._installs.install(order.repository, order.project, order.work, order.site, program)
+            return await self._installs.install(order.repository, order.project, order.work, site, program)
         except (LockFailed, ScriptFailure) as failure:
             if order.needs_package:
                 attempts.add(f"Python {python.minor}", failure)
             elif is_outage(failure):
                 raise
-            await asyncio.to_thread(remove, order.site)
+            await asyncio.to_thread(remove, site)
             return None
 
     async def _tried(

@@ -7,8 +7,8 @@ from pathlib import Path
 _WHO = ("-c", "user.name=A", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main", "-c", "commit.gpgSign=false")
 
 
-def git(folder: Path, *arguments: str) -> str:
-    done = subprocess.run(("git", "-C", str(folder), *_WHO, *arguments), check=True, capture_output=True, text=True)  # noqa: S607
+def git(folder: Path, *arguments: str, stdin: str = "") -> str:
+    done = subprocess.run(("git", "-C", str(folder), *_WHO, *arguments), input=stdin, check=True, capture_output=True, text=True)  # noqa: S607
     return done.stdout.strip()
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import socket
+import time
 from pathlib import Path
 
 import pytest
@@ -195,3 +196,33 @@ async def test_a_cancelled_clone_leaves_nothing(tmp_path: Path, launcher: Launch
             await cloning
         connection.close()
     assert not is_there(tmp_path / "clone")
+
+
+EMBEDDED = {"HEAD": "ref: refs/heads/main\n", "config": "[core]\n\tbare = true\n\tfsmonitor = {ran}\n", "objects/x": "", "refs/heads/x": ""}
+
+
+async def test_no_command_that_a_repository_s_configuration_names_is_run(tmp_path: Path, launcher: Launcher, sandbox: Sandboxing) -> None:
+    """Neither of the repository that is cloned, nor of one that lies in it as files."""
+    ran = "touch ran; false"
+    url = repository(tmp_path / "origin", {"a.txt": "a", **{f"inner/{name}": text.format(ran=ran) for name, text in EMBEDDED.items()}})
+    for name in ("core.fsmonitor", "core.sshCommand", "uploadpack.packObjectsHook", "filter.x.smudge", "core.pager", "diff.external"):
+        git(tmp_path / "origin", "config", name, ran)
+    for name in ("post-checkout", "post-merge", "reference-transaction", "fsmonitor-watchman"):
+        hook = tmp_path / "origin" / ".git" / "hooks" / name
+        hook.write_text(f"#!/bin/sh\n{ran}\n")
+        hook.chmod(0o755)
+    git(tmp_path / "origin", "config", "core.hooksPath", str(tmp_path / "origin" / ".git" / "hooks"))
+    clone = await cloner(launcher, sandbox).clone(url, tmp_path / "clone")
+    assert names_in(clone.folder) == ["a.txt", "inner"]
+    assert not list(tmp_path.rglob("ran"))  # noqa: ASYNC240 - few files
+
+
+async def test_100_000_files_are_refused_soon_and_leave_nothing(tmp_path: Path, launcher: Launcher, sandbox: Sandboxing) -> None:
+    (tmp_path / "origin").mkdir()
+    git(tmp_path / "origin", "init", "--quiet")
+    files = "".join(f"M 100644 :1 f{number % 300}/{number}\n" for number in range(100_000))
+    commits = f"blob\nmark :1\ndata 1\nx\ncommit refs/heads/main\ncommitter A <a@example.com> 1 +0000\ndata 1\nx\n{files}\n"
+    git(tmp_path / "origin", "fast-import", "--quiet", stdin=commits)
+    begun = time.monotonic()
+    assert await failing(cloner(launcher, sandbox), f"file://{tmp_path / 'origin'}", tmp_path / "clone") is CloneFailure.TOO_LARGE
+    assert time.monotonic() - begun < 60

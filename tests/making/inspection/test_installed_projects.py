@@ -95,7 +95,7 @@ async def test_each_command_of_a_program_becomes_a_tool(tmp_path: Path, projects
     assert [one.operation for one in built.left_out] == ["broken"]
     source = built.candidate.entries[1].sources[0]
     assert isinstance(source, ScriptSource)
-    assert source.script_path == "count.py"
+    assert source.script_path == "run_count.py"
     assert "colorama==0.4.6" in (place.folder / "requirements.lock").read_text()
     assert (place.folder / "site/notes/cli.py").is_file()
     assert built.notes == ()

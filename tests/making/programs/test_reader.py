@@ -1,6 +1,7 @@
 """Parsers of programs are read without the programs doing anything. Here it runs on our own Python, in a process of its own."""
 
 import json
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+import uv
 from pydantic import JsonValue
 
 from engine.making.openapi.tools import Described
@@ -185,6 +187,69 @@ def test_how_a_command_is_told_names_its_options() -> None:
     parameter: JsonValue = {"name": "x", "kind": "option", "options": ["-x", "--ex"], "default": "d"}
     commands, _ = commands_of("prog", {"parameters": [parameter]})
     told = json.loads(commands_file(commands, {"prog": "m:f"}))
-    assert told["prog"]["levels"] == [
+    assert told["run_prog"]["levels"] == [
         {"words": [], "parameters": [{"name": "x", "kind": "option", "on": "--ex", "default": "d"}], "ends": False}
     ]
+
+
+DOCOPT = f'''
+    """Ships.
+
+    Usage:
+      prog new <name>... [--colour=COLOUR] [options]
+      prog move <name> <x> [--speed=<kn>] [-v]
+      prog (-h | --help)
+
+    Options:
+      -h --help        Show this.
+      --speed=<kn>     Speed in knots [default: 10].
+      -v --verbose     Say more.
+      -q               Say less.
+    """
+    import docopt
+    def main():
+        print("{ACTED}", docopt.docopt(__doc__))
+'''
+
+
+@pytest.fixture(scope="module", params=["docopt==0.6.2", "docopt-ng==0.9.0"])
+def docopt(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("docopt")
+    subprocess.run([uv.find_uv_bin(), "pip", "install", "-q", "--target", str(folder), request.param], check=True, timeout=60)
+    return folder
+
+
+def test_a_usage_of_docopt_is_read_with_its_options_and_any_arguments(tmp_path: Path, docopt: Path) -> None:
+    """Commands and arguments that repeat are told as in the usage, which is the tool's description."""
+    shutil.copytree(docopt, tmp_path, dirs_exist_ok=True)
+    commands, left = read(tmp_path, DOCOPT)
+    properties = cast("dict[str, JsonValue]", schema_of(commands)["properties"])
+    assert (len(commands), left) == (1, ())
+    assert "prog move <name> <x>" in commands[0].help
+    assert {name: properties[name] for name in properties if name not in ("stdin", "files")} == {
+        "arguments": {"type": "array", "items": {"type": "string"}, "description": "As in the usage."},
+        "speed": {"type": "string", "default": "10"},
+        "verbose": {"type": "boolean", "default": False},
+        "q": {"type": "boolean", "default": False},
+        "colour": {"type": "string"},
+    }
+
+
+ENDLESS = """
+    import argparse
+    def main():
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--timeout", type=float, default=float("inf"), help="half \\ud800 a character, \\0")
+        parser.add_argument("--scale", type=float, default=float("nan"))
+        parser.add_argument("--limit", type=float, choices=[1.5, float("inf")])
+        parser.parse_args()
+"""
+
+
+def test_numbers_and_texts_that_json_has_not_are_no_defaults(tmp_path: Path) -> None:
+    commands, _ = read(tmp_path, ENDLESS)
+    properties = cast("dict[str, dict[str, JsonValue]]", schema_of(commands)["properties"])
+    assert properties["timeout"] == {"type": "number", "description": "half \ufffd a character, \ufffd"}
+    assert properties["scale"] == {"type": "number"}
+    assert properties["limit"] == {"enum": [1.5, "inf"]}
+    json.dumps(json.loads(commands_file(commands, {"prog": "m:f"})), allow_nan=False)

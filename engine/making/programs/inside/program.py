@@ -123,6 +123,8 @@ def _become(target, argv, folder, streams):
     sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)
     # Instead of the folder of this file, none of whose modules are the program's.
     sys.path[0] = os.path.join(_HERE, "site")
+    # This file, by whose name the program may have a module too.
+    sys.modules.pop("program", None)
     module, _, attribute = target.partition(":")
     __import__(module)
     found = sys.modules[module]

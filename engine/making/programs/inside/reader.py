@@ -10,6 +10,7 @@ import argparse
 import importlib
 import importlib.util
 import json
+import math
 import optparse
 import os
 import sys
@@ -211,18 +212,30 @@ def _click_type(kind: Any, name: str) -> str:
 # docopt
 
 
-def _docopt(text: str, parse_defaults: Any) -> dict[str, Any]:
+def _docopt(text: str, docopt: Any) -> dict[str, Any]:
     parameters: list[dict[str, Any]] = [
         {"name": "arguments", "options": [], "help": "As in the usage.", "kind": "positional", "type": "string", "many": True, "least": 0}
     ]
-    for option in parse_defaults(text):
-        names = [one for one in (option.long, getattr(option, "short", None)) if one]
+    for option in _docopt_options(text, docopt):
+        names = [one for one in (getattr(option, "long", None) or getattr(option, "longer", None), option.short) if one]
         if names and not {"--help", "-h", "--version"} & set(names):
             found = {"name": names[0].lstrip("-"), "options": names, "help": "", "default": _plain(option.value)}
             takes = bool(option.argcount)
             found.update(kind="option" if takes else "flag", type="string" if takes else "boolean")
             parameters.append(found)
     return {"help": text, "parameters": parameters, "commands": [], "by": "docopt"}
+
+
+def _docopt_options(text: str, docopt: Any) -> list[Any]:
+    """Those that are described, and those that stand in the usage alone: a pattern adds to what it is told is known."""
+    if hasattr(docopt, "parse_docstring_sections"):  # docopt-ng of 0.9 and newer
+        sections = docopt.parse_docstring_sections(text)
+        options = [*docopt.parse_options(sections.before_usage), *docopt.parse_options(sections.after_usage)]
+        usage = sections.usage_body
+    else:
+        options, usage = docopt.parse_defaults(text), docopt.printable_usage(text)
+    docopt.parse_pattern(docopt.formal_usage(usage), options)
+    return options
 
 
 # what is common
@@ -244,7 +257,7 @@ def _choices(choices: Any) -> list[Any] | None:
         found = [getattr(one, "value", one) for one in list(choices)[:_MOST_COMMANDS]]
     except TypeError:
         return None
-    return [one if isinstance(one, (str, int, float, bool)) else str(one) for one in found]
+    return [one if isinstance(one, (str, int, bool)) or _is_finite(one) else str(one) for one in found]
 
 
 def _plain(value: Any) -> Any:
@@ -253,7 +266,12 @@ def _plain(value: Any) -> Any:
         return [_plain(one) for one in value] if len(value) < 100 else None
     if isinstance(value, str):
         return value if len(value) < _LONGEST and value != argparse.SUPPRESS else None
-    return value if value is None or isinstance(value, (int, float, bool)) else None
+    return value if isinstance(value, (int, bool)) or _is_finite(value) else None
+
+
+def _is_finite(value: Any) -> bool:
+    """Whether it is a number that JSON has: neither endless nor none at all."""
+    return isinstance(value, float) and math.isfinite(value)
 
 
 def _patch() -> None:
@@ -299,9 +317,9 @@ def _patch_typer(typer: Any) -> None:
 
 
 def _patch_docopt(docopt: Any) -> None:
-    def parse(doc: str = "", *_: Any, **__: Any) -> Any:
-        text = doc or sys._getframe(1).f_globals.get("__doc__") or ""
-        Found.take(lambda: _docopt(text, docopt.parse_defaults))
+    def parse(doc: str = "", *_: Any, **named: Any) -> Any:
+        text = doc or named.get("docstring") or sys._getframe(1).f_globals.get("__doc__") or ""
+        Found.take(lambda: _docopt(text, docopt))
 
     docopt.docopt = parse
 

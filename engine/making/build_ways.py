@@ -14,6 +14,7 @@ from engine.making.node_projects.preparing import NodeProjects
 from engine.making.openapi.tools import Described
 from engine.making.programs.building import ProgramBuilder
 from engine.making.python_projects.preparing import PythonProjects
+from engine.making.python_projects.too_new import is_too_new
 from engine.making.trees import Tree
 from engine.making.uv_runs import UvRuns
 from engine.making.variables import Variables, variables_for, with_environment
@@ -40,6 +41,7 @@ from toolagent.core.task_requests import subject_of
 
 __all__ = ["WayBuilder", "WaysParts"]
 
+_MOST_OLDER = 2
 _NAMED = 20
 _LONGEST = 1_000
 
@@ -68,11 +70,31 @@ class WayBuilder:
         """Raises BuildFailed, ScriptFailure."""
         try:
             variables = await asyncio.to_thread(self._variables, step)
-            built = await self._built(step, variables, progress)
-            notes = (*built.notes, *variables.notes, *_missing(variables))
+            built, tried = await self._with_older_pythons(step, variables, progress)
+            notes = (*tried, *built.notes, *variables.notes, *_missing(variables))
             return replace(built, candidate=with_environment(built.candidate, variables.values), notes=notes)
         except ValueError as error:  # what a repository says is refused by a contract, or cannot be written: no retry mends that
             raise BuildFailed(f"What the repository says of itself cannot be used: {' '.join(str(error).split())[:_LONGEST]}") from error
+
+    async def _with_older_pythons(self, step: BuildStep, variables: Variables, progress: Progress) -> tuple[Built, tuple[str, ...]]:
+        """What installs need not run: old packages fail to be imported on a newer Python. With what was tried in vain.
+
+        Raises the first failure where none runs.
+        """
+        first: BuildFailed | None = None
+        notes: list[str] = []
+        while True:
+            self._projects.chosen = ""
+            try:
+                return await self._built(step, variables, progress), tuple(notes)
+            except BuildFailed as failure:
+                first = first or failure
+                minor = self._projects.chosen
+                if not minor or len(notes) == _MOST_OLDER or not is_too_new(f"{failure.message}\n{failure.told}"):
+                    raise first from failure
+            progress(f"it does not run with Python {minor}; trying an older one")
+            notes.append(f"It does not run with Python {minor}, so an older one was taken: {first.message[:_LONGEST]}")
+            self._projects.take_older()
 
     async def _built(self, step: BuildStep, variables: Variables, progress: Progress) -> Built:
         about = Described(subject_of(step.spec), step.spec.description, _operations(step))

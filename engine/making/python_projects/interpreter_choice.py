@@ -13,7 +13,7 @@ from engine.making.trees import Tree
 from engine.making.wanted import NotWanted
 from engine.runtimes.scripts.pythons import minor_of
 
-__all__ = ["Interpreter", "interpreters_for"]
+__all__ = ["Interpreter", "interpreters_for", "is_older"]
 
 _NAMED_IN = (".python-version", "runtime.txt")
 _IMAGE = re.compile(r"^[ \t]*FROM[ \t]+(?:\S+/)?python:(3\.\d+)", re.IGNORECASE | re.MULTILINE)
@@ -43,6 +43,10 @@ def interpreters_for(tree: Tree, folder: PurePosixPath, there: Collection[str], 
         named.setdefault(_nearest(minor, fitting), place)
     rest = sorted((minor for minor in fitting if minor not in named), key=lambda minor: _distance(minor, own))
     return tuple(Interpreter(minor, named.get(minor, "")) for minor in (*named, *rest))
+
+
+def is_older(minor: str, other: str) -> bool:
+    return _number(minor) < _number(other)
 
 
 def _required(tree: Tree, folder: PurePosixPath) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from engine.making.locking import ProjectLocks
 from engine.making.outages import is_outage
 from engine.making.projects import pyproject_of
 from engine.making.python_projects.installs import Installed, ProjectInstalls
-from engine.making.python_projects.interpreter_choice import Interpreter, interpreters_for
+from engine.making.python_projects.interpreter_choice import Interpreter, interpreters_for, is_older
 from engine.making.python_projects.levels import Level, levels_of
 from engine.making.trees import Tree
 from engine.making.uv_runs import LockFailed, UvRuns
@@ -80,6 +80,13 @@ class PythonProjects:
     def __init__(self, runs: UvRuns, locks: ProjectLocks, environments: ScriptEnvironments) -> None:
         self._runs, self._locks, self._environments = runs, locks, environments
         self._installs = ProjectInstalls(runs)
+        self.chosen = ""
+        """The minor version of Python that was taken last; empty: none yet."""
+        self._older_than: str | None = None
+
+    def take_older(self) -> None:
+        """What was prepared does not run: from now on only Pythons older than the chosen one are tried."""
+        self._older_than = self.chosen
 
     async def prepare(self, order: Order, progress: Progress) -> Prepared:
         """With the strictest versions and the likeliest Python that can be installed: first what its author had.
@@ -90,13 +97,17 @@ class PythonProjects:
         tree = await asyncio.to_thread(Tree.read, order.repository)
         folder, programs = PurePosixPath(order.project), self._runs.programs
         own = next(minor for minor, program in programs.pythons.items() if program == programs.python)
-        pythons = (await asyncio.to_thread(interpreters_for, tree, folder, tuple(programs.pythons), own))[:_MOST_PYTHONS]
+        fitting = await asyncio.to_thread(interpreters_for, tree, folder, tuple(programs.pythons), own)
+        pythons = [one for one in fitting if self._older_than is None or is_older(one.minor, self._older_than)][:_MOST_PYTHONS]
+        if not pythons:
+            raise NotWanted(f"No older Python than {self._older_than} is here that the project allows.")
         attempts, until = _Attempts(), time.monotonic() + _PATIENCE * self._runs.timeout_s
         async with contextlib.aclosing(self._choices(order, tree, pythons, attempts, progress)) as choices:
             async for python, level, installed in choices:
                 if attempts.failures and time.monotonic() > until:
                     break
                 if (found := await self._tried(order, python, level, installed, attempts, progress)) is not None:
+                    self.chosen = python.minor
                     return found
         raise _said(attempts)
 

@@ -1,0 +1,60 @@
+"""What a program writes that fails because its Python is newer than its packages, and what it writes for other reasons."""
+
+import pytest
+
+from engine.making.python_projects.too_new import is_too_new
+
+FAILING_PACKAGE = """Traceback (most recent call last):
+  File "/tool/main.py", line 3, in <module>
+    import app
+  File "/environment/lib/python3.11/site-packages/fastapi/openapi/models.py", line 103, in <module>
+    class Schema(BaseModel):
+  File "/environment/lib/python3.11/site-packages/pydantic/utils.py", line 256, in generate_model_signature
+    merged_params[param_name] = Parameter(
+  File "/usr/lib/python3.11/inspect.py", line 2725, in __init__
+    raise ValueError('{!r} is not a valid parameter name'.format(name))
+ValueError: 'not' is not a valid parameter name
+"""
+NO_DATABASE = """Traceback (most recent call last):
+  File "/tool/app.py", line 9, in <module>
+    connect()
+  File "/environment/lib/python3.11/site-packages/sqlalchemy/engine/base.py", line 145, in __init__
+    self._dbapi_connection = engine.raw_connection()
+  File "/environment/lib/python3.11/site-packages/psycopg2/__init__.py", line 122, in connect
+    conn = _connect(dsn)
+psycopg2.OperationalError: could not connect to server
+"""
+OWN_FAULT = """Traceback (most recent call last):
+  File "/tool/app.py", line 9, in <module>
+    raise ValueError("SECRET_KEY is not set")
+ValueError: SECRET_KEY is not set
+"""
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        FAILING_PACKAGE,
+        "ModuleNotFoundError: No module named 'distutils'",
+        "ImportError: cannot import name 'Mapping' from 'collections' (/usr/lib/python3.11/collections/__init__.py)",
+        "AttributeError: module 'inspect' has no attribute 'getargspec'",
+        "AttributeError: module 'asyncio' has no attribute 'coroutine'",
+    ],
+)
+def test_a_package_that_is_older_than_its_python_is_known(told: str) -> None:
+    assert is_too_new(told)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "",
+        NO_DATABASE,
+        OWN_FAULT,
+        "ModuleNotFoundError: No module named 'torch'",
+        "ImportError: cannot import name 'x' from 'app'",
+        "KeyError: 'PORT'",
+    ],
+)
+def test_another_fault_is_none_of_its_python(told: str) -> None:
+    assert not is_too_new(told)

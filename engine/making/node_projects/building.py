@@ -48,7 +48,8 @@ class NodeProgramBuilder:
         """Packs launcher, package and lock into `place.folder`. Raises BuildFailed, ScriptFailure (`UnavailableError`)."""
         prepared = await prepared_of(self._projects, plan, repository, about, place, progress)
         if not prepared.programs:
-            raise BuildFailed("The package that was packed installs no programs.")
+            told = "; ".join(f"{name}: {reason}" for name, reason in prepared.left_out[:5])
+            raise BuildFailed(f"The package that was packed installs no programs. {told}".strip())
         progress(f"asking {', '.join(prepared.programs)} for help")
         commands: list[Command] = []
         left: list[NotRead] = []
@@ -60,8 +61,12 @@ class NodeProgramBuilder:
             told = "; ".join(f"{one.command}: {one.reason}" for one in left[:5])
             raise BuildFailed(f"None of its programs can be a tool. {told}".strip())
         await asyncio.to_thread(_written, wanted, prepared.programs, place.folder)
-        candidate = program_candidate(wanted, about, ScriptLanguage.NODEJS, spec.hosts)
-        left_out = [LeftOut(one.command, one.reason) for one in left]
+        try:
+            candidate = program_candidate(wanted, about, ScriptLanguage.NODEJS, spec.hosts)
+        except ValueError as error:
+            raise BuildFailed(f"What its programs say of themselves makes no tools: {error}") from error
+        left_out = [LeftOut(name, reason) for name, reason in prepared.left_out]
+        left_out += [LeftOut(one.command, one.reason) for one in left]
         left_out += [LeftOut(one.program, "The task names others in `operations`.") for one in unwanted]
         folders = dict.fromkeys((entry.manifest.tool_id for entry in candidate.entries), place.folder)
         return Built(candidate, folders, tuple(left_out), prepared.notes)

@@ -1,8 +1,10 @@
 """Runs npm in the sandbox on the files of a repository: in a folder of its own, with the network of the package index alone."""
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
+from engine.making.node_projects.plain_files import insist_on_plain
 from engine.making.uv_runs import LockFailed
 from engine.runtimes.sandbox.box import Box, Mount
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
@@ -23,6 +25,11 @@ _LIMITS = SandboxLimits(
     memory_bytes=4096 * _MIB, cpus=2, processes=512, open_files=8192, file_bytes=1024 * _MIB, disk_bytes=4096 * _MIB,
     output_bytes=8 * _MIB, wall_s=86_400,
 )  # fmt: skip
+_UNRESOLVED = "ERESOLVE"
+_NO_SCRIPTS = "--ignore-scripts"
+_ASK_S = 20.0
+_SETTINGS = ".npmrc"
+_NOWHERE = "/nonexistent/npmrc"
 _QUIET = ("--no-audit", "--no-fund", "--no-progress", "--loglevel=error")
 
 
@@ -31,12 +38,15 @@ class NpmRuns:
 
     def __init__(self, executor: Executor, programs: Programs, installer: Installer) -> None:
         self._executor, self._programs, self._installer = executor, programs, installer
+        self._version = ""
 
     async def take(self, arguments: Sequence[str], work: Path, folder: Path, what: str, *, needs_index: bool = True) -> None:
         """`npm` with these arguments in `folder`, which lies in `work`, the only place that it may write to.
 
-        Raises LockFailed, which begins with `what`; ScriptFailure (`UnavailableError`) where there is no Node.js here.
+        Settings of npm that lie there count for nothing: they could name another index, or what is run. Raises LockFailed, which begins
+        with `what`; ScriptFailure (`UnavailableError`) where there is no Node.js here.
         """
+        await asyncio.to_thread(_without_settings, work, folder)
         node = self._programs.insist("Node.js", self._programs.node)
         npm = self._programs.insist("npm", Program(self._programs.npm) if self._programs.npm else None)
         index = await self._index() if needs_index else Index()
@@ -55,11 +65,56 @@ class NpmRuns:
             why = "it took too long, or said too much" if done.cut else (lines[0] if lines else f"npm exited with code {done.code}")
             raise LockFailed(f"{what}: {why[:600]}", told[-_TOLD:])
 
+    async def install(self, work: Path, folder: Path, what: str, *options: str, is_exact: bool = False) -> tuple[str, ...]:
+        """What a manifest in `folder` says, without running any script; what had to be looked over. Raises LockFailed, ScriptFailure.
+
+        `is_exact`: as its lock says, where it has one that still fits.
+        """
+        if is_exact and await asyncio.to_thread((folder / "package-lock.json").is_file):
+            try:
+                await self.take(("ci", _NO_SCRIPTS, *options), work, folder, what)
+            except LockFailed:
+                pass
+            else:
+                return ()
+        try:
+            await self.take(("install", _NO_SCRIPTS, *options), work, folder, what)
+        except LockFailed as failure:
+            if _UNRESOLVED not in f"{failure.message}{failure.told}":
+                raise
+            await self.take(("install", _NO_SCRIPTS, *options, "--legacy-peer-deps"), work, folder, what)
+            return (
+                f"What it depends on does not fit together, and was installed all the same (--legacy-peer-deps): {failure.message[:300]}",
+            )
+        return ()
+
+    async def node_version(self, work: Path) -> str:
+        """As `node --version` says it; empty where it says nothing. Raises ScriptFailure (`UnavailableError`)."""
+        if not self._version:
+            node = self._programs.insist("Node.js", self._programs.node)
+            limits = self._executor.sandbox.grant(SecurityContext(limits=_LIMITS)).account.enforced.limits
+            box = Box(run_name("node"), Path("/"), limits, tuple(node.mounts), {"PATH": "/usr/bin:/bin"})
+            done = await self._executor.run(Order((str(node.file), "--version"), box, _ASK_S, work.with_name(f"{work.name}-log")))
+            self._version = done.stdout.decode(errors="replace").strip()[:40] if done.code == 0 else ""
+        return self._version
+
     async def _index(self) -> Index:
         try:
             return await self._installer.indexes(ScriptLanguage.NODEJS)
         except IndexesUnknown as error:
             raise LockFailed(f"The package index is not known: {error}") from error
+
+
+def _without_settings(work: Path, folder: Path) -> None:
+    """In each folder that npm may take for the project. Raises LockFailed."""
+    insist_on_plain(work, folder)
+    for place in (folder, *folder.parents):
+        try:
+            (place / _SETTINGS).unlink(missing_ok=True)
+        except OSError as error:
+            raise LockFailed(f"The project holds a {_SETTINGS} that cannot be removed: {error.strerror}.") from error
+        if place == work:
+            return
 
 
 def _variables(work: Path, node: Program) -> dict[str, str]:
@@ -70,6 +125,7 @@ def _variables(work: Path, node: Program) -> dict[str, str]:
         "TMPDIR": str(work),
         "CI": "true",
         "npm_config_cache": str(work / "npm-cache"),
+        "npm_config_userconfig": _NOWHERE,
         "npm_config_update_notifier": "false",
         "DO_NOT_TRACK": "1",
         "PUPPETEER_SKIP_DOWNLOAD": "1",

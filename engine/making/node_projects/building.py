@@ -19,7 +19,7 @@ from engine.runtimes.sandbox.sandbox import run_name
 from engine.runtimes.scripts.execution import Executor, Order
 from engine.runtimes.scripts.programs import Programs
 from toolagent.contracts.manifest import SecurityContext
-from toolagent.contracts.plans import McpBuild, ProgramBuild
+from toolagent.contracts.plans import McpBuild, NodeAppBuild, ProgramBuild
 from toolagent.contracts.sandbox import SandboxLimits
 from toolagent.contracts.sources import ScriptLanguage
 from toolagent.contracts.task_specs import GithubDeploy
@@ -90,11 +90,18 @@ class NodeProgramBuilder:
 
 
 async def prepared_of(
-    projects: NodeProjects, plan: ProgramBuild | McpBuild, repository: Path, about: Described, place: Place, progress: Progress
+    projects: NodeProjects,
+    plan: ProgramBuild | McpBuild | NodeAppBuild,
+    repository: Path,
+    about: Described,
+    place: Place,
+    progress: Progress,
+    *,
+    is_whole: bool = False,
 ) -> NodePrepared:
     """Raises BuildFailed, ScriptFailure (`UnavailableError`)."""
     try:
-        return await projects.prepare(NodeOrder(repository, plan.project, place.folder, place.work, about.tool_name), progress)
+        return await projects.prepare(NodeOrder(repository, plan.project, place.folder, place.work, about.tool_name, is_whole), progress)
     except LockFailed as error:
         raise BuildFailed(error.message, error.told) from error
     except (NotWanted, ValueError, OSError) as error:

@@ -154,3 +154,15 @@ async def test_programs_whose_names_or_files_are_none_are_left_out(tmp_path: Pat
     built = await built_of(programs, written(tmp_path / "origin", {"package.json": package, "cli.js": CLI}), place)
     assert [entry.manifest.tool_id for entry in built.candidate.entries] == ["notes"]
     assert [one.operation for one in built.left_out] == ["*/ evil(); /*", "gone"]
+
+
+async def test_what_a_project_is_developed_with_and_cannot_be_had_is_left_out(
+    tmp_path: Path, programs: NodeProgramBuilder, place: Place
+) -> None:
+    package: dict[str, JsonValue] = {
+        **PACKAGE, "bin": {"shout": "dist/cli.js"}, "scripts": {"build": "mkdir dist && cp cli.js dist"},
+        "devDependencies": {"left-pad": "99.99.99"},
+    }  # fmt: skip
+    built = await built_of(programs, written(tmp_path / "origin", {"package.json": package, "cli.js": CLI}), place)
+    assert helps(built)[0].endswith("shout 1s")
+    assert "left-pad, which it is developed with" in built.notes[0]

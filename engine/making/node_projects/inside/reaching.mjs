@@ -1,4 +1,4 @@
-// Says on stderr which servers an app wants to reach and cannot: a database is the usual reason why it does not start. Written by Tool Agent.
+// Says last on stderr why an app does not start: what it threw, and which servers it cannot reach. Written by Tool Agent.
 import { writeSync } from "node:fs";
 import { errorMonitor } from "node:events";
 import net from "node:net";
@@ -26,7 +26,22 @@ export function tellWhatIsOutOfReach() {
     // Last, where it is looked for.
     if (!serves) seen.forEach(say);
   });
-  return { serves: () => (serves = true) };
+  process.on("uncaughtException", failed);
+  return {
+    serves: () => {
+      serves = true;
+      process.off("uncaughtException", failed);
+    },
+  };
+}
+
+// As Node.js would, but with what it is at the end, and not its version.
+function failed(error) {
+  if (process.listenerCount("uncaughtException") > 1) return;
+  console.error(error);
+  const [first] = String(error?.message ?? error).split("\n");
+  say(`${error?.name ?? "Error"}: ${first}`);
+  process.exit(1);
 }
 
 function say(line) {

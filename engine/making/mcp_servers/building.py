@@ -43,6 +43,7 @@ from toolagent.core.wildcards import chosen
 __all__ = ["McpBuilder", "ids_of"]
 
 _MOST_STARTS = 4
+_MOST_NOTES = 3
 _MOST_TOOLS = 100
 _LONGEST_NAME = 200
 _LONGEST_DESCRIPTION = 4_000
@@ -86,21 +87,23 @@ class McpBuilder:
         files: list[str] = [*dict.fromkeys((*named, *prepared.starts, *prepared.programs.values()))]
         failures: list[str] = []
         manifest = ToolManifest(tool_id=about.tool_name, name=about.tool_name, security_context=_rights(spec))
-        for file in files[:_MOST_STARTS]:
-            source = McpSource(
-                tool_name="-", host_dir=place.host_dir, command=("node", file, *plan.arguments), environment=self._environment
-            )
-            progress(f"starting the MCP server (node {file})")
+        # With what its README gives to it, before without.
+        ways = [(file, given) for file in files for given in dict.fromkeys((plan.arguments, ()))]
+        for file, arguments in ways[:_MOST_STARTS]:
+            source = McpSource(tool_name="-", host_dir=place.host_dir, command=("node", file, *arguments), environment=self._environment)
+            said = " ".join(("node", file, *arguments))
+            progress(f"starting the MCP server ({said})")
             try:
                 listing = await self._runtime.listed(manifest, source, progress)
             except RuntimeFailure as failure:
-                failures.append(f"node {file}: {_said(failure)}")
+                failures.append(f"{said}: {_said(failure)}")
                 continue
             if listing.tools:
                 return _built(listing, spec, about, place, prepared.notes, source.command)
-            failures.append(f"node {file}: it lists no tools")
+            failures.append(f"{said}: it lists no tools")
         told = "; ".join(failures) or "nothing was found that could start it"
-        raise BuildFailed(f"The MCP server does not start: {told[:1_500]}", "\n".join(failures))
+        noted = "".join(f" Noted: {note}" for note in prepared.notes[:_MOST_NOTES])[:_TOLD]
+        raise BuildFailed(f"The MCP server does not start: {told[:1_500]}{noted}", "\n".join(failures))
 
     async def _listed(
         self, starts: Sequence[Start], plan: McpBuild, spec: GithubDeploy, about: Described, place: Place, progress: Progress

@@ -19,6 +19,10 @@ _MIB = 1024 * 1024
 _DEEPEST = 100
 _FOR_HEADERS = 2048
 """Bytes that an archive may have for each file, besides what is in it."""
+_NOT_RUN = (".js.map", ".mjs.map", ".cjs.map", ".css.map")
+"""For debuggers; they are often larger than all the rest."""
+_AS_MUCH = 4
+"""Times the room may come out of an archive, with what is not kept."""
 _CHUNK = 64 * 1024
 _BROKEN = (EOFError, zlib.error, tarfile.TarError, ValueError, RecursionError, OverflowError, OSError, NotWanted)
 
@@ -33,7 +37,7 @@ def unpacked(archive: Path, into: Path, room: Room) -> None:
         with os.fdopen(opened(archive), "rb") as file:
             _insist_on_small(os.fstat(file.fileno()).st_size, room)
             into.mkdir(parents=True)
-            bounded = _Bounded(gzip.GzipFile(fileobj=file), room.size + room.files * _FOR_HEADERS)
+            bounded = _Bounded(gzip.GzipFile(fileobj=file), room.size * _AS_MUCH + room.files * _FOR_HEADERS)
             # As a stream: nothing is looked for at its end, or twice.
             with tarfile.open(fileobj=cast("IO[bytes]", bounded), mode="r|") as tar:
                 for member, path in _fitting(tar, room):
@@ -75,7 +79,7 @@ def _fitting(tar: tarfile.TarFile, room: Room) -> Iterator[tuple[tarfile.TarInfo
     for member in tar:
         path = PurePosixPath(*PurePosixPath(member.name).parts[1:])
         count += 1
-        if not member.isreg():
+        if not member.isreg() or path.name.endswith(_NOT_RUN):
             if count > room.files:
                 raise _TooMuch("it holds too many entries")
             continue

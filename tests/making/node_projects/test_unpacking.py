@@ -130,3 +130,9 @@ def test_what_is_no_package_fails_and_costs_little(tmp_path: Path, attack: Calla
 def test_an_archive_that_is_not_there_fails(tmp_path: Path) -> None:
     with pytest.raises(LockFailed):
         unpacked(tmp_path / "a.tgz", tmp_path / "into", ROOM)
+
+
+def test_source_maps_take_no_room(tmp_path: Path) -> None:
+    made = archive(tmp_path / "a.tgz", member("package/a.js"), member("package/a.js.map", bytes(2 * ROOM.size)))
+    unpacked(made, tmp_path / "into", ROOM)
+    assert [path.name for path in (tmp_path / "into").iterdir()] == ["a.js"]

@@ -8,6 +8,7 @@ from typing import cast
 from engine.making.building import BuildFailed, Built, ModellessBuilder, Place
 from engine.making.locking import ProjectLocks
 from engine.making.mcp_servers.building import McpBuilder
+from engine.making.node_projects.apps import NodeAppBuilder
 from engine.making.node_projects.building import NodeProgramBuilder
 from engine.making.node_projects.npm_runs import NpmRuns
 from engine.making.node_projects.preparing import NodeProjects
@@ -30,6 +31,7 @@ from toolagent.contracts.plans import (
     CodingBuild,
     DockerBuild,
     McpBuild,
+    NodeAppBuild,
     NothingToBuild,
     OpenApiRemote,
     ProgramBuild,
@@ -112,15 +114,32 @@ class WayBuilder:
                 return await builder.asgi(plan, repository, about, place, progress)
             case DockerBuild():
                 return await builder.docker(plan, repository, about, place, progress)
-            case ProgramBuild():
-                node = plan.language == "nodejs"
-                programs = self._node_programs() if node else ProgramBuilder(self._projects, self._parts.executor)
-                return await programs.build(plan, _deploy(step), repository, about, place, progress)
-            case McpBuild():
-                servers = McpBuilder(self._projects, self._node, cast("McpRuntime", RUNTIMES["mcp"](own)), variables.values)
-                return await servers.build(plan, _deploy(step), repository, about, place, progress)
+            case ProgramBuild() | McpBuild() | NodeAppBuild():
+                return await self._of_project(plan, step, own, variables, about, place, progress)
             case CodingBuild() | NothingToBuild():
                 raise BuildFailed("There is no way to build it without a model.")
+
+    async def _of_project(
+        self,
+        plan: ProgramBuild | McpBuild | NodeAppBuild,
+        step: BuildStep,
+        own: RuntimeParts,
+        variables: Variables,
+        about: Described,
+        place: Place,
+        progress: Progress,
+    ) -> Built:
+        executor = self._parts.executor
+        match plan:
+            case NodeAppBuild():
+                apps = NodeAppBuilder(self._node, cast("Runtime[LocalSource]", RUNTIMES["local"](own)), executor, variables.values)
+                return await apps.build(plan, self._repository, about, place, progress)
+            case ProgramBuild():
+                programs = self._node_programs() if plan.language == "nodejs" else ProgramBuilder(self._projects, executor)
+                return await programs.build(plan, _deploy(step), self._repository, about, place, progress)
+            case McpBuild():
+                servers = McpBuilder(self._projects, self._node, cast("McpRuntime", RUNTIMES["mcp"](own)), variables.values)
+                return await servers.build(plan, _deploy(step), self._repository, about, place, progress)
 
     def _node_programs(self) -> NodeProgramBuilder:
         return NodeProgramBuilder(self._node, self._parts.executor, self._parts.runs.programs)
@@ -128,7 +147,7 @@ class WayBuilder:
     def _variables(self, step: BuildStep) -> Variables:
         """What it runs with. Raises BuildFailed for what an app or a server cannot do without, and nobody gives. Blocks."""
         match step.plan:
-            case AsgiBuild(project=project) | ProgramBuild(project=project) | McpBuild(project=project):
+            case AsgiBuild(project=project) | NodeAppBuild(project=project) | ProgramBuild(project=project) | McpBuild(project=project):
                 folder = PurePosixPath(project)
             case DockerBuild(dockerfile=dockerfile):
                 folder = PurePosixPath(dockerfile).parent

@@ -30,7 +30,7 @@ from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.plans import AsgiBuild, DockerBuild, OpenApiRemote, ToolFileBuild
 from toolagent.contracts.sources import DockerSource, LocalSource
 
-__all__ = ["BuildFailed", "Built", "ModellessBuilder", "Place", "told_of"]
+__all__ = ["BuildFailed", "Built", "ModellessBuilder", "Place", "built_of", "drafted", "not_started", "told_of"]
 
 _ASK_S = 30.0
 _LAST = 300
@@ -107,7 +107,7 @@ class ModellessBuilder:
             sources = remote_sources(document, about.tool_name)
         except DocumentRefused as error:
             raise BuildFailed(f"{plan.path}: {error}") from error
-        return _built(await _drafted(document, about, sources))
+        return built_of(await drafted(document, about, sources))
 
     async def asgi(self, plan: AsgiBuild, repository: Path, about: Described, place: Place, progress: Progress) -> Built:
         """Packs the project into `place.folder`. Raises BuildFailed, ScriptFailure (`UnavailableError`)."""
@@ -124,8 +124,8 @@ class ModellessBuilder:
         source = LocalSource(host_dir=place.host_dir, environment=self._environment)
         asked = await self._asked(self._local, source, about, place, progress, is_described_by_us=plan.interface != "asgi")
         document = asked or await self._in_tree(plan.document, repository, place.work)
-        drafted = await _drafted(document, about, local_sources(document, place.host_dir, self._environment))
-        built = _built(drafted, place.folder)
+        sources = local_sources(document, place.host_dir, self._environment)
+        built = built_of(await drafted(document, about, sources), place.folder)
         return replace(built, left_out=(*_told_by_us(document), *built.left_out), notes=(*_narrowed(repository, brought), *prepared.notes))
 
     async def docker(self, plan: DockerBuild, repository: Path, about: Described, place: Place, progress: Progress) -> Built:
@@ -143,7 +143,7 @@ class ModellessBuilder:
             plan.document, repository, place.work
         )
         sources = docker_sources(document, place.host_dir, plan.dockerfile, plan.port, self._environment)
-        return _built(await _drafted(document, about, sources), place.folder)
+        return built_of(await drafted(document, about, sources), place.folder)
 
     async def _asked(
         self,
@@ -163,7 +163,7 @@ class ModellessBuilder:
             manifest = ToolManifest(tool_id=about.tool_name, name=about.tool_name)
             return await live_document(runtime, manifest, source, request, progress, is_described_by_us=is_described_by_us)
         except StartFailed as failure:
-            raise _not_started(failure, hint) from failure
+            raise not_started(failure, hint) from failure
 
     async def _in_tree(self, path: str | None, repository: Path, work: Path) -> OpenApiDocument:
         if path is None:
@@ -193,7 +193,7 @@ def _told_by_us(document: OpenApiDocument) -> tuple[LeftOut, ...]:
     return tuple(LeftOut(name, str(reason)) for name, reason in part(document.root.get(LEFT_OUT)).items())
 
 
-def _not_started(failure: StartFailed, hint: str) -> BuildFailed:
+def not_started(failure: StartFailed, hint: str) -> BuildFailed:
     is_mute = "last_answer" in failure.details
     logs = (failure.details.get(name) for name in _LOGS) if failure.details.keys() & _LOGS else failure.details.values()
     told = "\n".join(value for value in logs if isinstance(value, str) and value)
@@ -206,7 +206,7 @@ def _not_started(failure: StartFailed, hint: str) -> BuildFailed:
     return BuildFailed(f"The app does not start: {failure.message}{hint if is_mute else ''}{words}", told)
 
 
-async def _drafted(document: OpenApiDocument, about: Described, sources: SourceOf) -> Drafted:
+async def drafted(document: OpenApiDocument, about: Described, sources: SourceOf) -> Drafted:
     try:
         return await asyncio.to_thread(draft, document, about, sources)
     except NoTools as error:
@@ -220,6 +220,6 @@ def told_of(left_out: Sequence[LeftOut]) -> tuple[str, ...]:
     return (*lines, *([f"and {more} more"] if more > 0 else []))
 
 
-def _built(drafted: Drafted, folder: Path | None = None) -> Built:
-    ids = (entry.manifest.tool_id for entry in drafted.candidate.entries)
-    return Built(drafted.candidate, dict.fromkeys(ids, folder) if folder else {}, drafted.left_out)
+def built_of(made: Drafted, folder: Path | None = None) -> Built:
+    ids = (entry.manifest.tool_id for entry in made.candidate.entries)
+    return Built(made.candidate, dict.fromkeys(ids, folder) if folder else {}, made.left_out)

@@ -81,6 +81,9 @@ def lock_of(folder: Path, source: ToolSource) -> str | None:
             case McpSource(command=(_, *_)):
                 found = locked_dependencies(folder)
                 return hashlib.sha256(found.lock).hexdigest() if found is not None and found.lock is not None else None
+            case LocalSource() if not (folder / "main.py").is_file():
+                found = locked_dependencies(folder)
+                return hashlib.sha256(found.lock).hexdigest() if found is not None and found.lock is not None else None
             case LocalSource() | McpSource():
                 dependencies = dependencies_of(Script(folder / "main.py", "main.py"), ScriptLanguage.PYTHON)
             case ScriptSource(script_path=path, language=language):

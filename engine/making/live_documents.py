@@ -1,5 +1,6 @@
 """Asks an app that was just started what it offers."""
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 from pydantic import JsonValue
@@ -10,10 +11,13 @@ from engine.runtimes.runtime import Progress, Runtime, ToolRequest
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import DockerSource, LocalSource
 
-__all__ = ["LEFT_OUT", "live_document"]
+__all__ = ["LEFT_OUT", "OWN_DOCUMENT", "OWN_HEALTH", "live_document"]
 
 LEFT_OUT = "x-left-out"
 """In the document of our launcher: operations that are none there, and why."""
+
+OWN_DOCUMENT = "/.tool-agent/openapi.json"
+"""Where our launchers say what an app offers, as far as that is known."""
 
 _PATHS = (
     "/openapi.json",
@@ -31,16 +35,23 @@ _PATHS = (
     "/schema/",
     "/api/schema/",
     # Of our launcher, for apps that have none.
-    "/.tool-agent/openapi.json",
+    OWN_DOCUMENT,
 )
-_OWN_HEALTH = "/-/health"
+OWN_HEALTH = "/-/health"
 """Where our launcher says that it serves, of apps that do not describe themselves."""
 
 S = TypeVar("S", LocalSource, DockerSource)
 
 
 async def live_document(
-    runtime: Runtime[S], manifest: ToolManifest, source: S, request: ToolRequest, progress: Progress, *, is_described_by_us: bool = False
+    runtime: Runtime[S],
+    manifest: ToolManifest,
+    source: S,
+    request: ToolRequest,
+    progress: Progress,
+    *,
+    is_described_by_us: bool = False,
+    paths: Sequence[str] = _PATHS,
 ) -> OpenApiDocument | None:
     """What it says where frameworks say it; None where it says nothing of use. It has ended when this returns. Raises StartFailed.
 
@@ -48,10 +59,10 @@ async def live_document(
     are, and that it is well.
     """
     # Which path tells that it is well is in the document, if anywhere.
-    health = _OWN_HEALTH if is_described_by_us else _PATHS[0]
+    health = OWN_HEALTH if is_described_by_us else _PATHS[0]
     running = await runtime.start(manifest, source.model_copy(update={"health_path": health}), progress)
     try:
-        for path in _PATHS:
+        for path in paths:
             asking = source.model_copy(update={"endpoint_path": path, "http_method": "GET"})
             try:
                 said = await runtime.call(running, asking, request)

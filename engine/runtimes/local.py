@@ -1,4 +1,4 @@
-"""Runs a uv project of this machine as a server in a sandbox, reached through a unix socket."""
+"""Runs a project of this machine as a server in a sandbox, reached through a unix socket."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ from engine.runtimes.docker.variables import variables_of
 from engine.runtimes.failures import CallFailed
 from engine.runtimes.http_exchange import HttpExchange
 from engine.runtimes.launching import launched
-from engine.runtimes.local_environments import insist_on_main, project_environment
+from engine.runtimes.local_environments import local_program
 from engine.runtimes.local_failures import came_to, exited, unhealthy
 from engine.runtimes.own_servers import own_target
 from engine.runtimes.ports import free_port
@@ -73,13 +73,13 @@ class LocalRuntime:
     async def start(self, tool: ToolManifest, source: LocalSource, progress: Progress) -> Running:
         sandbox = self._boxed.sandbox(tool.tool_id)
         project = await self._boxed.project(tool.tool_id, source.host_dir, source.content, progress)
-        await asyncio.to_thread(insist_on_main, project, tool.tool_id, source.host_dir)
-        environment = await project_environment(self._environments, project, tool.tool_id, progress)
+        program = await local_program(self._environments, project, tool.tool_id, source.host_dir, progress)
         progress(f"starting {tool.tool_id}")
         port = source.internal_port or (_PORT if sandbox.level.has_own_network else free_port())
-        command = (str(environment.folder.python), "main.py", "--port", str(port))
+        command = (*program.command, "--port", str(port))
         given = variables_of(source, tool.tool_id, self._secrets)
-        run = BoxedRun(tool, source, command, project, environment, port=port, variables={**given.plain, **given.secret})
+        variables = {**program.variables, **given.plain, **given.secret}
+        run = BoxedRun(tool, source, command, project, program.environment, program.mounts, port=port, variables=variables)
         server = _Server.of(await launched(self._boxed.launch(sandbox, run), self._abandon))
         ready = False
         try:

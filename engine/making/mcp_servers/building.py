@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
+from itertools import count
 from pathlib import Path
 
 from engine.making.building import BuildFailed, Built, Place
@@ -39,9 +40,10 @@ from toolagent.contracts.sources import McpSource, backend_runtime_of
 from toolagent.contracts.task_specs import GithubDeploy
 from toolagent.core.wildcards import chosen
 
-__all__ = ["McpBuilder"]
+__all__ = ["McpBuilder", "ids_of"]
 
 _MOST_STARTS = 4
+_MOST_NOTES = 3
 _MOST_TOOLS = 100
 _LONGEST_NAME = 200
 _LONGEST_DESCRIPTION = 4_000
@@ -82,24 +84,26 @@ class McpBuilder:
     ) -> Built:
         prepared = await prepared_of(self._node, plan, repository, about, place, progress)
         named = {prepared.programs[name]: name for name in plan.programs if name in prepared.programs}
-        files: list[str] = [*dict.fromkeys((*named, *([prepared.main] if prepared.main else [])))]
+        files: list[str] = [*dict.fromkeys((*named, *prepared.starts, *prepared.programs.values()))]
         failures: list[str] = []
         manifest = ToolManifest(tool_id=about.tool_name, name=about.tool_name, security_context=_rights(spec))
-        for file in files[:_MOST_STARTS]:
-            source = McpSource(
-                tool_name="-", host_dir=place.host_dir, command=("node", file, *plan.arguments), environment=self._environment
-            )
-            progress(f"starting the MCP server (node {file})")
+        # With what its README gives to it, before without.
+        ways = [(file, given) for file in files for given in dict.fromkeys((plan.arguments, ()))]
+        for file, arguments in ways[:_MOST_STARTS]:
+            source = McpSource(tool_name="-", host_dir=place.host_dir, command=("node", file, *arguments), environment=self._environment)
+            said = " ".join(("node", file, *arguments))
+            progress(f"starting the MCP server ({said})")
             try:
                 listing = await self._runtime.listed(manifest, source, progress)
             except RuntimeFailure as failure:
-                failures.append(f"node {file}: {_said(failure)}")
+                failures.append(f"{said}: {_said(failure)}")
                 continue
             if listing.tools:
                 return _built(listing, spec, about, place, prepared.notes, source.command)
-            failures.append(f"node {file}: it lists no tools")
+            failures.append(f"{said}: it lists no tools")
         told = "; ".join(failures) or "nothing was found that could start it"
-        raise BuildFailed(f"The MCP server does not start: {told[:1_500]}", "\n".join(failures))
+        noted = "".join(f" Noted: {note}" for note in prepared.notes[:_MOST_NOTES])[:_TOLD]
+        raise BuildFailed(f"The MCP server does not start: {told[:1_500]}{noted}", "\n".join(failures))
 
     async def _listed(
         self, starts: Sequence[Start], plan: McpBuild, spec: GithubDeploy, about: Described, place: Place, progress: Progress
@@ -160,7 +164,11 @@ def _built(
             left_out.append(LeftOut(tool.name, f"A schema of it cannot be used: {error}"))
     if not tools:
         raise BuildFailed(f"None of its tools can be used. {'; '.join(f'{one.operation}: {one.reason}' for one in left_out[:5])}")
-    candidate = _candidate(tools, spec, about, McpSource(tool_name="-", host_dir=place.host_dir, command=command))
+    try:
+        candidate = _candidate(tools, spec, about, McpSource(tool_name="-", host_dir=place.host_dir, command=command))
+    except ValueError as error:
+        # Names and descriptions are whatever the server says.
+        raise BuildFailed(f"What the MCP server says of its tools makes none: {error}") from error
     folders = dict.fromkeys((entry.manifest.tool_id for entry in candidate.entries), place.folder)
     return Built(candidate, folders, tuple(left_out), notes)
 
@@ -170,7 +178,7 @@ def _candidate(
 ) -> Candidate:
     many = len(tools) > 1
     groups = (about.tool_name,) if many else ()
-    ids = _ids(about.tool_name, [tool.name for tool, _, _ in tools]) if many else [about.tool_name]
+    ids = ids_of(about.tool_name, [tool.name for tool, _, _ in tools]) if many else [about.tool_name]
     entries: list[ToolEntry] = []
     for (tool, asked, answered), tool_id in zip(tools, ids, strict=True):
         source = server.model_copy(update={"tool_name": tool.name, "process": groups[0] if groups else None})
@@ -197,10 +205,11 @@ def _candidate(
     return Candidate(entries=tuple(entries), group=group)
 
 
-def _ids(tool_name: str, names: Sequence[str]) -> list[str]:
-    found: list[str] = []
+def ids_of(tool_name: str, names: Sequence[str]) -> list[str]:
+    """Names that differ only in signs read the same: the later ones are numbered."""
+    found: dict[str, None] = {}
     for name in names:
-        own = tool_id_of(tool_name, _NOT_IN_AN_ID.sub("_", _HUMP.sub("_", name).lower()).strip("_") or "tool")
-        # Names that differ only in signs read the same.
-        found.append(own if own not in found else f"{own}_{len(found) + 1}")
-    return found
+        word = _NOT_IN_AN_ID.sub("_", _HUMP.sub("_", name[:_LONGEST_NAME]).lower()).strip("_") or "tool"
+        numbered = (tool_id_of(tool_name, word if number == 1 else f"{word}_{number}") for number in count(1))
+        found[next(one for one in numbered if one not in found)] = None
+    return [*found]

@@ -19,7 +19,7 @@ from engine.runtimes.sandbox.sandbox import run_name
 from engine.runtimes.scripts.execution import Executor, Order
 from engine.runtimes.scripts.programs import Programs
 from toolagent.contracts.manifest import SecurityContext
-from toolagent.contracts.plans import McpBuild, ProgramBuild
+from toolagent.contracts.plans import McpBuild, NodeAppBuild, ProgramBuild
 from toolagent.contracts.sandbox import SandboxLimits
 from toolagent.contracts.sources import ScriptLanguage
 from toolagent.contracts.task_specs import GithubDeploy
@@ -48,7 +48,8 @@ class NodeProgramBuilder:
         """Packs launcher, package and lock into `place.folder`. Raises BuildFailed, ScriptFailure (`UnavailableError`)."""
         prepared = await prepared_of(self._projects, plan, repository, about, place, progress)
         if not prepared.programs:
-            raise BuildFailed("The package that was packed installs no programs.")
+            told = "; ".join(f"{name}: {reason}" for name, reason in prepared.left_out[:5])
+            raise BuildFailed(f"The package that was packed installs no programs. {told}".strip())
         progress(f"asking {', '.join(prepared.programs)} for help")
         commands: list[Command] = []
         left: list[NotRead] = []
@@ -60,8 +61,12 @@ class NodeProgramBuilder:
             told = "; ".join(f"{one.command}: {one.reason}" for one in left[:5])
             raise BuildFailed(f"None of its programs can be a tool. {told}".strip())
         await asyncio.to_thread(_written, wanted, prepared.programs, place.folder)
-        candidate = program_candidate(wanted, about, ScriptLanguage.NODEJS, spec.hosts)
-        left_out = [LeftOut(one.command, one.reason) for one in left]
+        try:
+            candidate = program_candidate(wanted, about, ScriptLanguage.NODEJS, spec.hosts)
+        except ValueError as error:
+            raise BuildFailed(f"What its programs say of themselves makes no tools: {error}") from error
+        left_out = [LeftOut(name, reason) for name, reason in prepared.left_out]
+        left_out += [LeftOut(one.command, one.reason) for one in left]
         left_out += [LeftOut(one.program, "The task names others in `operations`.") for one in unwanted]
         folders = dict.fromkeys((entry.manifest.tool_id for entry in candidate.entries), place.folder)
         return Built(candidate, folders, tuple(left_out), prepared.notes)
@@ -85,11 +90,18 @@ class NodeProgramBuilder:
 
 
 async def prepared_of(
-    projects: NodeProjects, plan: ProgramBuild | McpBuild, repository: Path, about: Described, place: Place, progress: Progress
+    projects: NodeProjects,
+    plan: ProgramBuild | McpBuild | NodeAppBuild,
+    repository: Path,
+    about: Described,
+    place: Place,
+    progress: Progress,
+    *,
+    is_whole: bool = False,
 ) -> NodePrepared:
     """Raises BuildFailed, ScriptFailure (`UnavailableError`)."""
     try:
-        return await projects.prepare(NodeOrder(repository, plan.project, place.folder, place.work, about.tool_name), progress)
+        return await projects.prepare(NodeOrder(repository, plan.project, place.folder, place.work, about.tool_name, is_whole), progress)
     except LockFailed as error:
         raise BuildFailed(error.message, error.told) from error
     except (NotWanted, ValueError, OSError) as error:

@@ -1,9 +1,15 @@
 """Runs npm in the sandbox on the files of a repository: in a folder of its own, with the network of the package index alone."""
 
+import asyncio
+import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from engine.making.node_projects.manifests import MANIFEST, manifest_at
+from engine.making.node_projects.plain_files import insist_on_plain
 from engine.making.uv_runs import LockFailed
+from engine.making.wanted import NotWanted
 from engine.runtimes.sandbox.box import Box, Mount
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
 from engine.runtimes.sandbox.sandbox import run_name
@@ -23,6 +29,19 @@ _LIMITS = SandboxLimits(
     memory_bytes=4096 * _MIB, cpus=2, processes=512, open_files=8192, file_bytes=1024 * _MIB, disk_bytes=4096 * _MIB,
     output_bytes=8 * _MIB, wall_s=86_400,
 )  # fmt: skip
+_UNRESOLVED, _ALL_THE_SAME = "ERESOLVE", "--legacy-peer-deps"
+_LOCK, _DEVELOPED = "package-lock.json", "devDependencies"
+_NO_SCRIPTS = "--ignore-scripts"
+_ASK_S = 20.0
+_PLACE = re.compile(r"npm error (?:code|path|command|errno|syscall|A complete log|Lifecycle script)\b|npm error\s*$")
+"""Lines of npm that say where it failed, not why."""
+_GONE = re.compile(
+    r"404 Not Found - GET https?://[^\s]*?/((?:@[^/\s]+/)?[^/\s]+)/-/|No matching version found for ((?:@[^/\s]+/)?[^@\s]+)@"
+    r"|404\s+'((?:@[^/\s]+/)?[^@\s]+)@"
+)
+_MOST_GONE = 5
+_SETTINGS = ".npmrc"
+_NOWHERE = "/nonexistent/npmrc"
 _QUIET = ("--no-audit", "--no-fund", "--no-progress", "--loglevel=error")
 
 
@@ -31,12 +50,15 @@ class NpmRuns:
 
     def __init__(self, executor: Executor, programs: Programs, installer: Installer) -> None:
         self._executor, self._programs, self._installer = executor, programs, installer
+        self._version = ""
 
     async def take(self, arguments: Sequence[str], work: Path, folder: Path, what: str, *, needs_index: bool = True) -> None:
         """`npm` with these arguments in `folder`, which lies in `work`, the only place that it may write to.
 
-        Raises LockFailed, which begins with `what`; ScriptFailure (`UnavailableError`) where there is no Node.js here.
+        Settings of npm that lie there count for nothing: they could name another index, or what is run. Raises LockFailed, which begins
+        with `what`; ScriptFailure (`UnavailableError`) where there is no Node.js here.
         """
+        await asyncio.to_thread(_without_settings, work, folder)
         node = self._programs.insist("Node.js", self._programs.node)
         npm = self._programs.insist("npm", Program(self._programs.npm) if self._programs.npm else None)
         index = await self._index() if needs_index else Index()
@@ -51,15 +73,87 @@ class NpmRuns:
             done = await self._executor.run(Order(opened.argv, opened.box, self._installer.timeout_s, work.with_name(f"{work.name}-log")))
         if done.code != 0 or done.cut:
             told = (done.stderr or done.stdout).decode(errors="replace").strip()
-            lines = [line.strip() for line in told.splitlines() if "error" in line.lower()] or told.splitlines()
+            lines = [line.strip() for line in told.splitlines() if "error" in line.lower() and not _PLACE.match(line)] or told.splitlines()
             why = "it took too long, or said too much" if done.cut else (lines[0] if lines else f"npm exited with code {done.code}")
             raise LockFailed(f"{what}: {why[:600]}", told[-_TOLD:])
+
+    async def install(self, work: Path, folder: Path, what: str, *options: str, is_exact: bool = False) -> tuple[str, ...]:
+        """What a manifest in `folder` says, without running any script; what had to be looked over. Raises LockFailed, ScriptFailure.
+
+        `is_exact`: as its lock says, where it has one that still fits.
+        """
+        if is_exact and await asyncio.to_thread((folder / _LOCK).is_file):
+            try:
+                await self.take(("ci", _NO_SCRIPTS, *options), work, folder, what)
+            except LockFailed:
+                pass
+            else:
+                return ()
+        notes: list[str] = []
+        while True:
+            try:
+                await self.take(("install", _NO_SCRIPTS, *options), work, folder, what)
+            except LockFailed as failure:
+                notes.append(await self._looked_over(failure, work, folder, len(notes), _ALL_THE_SAME in options))
+                options = (*options, _ALL_THE_SAME) if notes[-1].endswith(_ALL_THE_SAME) else options
+            else:
+                return tuple(notes)
+
+    async def _looked_over(self, failure: LockFailed, work: Path, folder: Path, already: int, is_lenient: bool) -> str:
+        """What can be done about a failure, in a sentence. Raises the failure where that is nothing."""
+        told = f"{failure.message}{failure.told}"
+        if _UNRESOLVED in told and not is_lenient:
+            return f"What it depends on does not fit together ({failure.message[:300]}), and was installed all the same: {_ALL_THE_SAME}"
+        gone = next((name for found in _GONE.finditer(told) for name in found.groups() if name), "")
+        if already < _MOST_GONE and await asyncio.to_thread(_without, work, folder, gone):
+            return f"{gone}, which it is developed with, is not to be had, and was left out."
+        raise failure
+
+    async def node_version(self, work: Path) -> str:
+        """As `node --version` says it; empty where it says nothing. Raises ScriptFailure (`UnavailableError`)."""
+        if not self._version:
+            node = self._programs.insist("Node.js", self._programs.node)
+            limits = self._executor.sandbox.grant(SecurityContext(limits=_LIMITS)).account.enforced.limits
+            box = Box(run_name("node"), Path("/"), limits, tuple(node.mounts), {"PATH": "/usr/bin:/bin"})
+            done = await self._executor.run(Order((str(node.file), "--version"), box, _ASK_S, work.with_name(f"{work.name}-log")))
+            self._version = done.stdout.decode(errors="replace").strip()[:40] if done.code == 0 else ""
+        return self._version
 
     async def _index(self) -> Index:
         try:
             return await self._installer.indexes(ScriptLanguage.NODEJS)
         except IndexesUnknown as error:
             raise LockFailed(f"The package index is not known: {error}") from error
+
+
+def _without_settings(work: Path, folder: Path) -> None:
+    """In each folder that npm may take for the project. Raises LockFailed."""
+    insist_on_plain(work, folder)
+    for place in (folder, *folder.parents):
+        try:
+            (place / _SETTINGS).unlink(missing_ok=True)
+        except OSError as error:
+            raise LockFailed(f"The project holds a {_SETTINGS} that cannot be removed: {error.strerror}.") from error
+        if place == work:
+            return
+
+
+def _without(work: Path, folder: Path, name: str) -> bool:
+    """Takes a package out of what a project is developed with, and its lock away; False where it is none of these. Raises LockFailed."""
+    insist_on_plain(work, folder)
+    try:
+        manifest = manifest_at(folder / MANIFEST)
+        developed = manifest.table(_DEVELOPED).values
+        if name not in developed:
+            return False
+        (folder / _LOCK).unlink(missing_ok=True)
+        (folder / MANIFEST).unlink()
+        left = {one: spec for one, spec in developed.items() if one != name}
+        (folder / MANIFEST).write_text(json.dumps({**manifest.values, _DEVELOPED: left}))
+        (folder / MANIFEST).chmod(0o666)
+    except (NotWanted, OSError) as error:
+        raise LockFailed(f"The project's {MANIFEST} cannot be written: {error}") from error
+    return True
 
 
 def _variables(work: Path, node: Program) -> dict[str, str]:
@@ -70,6 +164,7 @@ def _variables(work: Path, node: Program) -> dict[str, str]:
         "TMPDIR": str(work),
         "CI": "true",
         "npm_config_cache": str(work / "npm-cache"),
+        "npm_config_userconfig": _NOWHERE,
         "npm_config_update_notifier": "false",
         "DO_NOT_TRACK": "1",
         "PUPPETEER_SKIP_DOWNLOAD": "1",

@@ -7,6 +7,7 @@ from engine.making.recognisers.console_script import recognise_console_scripts
 from engine.making.recognisers.dockerfile import recognise_dockerfiles
 from engine.making.recognisers.gradio import recognise_gradio
 from engine.making.recognisers.mcp_server import recognise_mcp_servers
+from engine.making.recognisers.node_app import recognise_node_apps
 from engine.making.recognisers.openapi import recognise_openapi
 from engine.making.recognisers.recogniser import Recogniser
 from engine.making.recognisers.tool_file import recognise_tool_files
@@ -24,4 +25,5 @@ RECOGNISERS: Mapping[FindingKind, Recogniser] = {
     FindingKind.DOCKERFILE: recognise_dockerfiles,
     FindingKind.CONSOLE_SCRIPT: recognise_console_scripts,
     FindingKind.MCP_SERVER: recognise_mcp_servers,
+    FindingKind.NODE_APP: recognise_node_apps,
 }

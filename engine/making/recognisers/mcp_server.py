@@ -23,6 +23,7 @@ _STARTS = re.compile(r"\.run\(|stdio_server\(|\.run_stdio_async\(|\.run_async\("
 _MAIN = re.compile(r"^if __name__ == [\"']__main__[\"']:", re.MULTILINE)
 _MCP = re.compile(r"mcp", re.IGNORECASE)
 _ARGUMENTS = re.compile(r'"args"\s*:\s*(\[[^\]]{0,2000}\])')
+_NODE_FILE = re.compile(r"/[\w-]+\.[cm]?js$")
 _PLACEHOLDER = re.compile(r"[<>{}$]|^/|your|path|https?:", re.IGNORECASE)
 _MOST_ARGUMENTS = 6
 _MOST = 400
@@ -59,7 +60,8 @@ def _of_python(tree: Tree, project: PurePosixPath | None, files: list[PurePosixP
         details["project"] = _text(project)
         likely = sorted(scripts, key=lambda name: (not _MCP.search(f"{name} {scripts[name]}"), name))
         details["programs"] = [*likely]
-        details["arguments"] = [*_arguments(tree, project, scripts)]
+        names = (*scripts, pyproject_of(tree, project).table("project").text("name"))
+        details["arguments"] = [*_arguments(tree, project, names)]
     if best is not None:
         details["module"] = best.as_posix()
     said = "" if project is not None else " No file says what it depends on."
@@ -67,8 +69,11 @@ def _of_python(tree: Tree, project: PurePosixPath | None, files: list[PurePosixP
 
 
 def _arguments(tree: Tree, project: PurePosixPath, names: Iterable[str]) -> list[str]:
-    """What the README tells clients to start it with (`"args": [...]`), behind the name of a program or package of it."""
-    own = {_plain(name) for name in (*names, pyproject_of(tree, project).table("project").text("name")) if name}
+    """What the README tells clients to start it with (`"args": [...]`), behind the name of a program or package of it.
+
+    Of Node.js also behind the place of a file, wherever that is.
+    """
+    own = {_plain(name) for name in names if name}
     readmes = [path for path in tree.files if path.name.lower() == "readme.md" and path.parent in (project, PurePosixPath())]
     for found in (found for path in readmes for found in _ARGUMENTS.findall(tree.text(path) or "")):
         try:
@@ -76,11 +81,16 @@ def _arguments(tree: Tree, project: PurePosixPath, names: Iterable[str]) -> list
         except ValueError:
             continue
         words = [one for one in cast("list[object]", told) if isinstance(one, str)] if isinstance(told, list) else []
-        places = [at for at, word in enumerate(words) if _plain(word.partition("@")[0]) in own]
+        places = [at for at, word in enumerate(words) if _plain(_unversioned(word)) in own or _NODE_FILE.search(word)]
         rest = words[places[-1] + 1 :] if places else []
         if rest and len(rest) <= _MOST_ARGUMENTS and not any(_PLACEHOLDER.search(word) for word in rest):
             return rest
     return []
+
+
+def _unversioned(word: str) -> str:
+    """`@scope/name@1.2` without its version."""
+    return f"{word[:1]}{word[1:].partition('@')[0]}"
 
 
 def _plain(name: str) -> str:
@@ -104,6 +114,7 @@ def _node(tree: Tree) -> Iterator[Finding]:
         main = package.text("main")
         details: dict[str, JsonValue] = {"language": "nodejs", "project": _text(path.parent)}
         details["programs"] = [*_mcp_first(programs)]
+        details["arguments"] = [*_arguments(tree, path.parent, (*programs, package.text("name")))]
         if main:
             details["module"] = (path.parent / main).as_posix()
         yield Finding(kind=FindingKind.MCP_SERVER, path=path.as_posix(), summary="An MCP server.", details=details)

@@ -21,6 +21,7 @@ PYTHON_VERSION = ".python-version"
 """Names the minor version of Python that the packages are for, as uv and pyenv read it."""
 
 _MAX_FILE_BYTES = 16 * 1_048_576
+_NPM_LOCK = "package-lock.json"
 _OPENS = "# /// script"
 _ANY_OPENS = re.compile(r"# /// [a-zA-Z0-9-]+")
 _CLOSES = "# ///"
@@ -119,11 +120,13 @@ def _beside(folder: Path) -> tuple[Kind, tuple[str, ...]]:
 def _javascript(folder: Path, language: ScriptLanguage) -> tuple[Kind, Iterable[str], dict[str, bytes]]:
     if not _is_there(folder / "package.json"):
         return Kind.NOTHING, (), {}
-    locks = {"bun.lock": Kind.BUN_LOCK, "bun.lockb": Kind.BUN_LOCK, "package-lock.json": Kind.NPM_LOCK}
+    locks = {"bun.lock": Kind.BUN_LOCK, "bun.lockb": Kind.BUN_LOCK, _NPM_LOCK: Kind.NPM_LOCK}
     own = sorted(locks, key=lambda name: (locks[name] is Kind.BUN_LOCK) is not (language is ScriptLanguage.BUN))
     for name in own:
         if _is_there(folder / name):
-            return locks[name], (name, "package.json"), {}
+            # Packages that nobody has published lie beside it, as npm packs them.
+            packed = sorted(path.name for path in folder.glob("*.tgz") if _is_there(path)) if name == _NPM_LOCK else ()
+            return locks[name], (name, "package.json", *packed), {}
     return Kind.BUN if language is ScriptLanguage.BUN else Kind.NPM, ("package.json",), {}
 
 

@@ -300,3 +300,38 @@ def test_of_a_gradio_app_the_module_is_found_that_launches_it(tmp_path: Path) ->
     assert [one[1] for one in apps(tmp_path, files, FindingKind.GRADIO)] == ["main"]
     (tmp_path / "main.py").unlink()
     assert [one[1] for one in apps(tmp_path, {}, FindingKind.GRADIO)] == ["ui"]
+
+
+def test_an_mcp_server_of_node_is_given_what_its_readme_gives_to_it(tmp_path: Path) -> None:
+    package = {"name": "@a/notes", "bin": {"notes": "cli.js"}, "dependencies": {"@modelcontextprotocol/sdk": "1"}}
+    readme = '{"args": ["-y", "mcp-remote", "https://x"]} {"args": ["-y", "@a/notes@latest", "--stdio"]}'
+    assert only(found(tmp_path, {"package.json": json.dumps(package), "README.md": readme}), FindingKind.MCP_SERVER).details[
+        "arguments"
+    ] == ["--stdio"]
+    other = '{"args": ["/path/to/notes/dist/index.js", "--quiet"]}'
+    assert only(found(tmp_path, {"README.md": other}), FindingKind.MCP_SERVER).details["arguments"] == ["--quiet"]
+
+
+@pytest.mark.parametrize(
+    ("package", "files", "starts"),
+    [
+        ({"scripts": {"start": "node dist/main.js"}}, {}, []),
+        ({"main": "x.js"}, {"src/app.js": "express()"}, ["src/app.js"]),
+        ({"main": "x.js"}, {"src/app.js": "no server"}, None),
+        ({"bin": {"a": "cli.js"}}, {"server.js": "app.listen(1)"}, None),
+        ({"bin": {"a": "cli.js"}, "scripts": {"start": "node server.js"}}, {"server.js": "app.listen(1)"}, ["server.js"]),
+    ],
+)
+def test_an_app_of_node_is_what_something_starts(
+    tmp_path: Path, package: dict[str, JsonValue], files: Mapping[str, str], starts: list[str] | None
+) -> None:
+    manifest = json.dumps({**package, "dependencies": {"express": "4"}})
+    apps = [one for one in found(tmp_path, {"package.json": manifest, **files}) if one.kind is FindingKind.NODE_APP]
+    assert [one.details["starts"] for one in apps] == ([] if starts is None else [starts])
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, "[]", '{"dependencies": 3, "scripts": []}', '{"dependencies": {"express": "4"}, "scripts": {"start": 3}}']
+)
+def test_a_manifest_that_attacks_is_no_app(tmp_path: Path, text: str) -> None:
+    assert not [one for one in found(tmp_path, {"package.json": text}) if one.kind is FindingKind.NODE_APP]

@@ -79,6 +79,7 @@ class FindingKind(StrEnum):
     DOCKERFILE = "dockerfile"
     CONSOLE_SCRIPT = "console_script"
     MCP_SERVER = "mcp_server"
+    NODE_APP = "node_app"
 
 
 class Finding(Contract):

@@ -12,6 +12,7 @@ __all__ = [
     "CodingBuild",
     "DockerBuild",
     "McpBuild",
+    "NodeAppBuild",
     "NothingToBuild",
     "OpenApiRemote",
     "ProgramBuild",
@@ -83,6 +84,15 @@ class McpBuild(_Plan):
     arguments: Annotated[tuple[str, ...], Field(description="What its README gives to it.")] = ()
 
 
+class NodeAppBuild(_Plan):
+    """An app of Node.js that listens on a port. Its own document goes before one of the repository, and that before what its routes say."""
+
+    way: Literal["node_app"] = "node_app"
+    project: Annotated[str, Field(description="Folder of the repository that is the project; empty: its top.")] = ""
+    starts: Annotated[tuple[str, ...], Field(description="Files of the project that may start it, besides what it says itself.")] = ()
+    document: Annotated[str | None, Field(description="An OpenAPI document in the repository.")] = None
+
+
 class CodingBuild(_Plan):
     """The coding agent has to do it."""
 
@@ -97,6 +107,6 @@ class NothingToBuild(_Plan):
 
 
 BuildPlan = Annotated[
-    ToolFileBuild | OpenApiRemote | AsgiBuild | DockerBuild | ProgramBuild | McpBuild | CodingBuild | NothingToBuild,
+    ToolFileBuild | OpenApiRemote | AsgiBuild | NodeAppBuild | DockerBuild | ProgramBuild | McpBuild | CodingBuild | NothingToBuild,
     Field(discriminator="way"),
 ]

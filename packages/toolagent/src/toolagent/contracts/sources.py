@@ -110,7 +110,7 @@ class Login(Contract):
 
 
 class LocalSource(HttpSource):
-    """A uv project on this machine, started as `main.py --port N`."""
+    """A project on this machine: of uv, started as `main.py --port N`, else of npm, started as `main.mjs --port N`."""
 
     type: Literal["local"] = "local"
     host_dir: Annotated[str, Field(min_length=1, description="Folder of the project, relative to the data folder.")]

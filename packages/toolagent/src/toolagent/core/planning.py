@@ -13,6 +13,7 @@ from toolagent.contracts.plans import (
     CodingBuild,
     DockerBuild,
     McpBuild,
+    NodeAppBuild,
     NothingToBuild,
     OpenApiRemote,
     ProgramBuild,
@@ -101,7 +102,7 @@ def _of_repository(spec: GithubDeploy, inspection: Inspection) -> Ways:
 
 def _is_elsewhere(plan: BuildPlan) -> bool:
     match plan:
-        case McpBuild(project=project) | AsgiBuild(project=project) | ProgramBuild(project=project):
+        case McpBuild(project=project) | AsgiBuild(project=project) | NodeAppBuild(project=project) | ProgramBuild(project=project):
             return bool(project)
         case DockerBuild(dockerfile=dockerfile):
             return "/" in dockerfile
@@ -162,6 +163,16 @@ def _apps_of(inspection: Inspection, kind: FindingKind, interface: _Interface) -
         yield Tried(way="asgi", found=_found(f"{interface} app", found[0]), outcome="not_possible", reason=reason)
 
 
+def _node_apps(inspection: Inspection) -> Iterator[BuildPlan | Tried]:
+    for one in _of(inspection, FindingKind.NODE_APP)[:_MOST]:
+        yield NodeAppBuild(
+            project=_text(one, "project"),
+            starts=_texts(one, "starts"),
+            document=_document(inspection),
+            found=_found(f"{_text(one, 'framework')} app", one),
+        )
+
+
 def _docker(inspection: Inspection) -> Iterator[BuildPlan | Tried]:
     for one in _of(inspection, FindingKind.DOCKERFILE)[:_MOST]:
         match one.details.get("ports"):
@@ -206,6 +217,7 @@ _WAYS: Sequence[tuple[tuple[MakeRuntime | None, ...], _Way]] = (
     (_LOCAL, _tool_files),
     (_LOCAL, _mcp),
     (_LOCAL, _apps),
+    (_LOCAL, _node_apps),
     (_DOCKER, _docker),
     (_LOCAL, _programs),
     (_ANY, _remote),

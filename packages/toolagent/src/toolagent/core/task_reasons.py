@@ -43,6 +43,7 @@ _WAYS = {
     "tool_file": "tool file",
     "mcp": "MCP server",
     "asgi": "app",
+    "node_app": "Node.js app",
     "docker": "Dockerfile",
     "program": "console scripts",
     "openapi_remote": "OpenAPI document",

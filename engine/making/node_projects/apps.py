@@ -1,0 +1,109 @@
+"""Builds local tools of an app of Node.js: our launcher starts it in each way that may be right, and asks it what it offers."""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from engine.making.building import BuildFailed, Built, Place, built_of, drafted, not_started
+from engine.making.live_documents import OWN_DOCUMENT, OWN_HEALTH, live_document
+from engine.making.node_projects.building import prepared_of
+from engine.making.node_projects.preparing import PACKAGE, NodeProjects
+from engine.making.openapi.document import DocumentRefused, OpenApiDocument
+from engine.making.openapi.operations import Operation
+from engine.making.openapi.reading import DocumentReader
+from engine.making.openapi.requests import RequestShape
+from engine.making.openapi.sources import local_sources
+from engine.making.openapi.tools import Described, SourceOf
+from engine.making.packaging import open_to_all
+from engine.runtimes.failures import StartFailed
+from engine.runtimes.runtime import Progress, Runtime, ToolRequest
+from engine.runtimes.scripts.execution import Executor
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.plans import NodeAppBuild
+from toolagent.contracts.sources import LocalSource
+
+__all__ = ["NodeAppBuilder"]
+
+_INSIDE = Path(__file__).parent / "inside"
+_SERVING = "tool_agent_serving"
+_MAIN = """\
+// Serves the app of the project beside this file: `node main.mjs --port N`. Written by Tool Agent.
+import {{ serve }} from "./{serving}/starting.mjs";
+
+await serve({start}, Number(process.argv[process.argv.indexOf("--port") + 1]));
+"""
+_OF_ROUTES = "x-of-routes"
+"""In the document of our launcher: what it says is what the routes say."""
+_MOST_STARTS = 3
+_ASK_S = 30.0
+_CALL = "call-openapi-document"
+
+
+class NodeAppBuilder:
+    """`local` starts apps in the sandbox, with this `environment`. All that is built is data and files: nothing is registered."""
+
+    def __init__(self, projects: NodeProjects, local: Runtime[LocalSource], executor: Executor, environment: Mapping[str, str]) -> None:
+        self._projects, self._local, self._executor, self._environment = projects, local, executor, dict(environment)
+
+    async def build(self, plan: NodeAppBuild, repository: Path, about: Described, place: Place, progress: Progress) -> Built:
+        """Packs the project and our launcher into `place.folder`. Raises BuildFailed, ScriptFailure (`UnavailableError`)."""
+        prepared = await prepared_of(self._projects, plan, repository, about, place, progress, is_whole=True)
+        own = [one.removeprefix(f"{PACKAGE}/") for one in prepared.starts]
+        starts = [one for one in dict.fromkeys((*own, *plan.starts)) if (place.folder / PACKAGE / one).is_file()][:_MOST_STARTS]
+        document = await self._served(starts, about, place, progress)
+        if plan.document is not None and (document is None or document.root.get(_OF_ROUTES)):
+            document = await self._in_tree(repository, plan.document, place) or document
+        if document is None:
+            raise BuildFailed(
+                "The app says nothing of what it offers, its routes cannot be read, and no OpenAPI document is in the repository."
+            )
+        sources = _healthy(local_sources(document, place.host_dir, self._environment))
+        built = built_of(await drafted(document, about, sources), place.folder)
+        return replace(built, notes=prepared.notes)
+
+    async def _served(self, starts: Sequence[str], about: Described, place: Place, progress: Progress) -> OpenApiDocument | None:
+        """What the first says that starts, and is kept. Raises BuildFailed."""
+        failures: list[BuildFailed] = []
+        source = LocalSource(host_dir=place.host_dir, environment=self._environment)
+        manifest = ToolManifest(tool_id=about.tool_name, name=about.tool_name)
+        request = ToolRequest(_CALL, {}, _ASK_S, place.work)
+        for start in starts:
+            progress(f"starting the app (node {start}), to ask what it offers")
+            await asyncio.to_thread(_put, place.folder, start)
+            try:
+                return await live_document(self._local, manifest, source, request, progress, is_described_by_us=True, paths=(OWN_DOCUMENT,))
+            except StartFailed as failure:
+                failures.append(not_started(failure, ""))
+        if not failures:
+            raise BuildFailed(
+                "Nothing was found that could start the app. Say it in `scripts.start` of its package.json: `node server.js`."
+            )
+        told = "; ".join(f"node {start}: {one.message}" for start, one in zip(starts, failures, strict=True))
+        raise BuildFailed(failures[0].message if len(failures) == 1 else told[:2_000], "\n".join(one.told for one in failures))
+
+    async def _in_tree(self, repository: Path, path: str, place: Place) -> OpenApiDocument | None:
+        try:
+            return await DocumentReader(self._executor, place.work.with_name("document")).read(repository, path)
+        except DocumentRefused:
+            return None
+
+
+def _put(folder: Path, start: str) -> None:
+    (folder / _SERVING).mkdir(exist_ok=True)
+    for path in _INSIDE.glob("*.mjs"):
+        (folder / _SERVING / path.name).write_text(path.read_text())
+    (folder / "main.mjs").write_text(_MAIN.format(serving=_SERVING, start=json.dumps(start)))
+    open_to_all(folder)
+
+
+def _healthy(sources: SourceOf) -> SourceOf:
+    """Our launcher says that the app serves, whatever else it says itself."""
+
+    def source(operation: Operation, shape: RequestShape, _health: str | None) -> LocalSource:
+        found = sources(operation, shape, None)
+        assert isinstance(found, LocalSource)  # noqa: S101 - of `local_sources`
+        return found.model_copy(update={"health_path": OWN_HEALTH})
+
+    return source

@@ -1,0 +1,58 @@
+// Stands before an app: says how it is and what it offers, and gives pages and redirects as JSON. Written by Tool Agent.
+import http from "node:http";
+
+export const DOCUMENT = "/.tool-agent/openapi.json";
+export const HEALTH = "/-/health";
+const MOST = 16 * 1024 * 1024;
+
+export function facade(app, document) {
+  const agent = new http.Agent({ keepAlive: true });
+  const server = http.createServer((request, response) => {
+    if (request.url === HEALTH) return answer(response, { status: "ok" });
+    if (request.url === DOCUMENT) return void document().then((found) => answer(response, found, found ? 200 : 404));
+    passed(app, agent, request, response);
+  });
+  // Whoever calls decides how long it waits.
+  server.requestTimeout = 0;
+  return server;
+}
+
+function passed(app, agent, request, response) {
+  const { address, port } = app.address();
+  // What is packed could not be read here.
+  const { "accept-encoding": _, ...headers } = request.headers;
+  const asked = http.request({ host: address, port, agent, method: request.method, path: request.url, headers });
+  asked.on("response", (told) => answered(told, response));
+  asked.on("error", (error) => (response.headersSent ? response.destroy() : answer(response, { error: String(error.message) }, 502)));
+  response.on("close", () => asked.destroy());
+  request.pipe(asked);
+}
+
+function answered(told, response) {
+  const kind = String(told.headers["content-type"] ?? "").toLowerCase();
+  const isRedirect = told.statusCode >= 300 && told.statusCode < 400 && told.headers.location !== undefined;
+  const isText = kind.startsWith("text/") && !kind.startsWith("text/event-stream") && !told.headers["content-encoding"];
+  const isPage = told.statusCode >= 200 && told.statusCode < 300 && told.statusCode !== 204 && isText;
+  if (!isRedirect && !isPage) {
+    response.writeHead(told.statusCode, told.headers);
+    return void told.pipe(response);
+  }
+  if (isRedirect) {
+    told.resume();
+    return answer(response, { status: told.statusCode, location: told.headers.location });
+  }
+  const parts = [];
+  let size = 0;
+  told.on("data", (part) => {
+    size += part.length;
+    if (size <= MOST) parts.push(part);
+  });
+  told.on("end", () => answer(response, Buffer.concat(parts).toString("utf8")));
+  told.on("error", () => response.destroy());
+}
+
+function answer(response, value, status = 200) {
+  const body = Buffer.from(JSON.stringify(value ?? null));
+  response.writeHead(status, { "content-type": "application/json", "content-length": body.length });
+  response.end(body);
+}

@@ -1,0 +1,145 @@
+"""The versions of what a Node.js project depends on: those of its own lock where that can be installed, else those that npm chooses now."""
+
+import asyncio
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from engine.making.node_projects.manifests import MANIFEST, kept_of
+from engine.making.node_projects.npm_runs import NpmRuns
+from engine.making.node_projects.plain_files import MOST_BYTES, new_folder, opened, text_of
+from engine.making.node_projects.workspaces import Layout, Package
+from engine.making.outages import is_outage
+from engine.making.projects import Table
+from engine.making.uv_runs import LockFailed
+from engine.making.wanted import NotWanted
+from engine.runtimes.runtime import Progress
+from engine.runtimes.scripts.dependencies import Dependencies, Kind
+from engine.runtimes.scripts.environments import Environment, ScriptEnvironments
+from engine.runtimes.scripts.failures import ScriptFailure
+from toolagent.contracts.sources import ScriptLanguage
+
+__all__ = ["NodeLocks", "OwnLock", "own_lock"]
+
+_LOCK = "package-lock.json"
+_OTHERS = ("pnpm-lock.yaml", "yarn.lock", "bun.lock", "bun.lockb")
+_TOLD = 300
+
+
+@dataclass(frozen=True, slots=True)
+class OwnLock:
+    """The lock that a project brings; empty where it has none that is of itself alone, and `why_none` begins a sentence of that."""
+
+    text: str = ""
+    why_none: str = ""
+
+
+class NodeLocks:
+    def __init__(self, runs: NpmRuns, environments: ScriptEnvironments) -> None:
+        self._runs, self._environments = runs, environments
+
+    async def install(
+        self, lock: OwnLock, work: Path, into: Path, layout: Layout, packed: Path, tool_name: str, progress: Progress
+    ) -> tuple[Environment, tuple[str, ...]]:
+        """Writes manifest and lock to `into`, and installs what they say; what was noted. Raises LockFailed, ScriptFailure, NotWanted."""
+        manifest, notes = layout.project.manifest, list[str]()
+        if lock.text:
+            await asyncio.to_thread(_write, into, kept_of(manifest, with_lock=True), lock.text)
+            try:
+                return await self._environment(into, (), tool_name, progress), ()
+            except ScriptFailure as failure:
+                if is_outage(failure):
+                    raise
+                notes.append(f"Its package-lock.json cannot be installed, so its versions were chosen now: {failure.message[:_TOLD]}")
+        else:
+            notes.append(f"{lock.why_none}: its versions were chosen now, by npm.")
+        progress("locking what the project depends on")
+        archives = await asyncio.to_thread(_brought, packed, into, layout.installed)
+        wanted = _with_siblings(kept_of(manifest, with_lock=False), layout.installed)
+        place = await asyncio.to_thread(_laid_out, work, into, wanted, archives)
+        told = await self._runs.install(work, place, "What the project depends on cannot be locked", "--package-lock-only")
+        chosen = await asyncio.to_thread(text_of, place / _LOCK)
+        if told:
+            # What does not fit is installed all the same: npm would look again, and refuse.
+            chosen, wanted = _without_peers(chosen), {name: value for name, value in wanted.items() if name != "peerDependencies"}
+        await asyncio.to_thread(_write, into, wanted, chosen)
+        return await self._environment(into, archives, tool_name, progress), (*notes, *told)
+
+    async def _environment(self, into: Path, archives: Sequence[str], tool_name: str, progress: Progress) -> Environment:
+        contents = await asyncio.to_thread(lambda: {name: (into / name).read_bytes() for name in (_LOCK, MANIFEST, *archives)})
+        progress("installing what the project depends on")
+        return await self._environments.ensure(Dependencies(ScriptLanguage.NODEJS, Kind.NPM_LOCK, contents), tool_name, progress)
+
+
+def own_lock(source: Path, layout: Layout) -> OwnLock:
+    """Of a copy in which nothing has run yet: npm writes one too. Blocks."""
+    folder = layout.project.folder
+    is_alone = not layout.installed and not layout.project.manifest.values.get("workspaces") and layout.root == folder
+    try:
+        if is_alone:
+            return OwnLock(text_of(source / folder / _LOCK))
+    except NotWanted:
+        pass
+    there = [name for name in (_LOCK, *_OTHERS) for place in (folder, layout.root) if (source / place / name).is_file()]
+    if not there:
+        return OwnLock(why_none="The project has no package-lock.json of its own")
+    return OwnLock(why_none=f"It is locked by {there[0]}, which {'is for a whole workspace' if there[0] == _LOCK else 'npm does not read'}")
+
+
+def _brought(packed: Path, into: Path, packages: Sequence[Package]) -> tuple[str, ...]:
+    """The archives of what it depends on of its own repository, beside its manifest. Raises LockFailed."""
+    for package in packages:
+        try:
+            with os.fdopen(opened(packed / package.archive), "rb") as file:
+                content = file.read(MOST_BYTES + 1)
+        except (OSError, NotWanted) as error:
+            raise LockFailed(f"{package.name}, which the project depends on, cannot be packed: {error}") from error
+        if len(content) > MOST_BYTES:
+            raise LockFailed(f"{package.name}, which the project depends on, is larger than {MOST_BYTES >> 20} MiB when packed.")
+        (into / package.archive).write_bytes(content)
+        (into / package.archive).chmod(0o644)
+    return tuple(sorted(package.archive for package in packages))
+
+
+def _with_siblings(own: Mapping[str, object], packages: Sequence[Package]) -> dict[str, object]:
+    if not packages:
+        return {**own}
+    table, names = Table(own), {package.name for package in packages}
+    told: dict[str, object] = {
+        kind: {name: spec for name, spec in table.table(kind).values.items() if name not in names}
+        for kind in ("dependencies", "optionalDependencies", "peerDependencies")
+    }
+    told["dependencies"] = {**table.table("dependencies").values, **{package.name: f"file:{package.archive}" for package in packages}}
+    # They depend on each other by versions that nobody has published.
+    told["overrides"] = {**table.table("overrides").values, **{name: f"${name}" for name in names}}
+    return {**own, **told}
+
+
+def _laid_out(work: Path, into: Path, wanted: Mapping[str, object], archives: Sequence[str]) -> Path:
+    place = new_folder(work, "locking")
+    for name in archives:
+        (place / name).write_bytes((into / name).read_bytes())
+    (place / MANIFEST).write_text(json.dumps(wanted))
+    (place / MANIFEST).chmod(0o666)
+    return place
+
+
+def _without_peers(lock: str) -> str:
+    """Raises LockFailed."""
+    try:
+        read = cast("dict[str, dict[str, dict[str, object]]]", json.loads(lock))
+        for package in read["packages"].values():
+            package.pop("peerDependencies", None)
+            package.pop("peerDependenciesMeta", None)
+        return json.dumps(read)
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
+        raise LockFailed(f"The lock that npm wrote cannot be read: {error}") from error
+
+
+def _write(into: Path, manifest: Mapping[str, object], lock: str) -> None:
+    for name, text in ((MANIFEST, json.dumps(manifest)), (_LOCK, lock)):
+        (into / name).write_text(text)
+        (into / name).chmod(0o644)

@@ -1,0 +1,149 @@
+"""What the package.json of a Node.js project says, and what of it is kept."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import cast
+
+from engine.making.node_projects.plain_files import text_of
+from engine.making.projects import Table
+from engine.making.wanted import NotWanted
+
+__all__ = [
+    "DEPENDENCIES",
+    "MANIFEST",
+    "Programs",
+    "build_script",
+    "is_made",
+    "kept_of",
+    "manifest_at",
+    "named",
+    "programs_of",
+    "started_of",
+]
+
+MANIFEST = "package.json"
+DEPENDENCIES = ("dependencies", "optionalDependencies", "peerDependencies", "devDependencies")
+_KEPT = ("name", "version", "type", "dependencies", "optionalDependencies", "peerDependencies", "overrides")
+_LOCKED_TOO = ("devDependencies", "bundleDependencies", "bundledDependencies")
+"""What a lock speaks of, though it is not installed."""
+_BUILDS = ("build", "compile", "prepack", "prepare", "tsc")
+_MADE = frozenset({"dist", "build", "lib", "out"})
+_NAME = re.compile(r"(?:@[a-z0-9~-][a-z0-9._~-]{0,99}/)?[a-z0-9~-][a-z0-9._~-]{0,99}")
+_VERSION = re.compile(r"\d{1,9}\.\d{1,9}\.\d{1,9}(?:[-+][0-9A-Za-z.+-]{1,100})?")
+_PROGRAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+_STARTS = ("start", "start:prod", "start:production", "serve", "server", "start:dev", "dev")
+_RUNS = re.compile(r"(?:^|[\s;&/])(?:node|nodemon|pm2 start|supervisor)(?:\s+-[^\s]+)*\s+([\w@./-]+)")
+_MOST_PROGRAMS = 20
+_LONGEST = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """`files` by name, in the project; `left_out` are those that are none here, with why."""
+
+    files: Mapping[str, str] = field(default_factory=dict[str, str])
+    left_out: tuple[tuple[str, str], ...] = ()
+
+
+def manifest_at(path: Path) -> Table:
+    """Raises NotWanted. Blocks."""
+    try:
+        read: object = json.loads(text_of(path))
+    except (ValueError, RecursionError) as error:
+        raise NotWanted(f"{path.name} cannot be read: {error}") from error
+    if not isinstance(read, dict):
+        raise NotWanted(f"{path.name} is no object.")
+    return Table(cast("dict[str, object]", read))
+
+
+def named(manifest: Table, folder: PurePosixPath) -> Table:
+    """With a name and a version that npm takes, without which it packs nothing; without the versions of npm that it insists on."""
+    name, version = manifest.text("name"), manifest.text("version")
+    own = re.sub(r"[^a-z0-9-]+", "-", folder.name.lower()).strip("-")[:80] or "project"
+    told = {"name": name if _NAME.fullmatch(name) else own, "version": version if _VERSION.fullmatch(version) else "0.0.0"}
+    return Table({name: value for name, value in manifest.values.items() if name != "devEngines"} | told)
+
+
+def programs_of(manifest: Table) -> Programs:
+    """Of `bin`: those whose names and files can be ones, so many at most."""
+    files: dict[str, str] = {}
+    left_out: list[tuple[str, str]] = []
+    for name, file in _bins(manifest):
+        if fault := _fault(name, file):
+            left_out.append((name[:_LONGEST], fault))
+        elif len(files) == _MOST_PROGRAMS:
+            left_out.append((name, f"The package installs more than {_MOST_PROGRAMS} programs."))
+        else:
+            files[name] = PurePosixPath(file).as_posix()
+        if len(left_out) > _MOST_PROGRAMS:
+            break
+    return Programs(files, tuple(left_out))
+
+
+def build_script(manifest: Table, source: Path) -> str:
+    """The script that makes what the project says it consists of; none where that is there, and of nothing else. Blocks."""
+    scripts = manifest.table("scripts").values
+    files = _files(manifest)
+    if "build" in scripts and (not files or any(_MADE & set(PurePosixPath(file).parts[:1]) for file in files)):
+        return "build"
+    return "" if is_made(manifest, source) else next((name for name in _BUILDS if name in scripts), "")
+
+
+def is_made(manifest: Table, source: Path) -> bool:
+    """Whether what it says it consists of is there. Blocks."""
+    return all(_is_there(source, file) for file in _files(manifest))
+
+
+def started_of(manifest: Table) -> tuple[str, ...]:
+    """The files that it says it is started as, the likeliest first."""
+    scripts = manifest.table("scripts")
+    told = [found[1] for name in _STARTS for found in _RUNS.finditer(scripts.text(name)[:_LONGEST])]
+    files = [*told, *filter(None, [manifest.text("main")]), *_exported(manifest)]
+    return tuple(dict.fromkeys(PurePosixPath(file).as_posix() for file in files if not _fault("start", file)))
+
+
+def kept_of(manifest: Table, *, with_lock: bool) -> dict[str, object]:
+    """Without its scripts, which are for those who develop it."""
+    names = (*_KEPT, *_LOCKED_TOO) if with_lock else _KEPT
+    return {name: manifest.values[name] for name in names if name in manifest.values}
+
+
+def _files(manifest: Table) -> list[str]:
+    return [*programs_of(manifest).files.values(), *started_of(manifest)]
+
+
+def _exported(manifest: Table) -> Iterator[str]:
+    """What importing the package means, where that is said plainly."""
+    found = manifest.values.get("exports")
+    for _ in range(4):
+        if isinstance(found, str):
+            yield found.removeprefix("./")
+            return
+        table = Table(cast("dict[str, object]", found)) if isinstance(found, dict) else Table()
+        found = next((table.values[name] for name in (".", "import", "require", "node", "default") if name in table.values), None)
+
+
+def _is_there(source: Path, file: str) -> bool:
+    if ".." in PurePosixPath(file).parts or file.startswith("/"):
+        return True
+    return any((source / name).is_file() for name in (file, f"{file}.js", f"{file}/index.js"))
+
+
+def _bins(manifest: Table) -> Iterator[tuple[str, str]]:
+    own = manifest.text("name").rpartition("/")[2]
+    if file := manifest.text("bin"):
+        yield from [(own, file)] if own else []
+    for program, file in manifest.table("bin").values.items():
+        if isinstance(file, str):
+            yield program, file
+
+
+def _fault(name: str, file: str) -> str:
+    if not _PROGRAM.fullmatch(name):
+        return "Its name is none that a program can have: letters, digits, `.`, `_` and `-`, 80 at most."
+    if not file.isprintable() or len(file) > _LONGEST or file.startswith("/") or ".." in PurePosixPath(file).parts:
+        return "Its file is none of the package."
+    return ""

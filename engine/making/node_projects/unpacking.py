@@ -1,0 +1,102 @@
+"""Unpacks what `npm pack` made: plain files alone, counted before they are written."""
+
+import gzip
+import os
+import tarfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import IO, cast
+
+from engine.making.node_projects.plain_files import opened
+from engine.making.packaging import Room
+from engine.making.uv_runs import LockFailed
+from engine.making.wanted import NotWanted
+
+__all__ = ["unpacked"]
+
+_MIB = 1024 * 1024
+_DEEPEST = 100
+_FOR_HEADERS = 2048
+"""Bytes that an archive may have for each file, besides what is in it."""
+_NOT_RUN = (".js.map", ".mjs.map", ".cjs.map", ".css.map")
+"""For debuggers; they are often larger than all the rest."""
+_AS_MUCH = 4
+"""Times the room may come out of an archive, with what is not kept."""
+_CHUNK = 64 * 1024
+_BROKEN = (EOFError, zlib.error, tarfile.TarError, ValueError, RecursionError, OverflowError, OSError, NotWanted)
+
+
+class _TooMuch(Exception):
+    """More comes out of it than there is room for."""
+
+
+def unpacked(archive: Path, into: Path, room: Room) -> None:
+    """Makes the folder `into` of the files of an archive, which is whatever a build has left there. Raises LockFailed. Blocks."""
+    try:
+        with os.fdopen(opened(archive), "rb") as file:
+            _insist_on_small(os.fstat(file.fileno()).st_size, room)
+            into.mkdir(parents=True)
+            bounded = _Bounded(gzip.GzipFile(fileobj=file), room.size * _AS_MUCH + room.files * _FOR_HEADERS)
+            # As a stream: nothing is looked for at its end, or twice.
+            with tarfile.open(fileobj=cast("IO[bytes]", bounded), mode="r|") as tar:
+                for member, path in _fitting(tar, room):
+                    _written(tar, member, into / path)
+            # To its end, where its sum is.
+            while bounded.read(_CHUNK):
+                pass
+    except _TooMuch as error:
+        most = f"{room.size // _MIB} MiB and {room.files:,} files"
+        raise LockFailed(f"The project cannot be packed: {error}, and a tool may have {most}. Leave out what it does not need.") from error
+    except _BROKEN as error:
+        raise LockFailed(
+            f"The project cannot be packed: what npm made of it cannot be unpacked: {error or type(error).__name__}"
+        ) from error
+
+
+def _insist_on_small(size: int, room: Room) -> None:
+    if size > room.size:
+        raise _TooMuch(f"the archive is {size / _MIB:.1f} MiB")
+
+
+class _Bounded:
+    """Of a packed file so much and no more is unpacked."""
+
+    def __init__(self, file: gzip.GzipFile, most: int) -> None:
+        self._file, self._left = file, most
+
+    def read(self, size: int) -> bytes:
+        found = self._file.read(size)
+        self._left -= len(found)
+        if self._left < 0:
+            raise _TooMuch("very much comes out of the archive")
+        return found
+
+
+def _fitting(tar: tarfile.TarFile, room: Room) -> Iterator[tuple[tarfile.TarInfo, PurePosixPath]]:
+    """The files, and where they go. npm puts all of them into one folder, and packs neither links nor devices."""
+    size = count = 0
+    for member in tar:
+        path = PurePosixPath(*PurePosixPath(member.name).parts[1:])
+        count += 1
+        if not member.isreg() or path.name.endswith(_NOT_RUN):
+            if count > room.files:
+                raise _TooMuch("it holds too many entries")
+            continue
+        if not path.parts or ".." in path.parts or member.name.startswith("/") or len(path.parts) > _DEEPEST:
+            raise ValueError(f"{member.name[:200]!r} is no file of a package")
+        size += member.size
+        if size > room.size or count > room.files:
+            raise _TooMuch(f"with {path.as_posix()[:200]} it holds {size / _MIB:.1f} MiB in {count:,} files")
+        yield member, path
+
+
+def _written(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> None:
+    source = tar.extractfile(member)
+    if source is None:
+        raise ValueError(f"{member.name[:200]!r} cannot be read")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with source, target.open("wb") as file:
+        while chunk := source.read(_CHUNK):
+            file.write(chunk)
+    target.chmod(0o755 if member.mode & 0o111 else 0o644)

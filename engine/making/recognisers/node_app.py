@@ -1,0 +1,55 @@
+"""Recognises apps of Node.js that listen on a port, by what they depend on and what starts them; nothing is run."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import cast
+
+from engine.making.projects import Table
+from engine.making.recognisers.recogniser import is_aside
+from engine.making.trees import Tree
+from toolagent.contracts.making import Finding, FindingKind
+
+__all__ = ["recognise_node_apps"]
+
+_FRAMEWORKS = ("express", "@nestjs/core", "fastify", "koa", "@hapi/hapi", "restify", "polka")
+_USUAL = ("server.js", "app.js", "index.js", "main.js", "src/server.js", "src/app.js", "src/index.js", "src/main.js", "bin/www")
+_LISTENS = re.compile(r"\.listen\s*\(|createServer\s*\(|express\s*\(\s*\)")
+_STARTED = re.compile(r"\bnode\b|\bnodemon\b|\bnest\b|\bpm2\b|\btsx?\b|\bts-node\b")
+_MOST_PACKAGES = 200
+_MOST = 5
+
+
+def recognise_node_apps(tree: Tree) -> Iterator[Finding]:
+    """`details`: `project`, `framework`, and `starts`, files of the project that may start it. Those at the top come first."""
+    packages = [path for path in tree.files if path.name == "package.json" and not is_aside(path.as_posix())][:_MOST_PACKAGES]
+    found = [finding for path in packages if (finding := _app(tree, path)) is not None]
+    yield from sorted(found, key=lambda one: (one.path.count("/"), one.path))[:_MOST]
+
+
+def _app(tree: Tree, path: PurePosixPath) -> Finding | None:
+    package = _read(tree.text(path))
+    known = package.table("dependencies").values
+    framework = next((name for name in _FRAMEWORKS if name in known), "")
+    starts = [name for name in _USUAL if _LISTENS.search(tree.text(path.parent / name) or "")] if framework else []
+    is_started = bool(_STARTED.search(package.table("scripts").text("start")))
+    # What others install and call is no app, though it may have one in it.
+    is_installed = bool(package.values.get("bin")) and not is_started
+    if not framework or is_installed or not (starts or is_started):
+        return None
+    folder = "" if not path.parent.parts else path.parent.as_posix()
+    return Finding(
+        kind=FindingKind.NODE_APP,
+        path=path.as_posix(),
+        summary=f"An app of Node.js ({framework}).",
+        details={"project": folder, "framework": framework, "starts": [*starts]},
+    )
+
+
+def _read(text: str | None) -> Table:
+    try:
+        read: object = json.loads(text or "")
+    except (ValueError, RecursionError):
+        return Table()
+    return Table(cast("dict[str, object]", read)) if isinstance(read, dict) else Table()

@@ -1,0 +1,122 @@
+"""Apps of Node.js become local tools: started in the sandbox, asked what they offer, and called."""
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from pydantic import JsonValue
+
+from engine.making.building import BuildFailed, Built, Place
+from engine.making.inspection import inspect
+from engine.making.node_projects.apps import NodeAppBuilder
+from engine.making.node_projects.npm_runs import NpmRuns
+from engine.making.node_projects.preparing import NodeProjects
+from engine.making.openapi.tools import Described
+from engine.runtimes.boxed_runs import Sandboxing
+from engine.runtimes.local import LocalRuntime
+from engine.runtimes.processes import Launcher
+from engine.runtimes.runtime import ToolRequest
+from engine.runtimes.scripts.environments import Installer
+from engine.runtimes.scripts.execution import Executor
+from engine.runtimes.scripts.network import through
+from tests.runtimes.conftest import silent
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.plans import NodeAppBuild
+from toolagent.contracts.sources import LocalSource
+from toolagent.contracts.task_specs import GithubDeploy
+from toolagent.core.planning import ways
+from workers.scripts import indexes_of
+from workers.settings import environment
+
+pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not on this machine.")
+
+REPOSITORIES = Path(__file__).parents[1] / "repositories"
+ABOUT = Described("it", "An app.")
+SPEC = GithubDeploy(repo_url="https://example.com/a/b", tool_name="it")
+
+
+@pytest.fixture
+def apps(launcher: Launcher, sandbox: Sandboxing, local: LocalRuntime) -> NodeAppBuilder:
+    known, executor = sandbox.environments.programs, Executor(launcher, sandbox.sandbox)
+    installer = Installer(indexes_of(known, environment()), through(sandbox.egress, trusted=True))
+    return NodeAppBuilder(NodeProjects(NpmRuns(executor, known, installer), sandbox.environments), local, executor, {})
+
+
+async def built_of(apps: NodeAppBuilder, repository: Path, place: Place) -> Built:
+    plan = next(one for one in ways(SPEC, inspect(repository)).plans if isinstance(one, NodeAppBuild))
+    return await apps.build(plan, repository, ABOUT, place, silent)
+
+
+async def called(local: LocalRuntime, built: Built, calls: Mapping[str, Mapping[str, JsonValue]]) -> list[JsonValue]:
+    """By id of a tool, in one process as they would be."""
+    entries = {entry.manifest.tool_id: entry for entry in built.candidate.entries}
+    first = next(iter(entries.values()))
+    running = await local.start(first.manifest, source_of(first), silent)
+    try:
+        return [
+            await local.call(running, source_of(entries[name]), ToolRequest("call-12345678", dict(params), 20.0, Path("/nonexistent")))
+            for name, params in calls.items()
+        ]
+    finally:
+        await local.stop(running)
+
+
+def source_of(entry: ToolEntry) -> LocalSource:
+    (source,) = entry.sources
+    assert isinstance(source, LocalSource)
+    return source
+
+
+async def test_routes_of_an_app_without_a_document_become_tools(apps: NodeAppBuilder, local: LocalRuntime, place: Place) -> None:
+    built = await built_of(apps, REPOSITORIES / "express_shop", place)
+    schemas = {entry.manifest.tool_id: entry.manifest.input_schema for entry in built.candidate.entries}
+    assert sorted(schemas) == ["it_get", "it_get_api_items_id", "it_get_first", "it_post_api_items"]
+    assert schemas["it_post_api_items"]["properties"] == {"name": {}, "size": {}}
+    assert await called(
+        local,
+        built,
+        {
+            "it_get": {},
+            "it_get_api_items_id": {"id": "7", "lang": "de"},
+            "it_get_first": {},
+            "it_post_api_items": {"name": "pear"},
+        },
+    ) == [
+        "<h1>items</h1>",
+        {"id": "7", "lang": "de"},
+        {"status": 302, "location": "/api/items/1"},
+        {"name": "pear", "size": 3, "started": "yes"},
+    ]
+
+
+async def test_a_document_in_the_repository_goes_before_what_routes_say(apps: NodeAppBuilder, local: LocalRuntime, place: Place) -> None:
+    built = await built_of(apps, REPOSITORIES / "express_documented", place)
+    (entry,) = built.candidate.entries
+    assert entry.manifest.input_schema["properties"] == {"number": {"type": "integer", "minimum": 0, "maximum": 1000}}
+    assert await called(local, built, {"it": {"number": 21}}) == [{"doubled": 42}]
+
+
+async def test_a_document_that_is_only_shown_as_a_page_is_read_at_the_place_of_its_routes(
+    apps: NodeAppBuilder, local: LocalRuntime, place: Place
+) -> None:
+    built = await built_of(apps, REPOSITORIES / "express_jsdoc", place)
+    (entry,) = built.candidate.entries
+    assert "Counts words" in entry.manifest.description
+    assert await called(local, built, {"it": {"text": "one two three"}}) == [3]
+
+
+PACKAGE = '{"name": "a", "scripts": {"start": "node index.js"}, "dependencies": {"express": "^4.19.0"}}'
+NEEDS = """
+const socket = require("node:net").connect(27017, "127.0.0.1");
+socket.on("error", (error) => { console.error("gave up"); process.exit(1); });
+socket.on("connect", () => require("express")().listen(3000));
+"""
+
+
+async def test_an_app_that_needs_a_database_says_which(tmp_path: Path, apps: NodeAppBuilder, place: Place) -> None:
+    (tmp_path / "origin").mkdir()
+    (tmp_path / "origin/package.json").write_text(PACKAGE)
+    (tmp_path / "origin/index.js").write_text(NEEDS)
+    with pytest.raises(BuildFailed, match=r"cannot reach MongoDB at 127\.0\.0\.1:27017"):
+        await built_of(apps, tmp_path / "origin", place)

@@ -1,0 +1,168 @@
+"""Node.js projects as they are met: locks that do not fit, workspaces, builds that attack."""
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from pydantic import JsonValue
+
+from engine.making.building import BuildFailed, Built, Place
+from engine.making.node_projects.building import NodeProgramBuilder
+from engine.making.node_projects.npm_runs import NpmRuns
+from engine.making.node_projects.preparing import NodeProjects
+from engine.making.openapi.tools import Described
+from engine.runtimes.boxed_runs import Sandboxing
+from engine.runtimes.processes import Launcher
+from engine.runtimes.scripts.environments import Installer
+from engine.runtimes.scripts.execution import Executor
+from engine.runtimes.scripts.network import through
+from tests.runtimes.conftest import silent
+from toolagent.contracts.plans import ProgramBuild
+from toolagent.contracts.task_specs import GithubDeploy
+from workers.scripts import indexes_of
+from workers.settings import environment
+
+pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not on this machine.")
+
+ABOUT = Described("notes", "Notes.")
+SPEC = GithubDeploy(repo_url="https://example.com/a/b", tool_name="notes")
+CLI = 'if (process.argv.includes("--help")) console.log(`shout ${require("ms")(1000)}`);'
+PACKAGE: dict[str, JsonValue] = {"name": "shout", "version": "1.0.0", "bin": {"shout": "cli.js"}, "dependencies": {"ms": "2.1.3"}}
+
+
+def written(folder: Path, files: dict[str, JsonValue]) -> Path:
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content if isinstance(content, str) else json.dumps(content))
+    return folder
+
+
+@pytest.fixture
+def programs(launcher: Launcher, sandbox: Sandboxing) -> NodeProgramBuilder:
+    known, executor = sandbox.environments.programs, Executor(launcher, sandbox.sandbox)
+    installer = Installer(indexes_of(known, environment()), through(sandbox.egress, trusted=True))
+    return NodeProgramBuilder(NodeProjects(NpmRuns(executor, known, installer), sandbox.environments), executor, known)
+
+
+async def built_of(programs: NodeProgramBuilder, repository: Path, place: Place, project: str = "") -> Built:
+    return await programs.build(ProgramBuild(language="nodejs", project=project), SPEC, repository, ABOUT, place, silent)
+
+
+def helps(built: Built) -> Sequence[str]:
+    return [entry.manifest.description for entry in built.candidate.entries]
+
+
+async def test_a_lock_that_does_not_fit_the_manifest_gives_way_and_the_evidence_says_so(
+    tmp_path: Path, programs: NodeProgramBuilder, place: Place
+) -> None:
+    lock: JsonValue = {"name": "shout", "version": "1.0.0", "lockfileVersion": 3, "packages": {"": {"name": "shout", "version": "1.0.0"}}}
+    built = await built_of(
+        programs, written(tmp_path / "origin", {"package.json": PACKAGE, "package-lock.json": lock, "cli.js": CLI}), place
+    )
+    assert helps(built)[0].endswith("shout 1s")
+    assert "package-lock.json cannot be installed" in built.notes[0]
+
+
+async def test_dependencies_that_do_not_fit_together_are_installed_all_the_same(
+    tmp_path: Path, programs: NodeProgramBuilder, place: Place
+) -> None:
+    package: dict[str, JsonValue] = {**PACKAGE, "dependencies": {"ms": "2.1.3", "react": "18.0.0", "react-dom": "17.0.2"}}
+    built = await built_of(programs, written(tmp_path / "origin", {"package.json": package, "cli.js": CLI, "yarn.lock": ""}), place)
+    assert helps(built)[0].endswith("shout 1s")
+    assert "yarn.lock" in built.notes[0]
+    assert "--legacy-peer-deps" in built.notes[1]
+
+
+async def test_a_package_of_a_workspace_brings_what_it_depends_on_there(tmp_path: Path, programs: NodeProgramBuilder, place: Place) -> None:
+    """What is made is ignored by git; a third package cannot be installed, and is not."""
+    made = "mkdir -p dist && cp src.js dist/index.js"
+    files: dict[str, JsonValue] = {
+        "package.json": {"private": True},
+        "pnpm-workspace.yaml": "packages:\n  - packages/*\n",
+        ".gitignore": "dist\n",
+        "packages/.gitignore": "dist\n",
+        "packages/cli/.gitignore": "dist\n",
+        "packages/core/.gitignore": "dist\n",
+        "packages/cli/package.json": {
+            "name": "@x/cli", "bin": {"shout": "dist/index.js"}, "dependencies": {"@x/core": "workspace:^"}, "scripts": {"build": made},
+        },
+        "packages/cli/src.js": 'console.log(`shout ${require("@x/core")}`);',
+        "packages/core/package.json": {
+            "name": "@x/core", "main": "dist/index.js", "dependencies": {"ms": "2.1.3"}, "scripts": {"build": made},
+        },
+        "packages/core/src.js": 'module.exports = require("ms")(2000);',
+        "packages/other/package.json": {"name": "@x/other", "dependencies": {"ms": "99.99.99"}},
+    }  # fmt: skip
+    built = await built_of(programs, written(tmp_path / "origin", files), place, "packages/cli")
+    assert helps(built)[0].endswith("shout 2s")
+    assert (place.folder / "x-core-0.0.0.tgz").is_file()
+
+
+async def test_a_build_that_fails_after_it_made_what_is_needed_is_enough(
+    tmp_path: Path, programs: NodeProgramBuilder, place: Place
+) -> None:
+    package: dict[str, JsonValue] = {
+        **PACKAGE,
+        "bin": {"shout": "dist/cli.js"},
+        "scripts": {"build": "mkdir dist && cp cli.js dist && exit 2"},
+    }
+    built = await built_of(programs, written(tmp_path / "origin", {"package.json": package, "cli.js": CLI}), place)
+    assert helps(built)[0].endswith("shout 1s")
+    assert "Its build ended with a failure" in built.notes[0]
+
+
+ATTACKS = {
+    "its folder is a link": "cd / && mv {work}/source {work}/moved && ln -s /etc {work}/source",
+    "the place of the lock is a link": "ln -s /etc {work}/locking",
+    "the place of the archive is a link": "ln -s /etc {work}/packed",
+    "another archive is there": "mkdir {work}/packed && mkfifo {work}/packed/shout-1.0.0.tgz",
+    "its settings are a folder": "mkdir .npmrc {work}/.npmrc",
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+async def test_a_build_that_puts_something_in_the_place_of_folders_makes_no_tool(
+    tmp_path: Path, programs: NodeProgramBuilder, place: Place, attack: str
+) -> None:
+    package: dict[str, JsonValue] = {
+        **PACKAGE,
+        "bin": {"shout": "dist/cli.js"},
+        "scripts": {"build": f"mkdir dist && cp cli.js dist; {ATTACKS[attack]}"},
+    }
+    text = json.dumps(package).replace("{work}", str(place.work))
+    with pytest.raises(BuildFailed):
+        await built_of(programs, written(tmp_path / "origin", {"package.json": text, "cli.js": CLI}), place)
+    assert not place.work.exists()
+
+
+async def test_settings_of_npm_that_a_project_or_its_build_leaves_count_for_nothing(
+    tmp_path: Path, programs: NodeProgramBuilder, place: Place
+) -> None:
+    """They name an index that is not there."""
+    settings = "registry=http://127.0.0.1:9/\\n@x:registry=http://127.0.0.1:9/\\nfetch-retries=0\\n"
+    build = f"mkdir dist && cp cli.js dist && printf '{settings}' | tee $HOME/.npmrc > .npmrc"
+    package: dict[str, JsonValue] = {**PACKAGE, "bin": {"shout": "dist/cli.js"}, "scripts": {"build": build}}
+    files: dict[str, JsonValue] = {"package.json": package, "cli.js": CLI, ".npmrc": settings.replace("\\n", "\n")}
+    built = await built_of(programs, written(tmp_path / "origin", files), place)
+    assert helps(built)[0].endswith("shout 1s")
+
+
+async def test_programs_whose_names_or_files_are_none_are_left_out(tmp_path: Path, programs: NodeProgramBuilder, place: Place) -> None:
+    package: dict[str, JsonValue] = {**PACKAGE, "bin": {"shout": "cli.js", "*/ evil(); /*": "cli.js", "gone": "gone.js"}}
+    built = await built_of(programs, written(tmp_path / "origin", {"package.json": package, "cli.js": CLI}), place)
+    assert [entry.manifest.tool_id for entry in built.candidate.entries] == ["notes"]
+    assert [one.operation for one in built.left_out] == ["*/ evil(); /*", "gone"]
+
+
+async def test_what_a_project_is_developed_with_and_cannot_be_had_is_left_out(
+    tmp_path: Path, programs: NodeProgramBuilder, place: Place
+) -> None:
+    package: dict[str, JsonValue] = {
+        **PACKAGE, "bin": {"shout": "dist/cli.js"}, "scripts": {"build": "mkdir dist && cp cli.js dist"},
+        "devDependencies": {"left-pad": "99.99.99"},
+    }  # fmt: skip
+    built = await built_of(programs, written(tmp_path / "origin", {"package.json": package, "cli.js": CLI}), place)
+    assert helps(built)[0].endswith("shout 1s")
+    assert "left-pad, which it is developed with" in built.notes[0]

@@ -1,0 +1,136 @@
+"""What a package.json says, and the packages of a repository that belong together."""
+
+import json
+import os
+from pathlib import Path, PurePosixPath
+
+import pytest
+from pydantic import JsonValue
+
+from engine.making.node_projects.engines import engines_note
+from engine.making.node_projects.manifests import build_script, named, programs_of, started_of
+from engine.making.node_projects.plain_files import insist_on_plain, new_folder, text_of
+from engine.making.node_projects.workspaces import laid_out
+from engine.making.projects import Table
+from engine.making.uv_runs import LockFailed
+from engine.making.wanted import NotWanted
+
+
+def written(folder: Path, files: dict[str, JsonValue]) -> Path:
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content if isinstance(content, str) else json.dumps(content))
+    return folder
+
+
+def test_programs_that_cannot_be_ones_are_left_out_with_a_reason() -> None:
+    bins: dict[str, object] = {"ok": "./cli.js", 'a"; evil': "cli.js", "up": "../../x.js", "root": "/x.js", "line": "a\nb.js"}
+    found = programs_of(Table({"bin": bins}))
+    assert found.files == {"ok": "cli.js"}
+    assert [name for name, _ in found.left_out] == ['a"; evil', "up", "root", "line"]
+
+
+def test_of_very_many_programs_twenty_are_taken() -> None:
+    found = programs_of(Table({"bin": {f"p{number}": "cli.js" for number in range(100_000)}}))
+    assert len(found.files) == 20
+    assert "more than 20 programs" in found.left_out[0][1]
+    assert len(found.left_out) < 50
+
+
+def test_a_project_without_a_name_or_version_gets_one_that_npm_takes() -> None:
+    assert named(Table({"devEngines": {}}), PurePosixPath("apps/My App")).values == {"name": "my-app", "version": "0.0.0"}
+    assert named(Table({"name": "@a/b", "version": "1.2.3-rc.1"}), PurePosixPath()).values == {"name": "@a/b", "version": "1.2.3-rc.1"}
+
+
+@pytest.mark.parametrize(
+    ("start", "file"),
+    [
+        ("node dist/main/server.js", "dist/main/server.js"),
+        ("nodemon --inspect src/server.js", "src/server.js"),
+        ("NODE_ENV=x node --enable-source-maps ./a.mjs", "a.mjs"),
+        ("next start", "index.js"),
+    ],
+)
+def test_what_a_project_is_started_as_is_read(start: str, file: str) -> None:
+    assert started_of(Table({"scripts": {"start": start}, "main": "index.js"}))[0] == file
+
+
+def test_what_is_there_is_not_built_and_what_is_made_is(tmp_path: Path) -> None:
+    written(tmp_path, {"cli.js": ""})
+    scripts: dict[str, object] = {"build": "tsc"}
+    assert build_script(Table({"bin": {"a": "cli.js"}, "scripts": scripts}), tmp_path) == ""
+    assert build_script(Table({"bin": {"a": "dist/cli.js"}, "scripts": scripts}), tmp_path) == "build"
+    assert build_script(Table({"bin": {"a": "bundle.js"}, "scripts": {"prepare": "tsc"}}), tmp_path) == "prepare"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "is_told"), [(">=18", False), ("14.x", True), ("^18 || ^20", False), ("<20", True), ("12.13.0", True), ("lts", False)]
+)
+def test_a_project_for_another_node_is_told(wanted: str, *, is_told: bool) -> None:
+    assert bool(engines_note(Table({"engines": {"node": wanted}}), "v20.20.2")) is is_told
+
+
+def test_what_a_project_needs_of_its_workspace_is_found_each_before_its_users(tmp_path: Path) -> None:
+    source = written(
+        tmp_path,
+        {
+            "package.json": {"private": True, "workspaces": ["packages/*"]},
+            "packages/cli/package.json": {"name": "@x/cli", "version": "1.0.0", "dependencies": {"@x/core": "workspace:*", "ms": "2"}},
+            "packages/core/package.json": {"name": "@x/core", "dependencies": {"@x/base": "*"}, "devDependencies": {"@x/test": "*"}},
+            "packages/base/package.json": {"name": "@x/base", "dependencies": {"@x/core": "*"}},
+            "packages/test/package.json": {"name": "@x/test"},
+            "packages/other/package.json": {"name": "@x/other"},
+        },
+    )
+    found = laid_out(source, PurePosixPath("packages/cli"))
+    assert found.root == PurePosixPath()
+    assert [one.name for one in found.siblings] == ["@x/base", "@x/test", "@x/core"]
+    assert [one.name for one in found.installed] == ["@x/base", "@x/core"]
+    assert found.installed[0].archive == "x-base-0.0.0.tgz"
+    assert found.project.manifest.table("dependencies").values == {"@x/core": "*", "ms": "2"}
+    needed = ["packages/base", "packages/test", "packages/core", "packages/cli"]
+    assert json.loads((source / "package.json").read_text())["workspaces"] == needed
+
+
+def test_a_workspace_of_pnpm_is_one_of_npm_with_the_versions_of_its_catalog(tmp_path: Path) -> None:
+    source = written(
+        tmp_path,
+        {
+            "package.json": {"private": True},
+            "pnpm-workspace.yaml": "packages:\n  - 'apps/**'\n  - '!apps/old'\ncatalog:\n  ms: 2.1.3\n",
+            "apps/a/package.json": {"name": "a", "dependencies": {"ms": "catalog:", "b": "link:../b"}},
+            "apps/b/package.json": {"name": "bb"},
+            "apps/old/package.json": {"name": "old"},
+        },
+    )
+    found = laid_out(source, PurePosixPath("apps/a"))
+    assert found.project.manifest.table("dependencies").values == {"ms": "2.1.3", "b": "file:../b"}
+    assert [one.name for one in found.installed] == ["b"]
+    assert laid_out(source, PurePosixPath("apps/old")).root == PurePosixPath("apps/old")
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "a: &a [*a]", "packages: 3", "packages: [[1]]", "{", "- x"])
+def test_a_workspace_file_that_attacks_is_none(tmp_path: Path, text: str) -> None:
+    written(tmp_path, {"package.json": {"name": "a"}, "pnpm-workspace.yaml": text})
+    assert laid_out(tmp_path, PurePosixPath()).siblings == ()
+
+
+def test_folders_that_were_swapped_for_links_are_refused(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    written(work, {"source/package.json": {}})
+    written(tmp_path, {"elsewhere/package.json": "ours"})
+    insist_on_plain(work, work / "source")
+    (work / "swapped").symlink_to(tmp_path / "elsewhere")
+    for folder in (work / "swapped", work / "swapped" / "deeper", work / "gone"):
+        with pytest.raises(LockFailed):
+            insist_on_plain(work, folder)
+    with pytest.raises(LockFailed):
+        new_folder(work, "swapped")
+
+
+def test_pipes_and_links_are_no_text(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("/etc/passwd")
+    for name in ("pipe", "link", "none"):
+        with pytest.raises(NotWanted):
+            text_of(tmp_path / name)

@@ -2,7 +2,8 @@
 
 import signal
 import socket
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,18 +15,18 @@ from bench.repositories.wanted import Wanted
 __all__ = ["HOST", "free_port", "mocked"]
 
 HOST = "127.0.0.1"
-_PRISM = ("npx", "--yes", "@stoplight/prism-cli@5", "mock", "--host", HOST)
-_START_S = 180.0
-"""npm fetches it the first time."""
+_PRISM = "@stoplight/prism-cli@5"
+_START_S = 60.0
 
 
 @contextmanager
-def mocked(wanted: Wanted, clone: Path, folder: Path, port: int) -> Iterator[dict[str, JsonValue]]:
+def mocked(wanted: Wanted, clone: Path, folder: Path, port: int) -> Generator[dict[str, JsonValue]]:
     """What the task says of the server beside it: nothing without a document, or where Prism cannot read it."""
     if not wanted.document:
         yield {}
         return
-    server = Child((*_PRISM, "--port", str(port), str(clone / wanted.document)), folder, f"prism-{wanted.tool_name}")
+    command = (str(_installed(folder)), "mock", "--host", HOST, "--port", str(port), str(clone / wanted.document))
+    server = Child(command, folder, f"prism-{wanted.tool_name}")
     try:
         server.ready(lambda: "is listening" in server.output, _START_S)
     except NotReadyError:
@@ -36,6 +37,15 @@ def mocked(wanted: Wanted, clone: Path, folder: Path, port: int) -> Iterator[dic
         yield {"server_url": f"http://{HOST}:{port}", "hosts": [f"{HOST}:{port}"]}
     finally:
         server.stop(signal.SIGTERM)
+
+
+def _installed(folder: Path) -> Path:
+    """Started itself: what npx starts outlives it."""
+    program = folder / "prism/node_modules/.bin/prism"
+    if not program.exists():
+        command = ("npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder / "prism"), _PRISM)
+        subprocess.run(command, check=True, capture_output=True)
+    return program
 
 
 def free_port() -> int:

@@ -37,7 +37,7 @@ class Outcome:
 
     @property
     def line(self) -> str:
-        call = {None: "no call", True: "answered rightly", False: f"wrong: {self.answer[:80]}"}[self.called]
+        call = {None: "no call", True: "answered rightly", False: f"wrong: {self.answer[:300]}"}[self.called]
         return f"{self.wanted.label:70} {self.status:10} {self.seconds:6.1f} s  {len(self.tool_ids):3} tools  {call}  {self.cause[:90]}"
 
     @property

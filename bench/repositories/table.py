@@ -31,7 +31,7 @@ def written(outcomes: Sequence[Outcome]) -> str:
 
 
 def _row(one: Outcome) -> str:
-    call = {None: "—", True: "right", False: "wrong"}[one.called]
+    call = {None: "—", True: "right", False: f"wrong: {_flat(one.answer)}"}[one.called]
     ways = "; ".join(f"{_flat(way.found)}: {way.outcome}{f': {_flat(way.reason)}' if way.reason else ''}" for way in one.ways if way.found)
     cells = (
         f"{one.wanted.kind}/{one.wanted.of}", one.wanted.repository, one.status, f"{one.seconds:.1f}", str(len(one.tool_ids)),

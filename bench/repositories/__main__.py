@@ -13,6 +13,7 @@ from pathlib import Path
 import yaml
 from rich.console import Console
 
+from bench.repositories.mocks import HOST, free_port, mocked
 from bench.repositories.outcomes import Outcome, tried
 from bench.repositories.table import written
 from bench.repositories.wanted import Calls, Wanted, calls_of, clone_of, repositories_of
@@ -46,12 +47,18 @@ def main(arguments: Sequence[str]) -> int:
 def _outcomes(folder: Path, wanted: Sequence[Wanted], calls: Calls, clones: Path, seconds: float) -> Iterator[Outcome]:
     data = folder / "data"
     data.mkdir()
-    settings = {"REPO_SCHEMES": "file,https"}
+    policy, port = folder / "policy.yaml", free_port()
+    policy.write_text(f"private_hosts: ['{HOST}:{port}']\n", "utf-8")
+    settings = {"REPO_SCHEMES": "file,https", "SANDBOX_POLICY": str(policy)}
+    # A mock takes any key; the service sends none that is not set.
+    keys = {"API_KEY": "bench", "LOGIN": "bench:bench"}
+    settings |= {f"SECRET_{one.tool_name.upper()}_{name}": key for one in wanted if one.document for name, key in keys.items()}
     service = OurService(folder / "service", data, settings)
     try:
         for one in wanted:
-            repository = clone_of(clones, one, folder / "clones")
-            yield tried(service, one, repository, calls.get(one.repository), seconds)
+            clone = clone_of(clones, one, folder / "clones")
+            with mocked(one, clone, folder, port) as server:
+                yield tried(service, one, clone.as_uri(), calls.get(one.repository), server, seconds)
     finally:
         service.stop()
 

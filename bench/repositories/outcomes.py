@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import httpx
 from pydantic import JsonValue
 
-from bench.repositories.wanted import Wanted
+from bench.repositories.wanted import Wanted, by_hand_of
 from bench.service import OurService
 from toolagent.contracts.making import Tried
 from toolagent.contracts.making_views import MakingTask
@@ -20,7 +20,7 @@ _ENDED = ("completed", "failed", "cancelled")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`called` is None where no call is named for it."""
+    """`called` is None where no call is named for it; `by_hand`, where nobody has tried."""
 
     wanted: Wanted
     status: str
@@ -32,10 +32,12 @@ class Outcome:
     called: bool | None = None
     answer: str = ""
     notes: tuple[str, ...] = field(default=())
+    by_hand: bool | None = None
+    why: str = ""
 
     @property
     def line(self) -> str:
-        call = {None: "no call", True: "answered rightly", False: f"wrong: {self.answer[:80]}"}[self.called]
+        call = {None: "no call", True: "answered rightly", False: f"wrong: {self.answer[:300]}"}[self.called]
         return f"{self.wanted.label:70} {self.status:10} {self.seconds:6.1f} s  {len(self.tool_ids):3} tools  {call}  {self.cause[:90]}"
 
     @property
@@ -47,21 +49,25 @@ class Outcome:
         return " ".join((failed or [self.reason])[0].split())
 
 
-def tried(service: OurService, wanted: Wanted, url: str, call: dict[str, JsonValue] | None, seconds: float) -> Outcome:
+def tried(
+    service: OurService, wanted: Wanted, url: str, call: dict[str, JsonValue] | None, server: dict[str, JsonValue], seconds: float
+) -> Outcome:
+    """`server` is what the task says of a server that was started for it."""
     began = time.monotonic()
+    by_hand, why = by_hand_of(call)
     spec: dict[str, JsonValue] = {"type": "github_deploy", "repo_url": url, "tool_name": wanted.tool_name}
     extra = (call or {}).get("task")
-    spec |= extra if isinstance(extra, dict) else {}
+    spec |= server | (extra if isinstance(extra, dict) else {})
     answer = service.http.post("/create_tool", json={"description": "", "task_spec": spec})
     if answer.is_error:
-        return Outcome(wanted, "refused", time.monotonic() - began, reason=answer.text[:500])
+        return Outcome(wanted, "refused", time.monotonic() - began, reason=answer.text[:500], by_hand=by_hand, why=why)
     task = _ended(service, answer.json()["task_id"], seconds)
     took = time.monotonic() - began
     called, said = _called(service, wanted, call) if task.status == "completed" and call is not None and "params" in call else (None, "")
     evidence = task.evidence
     outcome = Outcome(
         wanted, task.status.value, took, task.tried, task.tool_ids, evidence.left_out if evidence else (), task.reason, called, said,
-        evidence.notes if evidence else (),
+        evidence.notes if evidence else (), by_hand, why,
     )  # fmt: skip
     for tool_id in task.tool_ids if task.built else ():
         service.http.delete(f"/tools/{tool_id}")

@@ -9,10 +9,12 @@ from typing import Any, TypeAlias
 
 from pydantic import JsonValue
 
-__all__ = ["Calls", "Wanted", "calls_of", "clone_of", "repositories_of"]
+__all__ = ["Calls", "Wanted", "by_hand_of", "calls_of", "clone_of", "repositories_of"]
 
 Calls: TypeAlias = dict[str, dict[str, JsonValue]]
-"""By repository: `tool` (what follows the name of the task), `params`, `expects`, and `task`, more of its specification."""
+"""By repository: `by_hand`, whether a person with its README alone starts it here, and `why`. Of those that start: `tool` (what follows the
+name of the task), `params`, `expects`, and `task`, more of its specification.
+"""
 
 _GIT = ("git", "-c", "user.name=bench", "-c", "user.email=bench@localhost", "-c", "commit.gpgsign=false", "-c", "core.hooksPath=/dev/null")
 
@@ -44,11 +46,18 @@ def calls_of(told: dict[str, Any] | None) -> Calls:
     return {one["repository"]: one for one in (told or {}).get("calls", ())}
 
 
-def clone_of(clones: Path, wanted: Wanted, into: Path) -> str:
-    """Its URL. The working tree is committed anew, as snapshots may lack some of the large files that the commit names."""
+def by_hand_of(call: dict[str, JsonValue] | None) -> tuple[bool | None, str]:
+    """Whether it starts by hand, None where nobody has tried, and why."""
+    told = call or {}
+    starts = told.get("by_hand")
+    return starts if isinstance(starts, bool) else None, str(told.get("why", ""))
+
+
+def clone_of(clones: Path, wanted: Wanted, into: Path) -> Path:
+    """Its folder. The working tree is committed anew, as snapshots may lack some of the large files that the commit names."""
     target = into / wanted.tool_name
     source = clones / wanted.repository.replace("/", "+")
     shutil.copytree(source, target, symlinks=True, ignore=shutil.ignore_patterns(".git"))
     for arguments in (("init", "-q"), ("add", "-A", "-f"), ("commit", "-q", "--no-verify", "-m", wanted.commit)):
         subprocess.run([*_GIT, *arguments], cwd=target, check=True, capture_output=True)
-    return f"file://{target}"
+    return target

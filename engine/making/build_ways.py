@@ -83,19 +83,17 @@ class WayBuilder:
 
         Raises the first failure where none runs.
         """
-        first: BuildFailed | None = None
-        notes: list[str] = []
+        failures: list[tuple[str, BuildFailed]] = []
         while True:
             self._projects.chosen = ""
             try:
-                return await self._built(step, variables, progress), tuple(notes)
+                return await self._built(step, variables, progress), tuple(_older(*one) for one in failures)
             except BuildFailed as failure:
-                first = first or failure
-                minor = self._projects.chosen
-                if not minor or len(notes) == _MOST_OLDER or not is_too_new(f"{failure.message}\n{failure.told}"):
-                    raise first from failure
+                failures.append((self._projects.chosen, failure))
+            minor, failure = failures[-1]
+            if not minor or len(failures) > _MOST_OLDER or not is_too_new(f"{failure.message}\n{failure.told}"):
+                raise failures[0][1]
             progress(f"it does not run with Python {minor}; trying an older one")
-            notes.append(f"It does not run with Python {minor}, so an older one was taken: {first.message[:_LONGEST]}")
             self._projects.take_older()
 
     async def _built(self, step: BuildStep, variables: Variables, progress: Progress) -> Built:
@@ -196,6 +194,10 @@ def _deploy(step: BuildStep) -> GithubDeploy:
 
 def _operations(step: BuildStep) -> tuple[str, ...]:
     return step.spec.operations if isinstance(step.spec, GithubDeploy) else ()
+
+
+def _older(minor: str, failure: BuildFailed) -> str:
+    return f"It does not run with Python {minor}, so an older one was taken: {failure.message[:_LONGEST]}"
 
 
 def _missing(variables: Variables) -> tuple[str, ...]:

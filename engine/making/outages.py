@@ -28,9 +28,11 @@ def is_outage(failure: BaseException) -> bool:
 
 
 def _causes(failure: BaseException) -> Iterator[BaseException]:
+    seen: list[BaseException] = []
     cause: BaseException | None = failure
-    while cause is not None:
+    while cause is not None and cause not in seen:
         yield cause
+        seen.append(cause)
         cause = cause.__cause__
 
 

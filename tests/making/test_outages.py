@@ -91,3 +91,9 @@ async def test_a_build_for_which_the_index_is_away_is_tried_again_before_it_is_s
         assert caught.value.next_retry_delay
     environment.info = replace(environment.info, attempt=3)
     assert await environment.run(make.build_candidate, STEP) == BuildOutcome(reason="It cannot be locked.", told=AWAY)
+
+
+def test_a_failure_that_is_a_cause_of_itself_is_looked_at_once() -> None:
+    failure, other = BuildFailed("x"), BuildFailed("y")
+    failure.__cause__, other.__cause__ = other, failure
+    assert not is_outage(failure)

@@ -99,10 +99,14 @@ def _share(subject: Subject, entry: ToolEntry, number: int) -> int:
 
 @dataclass(slots=True)
 class _Tried:
-    """`done` counts those that were sent, `fine` those that came well; `said` is why others were not. `died`: its process ended."""
+    """`done` counts those that were sent, `fine` those that came well, `refused` those of them that it refused.
+
+    `said` is what else is to be told. `died`: its process ended.
+    """
 
     done: int = 0
     fine: int = 0
+    refused: int = 0
     died: bool = False
     silent: int = 0
     faults: list[str] = field(default_factory=list[str])
@@ -120,6 +124,8 @@ async def _tried(subject: Subject, entry: ToolEntry, cases: tuple[Params, ...]) 
         if not over.expired():  # somebody else's
             raise
         tried.faults += [f"{name!r} was given a case, which took all of {subject.limits.cases_s:g} s."] if not tried.done else []
+    if tried.done and tried.refused == tried.done:
+        tried.said.append(f"{name!r} refused all of its {tried.done}")
     if not (tried.done or tried.faults or tried.said):
         tried.said.append(f"no case of {name!r} can be written into a request")
     return tried
@@ -141,6 +147,7 @@ async def _try(subject: Subject, tool_id: str, cases: tuple[Params, ...], tried:
         tried.died |= died
         tried.silent += reply.came is Came.SILENCE
         tried.fine += reply.came in _FINE and not died
+        tried.refused += reply.came is Came.REFUSAL
         if reply.came not in _FINE or died:
             ended = " Its process ended." if died else ""
             tried.faults.append(f"With input {quoted(case)}, which its input schema allows, it {reply.came}: {reply.message}{ended}")

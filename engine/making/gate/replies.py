@@ -57,6 +57,9 @@ def _came(failure: RuntimeFailure) -> Came:
             return Came.MISFIT
         case _ if failure.outcome == "unknown":
             return Came.LOST
+        case _ if failure.details.get("is_error") is True:
+            # A server of MCP has no other word for input that it refuses.
+            return Came.REFUSAL
         case _:
             status = failure.details.get("status_code")
             return _of_status(status) if isinstance(status, int) else Came.ERROR

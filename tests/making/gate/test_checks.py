@@ -10,8 +10,11 @@ import pytest
 from engine.making.gate import bad_input, comes_back, derived_cases, given_examples, health, stays_within, withheld_examples
 from engine.making.gate.bad_params import bad_params
 from engine.making.gate.derivation import Derivation
+from engine.making.gate.replies import failed
 from engine.making.gate.subject import Account, Came, Params, Reply, Subject
+from engine.runtimes.failures import CallFailed
 from tests.making.gate.conftest import GIVEN, INPUT, OUTPUT, WITHHELD
+from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import JsonSchema, NetworkAccess, SecurityContext, SideEffectScope, ToolManifest
 from toolagent.contracts.sandbox import Difference, SandboxAccount, SandboxGrant, SandboxLevel
@@ -328,3 +331,14 @@ async def test_how_far_it_is_is_told(subject: Make) -> None:
     for check in (derived_cases.check, bad_input.check):
         await check(subject(candidate, entry(), entry(tool_id="other")))
     assert candidate.told == ["derived cases 1/2", "derived cases 2/2", "bad input 1/2", "bad input 2/2"]
+
+
+def test_what_a_server_of_mcp_says_is_an_error_may_be_that_it_refuses_the_input() -> None:
+    said = CallFailed(ErrorType.EXECUTION_ERROR, "Invalid timezone: 'x'", {"is_error": True})
+    assert failed(said).came is Came.REFUSAL
+
+
+async def test_that_a_tool_refused_every_case_is_told(subject: Make) -> None:
+    result = await derived_cases.check(subject(Candidate(lambda _tool, _content: Reply(Came.REFUSAL, message="no"))))
+    assert result.passed
+    assert "'tool' refused all of its" in result.details

@@ -1,6 +1,7 @@
 """What no retry mends is told as the reason why nothing was built."""
 
 import ssl
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from engine.making.build_ways import WayBuilder, WaysParts
 from engine.making.building import BuildFailed, Built
 from engine.making.locking import ProjectLocks
 from engine.making.node_projects.npm_runs import NpmRuns
+from engine.making.outages import is_outage
 from engine.making.uv_runs import UvRuns
 from engine.making.variables import Variables
 from engine.runtimes.boxed_runs import LocalSettings, Sandboxing
@@ -46,16 +48,66 @@ def refusal() -> ValidationError:
     return caught.value
 
 
-async def test_what_a_contract_refuses_is_why_nothing_was_built(
-    tmp_path: Path, launcher: Launcher, sandbox: Sandboxing, state: Path
-) -> None:
+@pytest.fixture
+async def ways(launcher: Launcher, sandbox: Sandboxing, state: Path) -> AsyncGenerator[tuple[WaysParts, RuntimeParts]]:
     programs, executor = sandbox.environments.programs, Executor(launcher, sandbox.sandbox)
     installer = Installer(indexes_of(programs, environment()), through(sandbox.egress, trusted=True))
     runs, local = UvRuns(executor, programs, installer), LocalSettings(state, state, state, start_timeout_s=1.0, stop_grace_s=1.0)
     http = HttpExchange(tls=ssl.create_default_context())
     parts = RuntimeParts(local, launcher, sandbox, http, dict[str, str]().get, {})
-    ways = WaysParts(executor, runs, ProjectLocks(runs), NpmRuns(executor, programs, installer))
+    yield WaysParts(executor, runs, ProjectLocks(runs), NpmRuns(executor, programs, installer)), parts
+    await http.aclose()
+
+
+async def test_what_a_contract_refuses_is_why_nothing_was_built(tmp_path: Path, ways: tuple[WaysParts, RuntimeParts], state: Path) -> None:
     (tmp_path / "repository").mkdir()
     with pytest.raises(BuildFailed, match="What the repository says of itself cannot be used"):
-        await Refused(ways, parts, state / "create_12345678", tmp_path / "repository").build(STEP, silent)
-    await http.aclose()
+        await Refused(*ways, state / "create_12345678", tmp_path / "repository").build(STEP, silent)
+
+
+BACKEND = """
+import zipfile
+from pathlib import Path
+
+def build_wheel(directory, settings=None, metadata=None):
+    files = {{
+        "notes.py": "from collections import {name}\\n\\ndef main():\\n    import argparse\\n    argparse.ArgumentParser().parse_args()\\n",
+        "notes-1.0.dist-info/METADATA": "Metadata-Version: 2.1\\nName: notes\\nVersion: 1.0\\n",
+        "notes-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n",
+        "notes-1.0.dist-info/entry_points.txt": "[console_scripts]\\nnotes = notes:main\\n",
+        "notes-1.0.dist-info/RECORD": "",
+    }}
+    with zipfile.ZipFile(Path(directory) / "notes-1.0-py3-none-any.whl", "w") as wheel:
+        for name, text in files.items():
+            wheel.writestr(name, text)
+    return "notes-1.0-py3-none-any.whl"
+"""
+
+
+def project(folder: Path, name: str) -> Path:
+    """A program that takes `name` from Python's own `collections`."""
+    folder.mkdir()
+    (folder / "pyproject.toml").write_text(
+        '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n[project]\nname = "notes"\nversion = "1.0"\n'
+    )
+    (folder / "backend.py").write_text(BACKEND.format(name=name))
+    return folder
+
+
+async def test_what_its_python_is_too_new_for_is_built_with_an_older_one(
+    tmp_path: Path, ways: tuple[WaysParts, RuntimeParts], sandbox: Sandboxing, state: Path
+) -> None:
+    if "3.9" not in sandbox.environments.programs.pythons:
+        pytest.skip("This machine has no Python of before 3.10.")
+    origin = project(tmp_path / "origin", "Mapping")
+    built = await WayBuilder(*ways, state / "create_12345678", origin).build(STEP, silent)
+    assert [entry.manifest.tool_id for entry in built.candidate.entries] == ["notes"]
+    assert "It does not run with Python 3.11, so an older one was taken" in built.notes[0]
+    assert "cannot import name 'Mapping' from 'collections'" in built.notes[0]
+
+
+async def test_what_runs_with_none_is_told_as_with_the_first(tmp_path: Path, ways: tuple[WaysParts, RuntimeParts], state: Path) -> None:
+    origin = project(tmp_path / "origin", "NeverThere")
+    with pytest.raises(BuildFailed, match="cannot import name 'NeverThere'") as failed:
+        await WayBuilder(*ways, state / "create_12345678", origin).build(STEP, silent)
+    assert not is_outage(failed.value)

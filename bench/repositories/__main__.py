@@ -50,6 +50,7 @@ def _outcomes(folder: Path, wanted: Sequence[Wanted], calls: Calls, clones: Path
     policy, port = folder / "policy.yaml", free_port()
     policy.write_text(f"private_hosts: ['{HOST}:{port}']\n", "utf-8")
     settings = {"REPO_SCHEMES": "file,https", "SANDBOX_POLICY": str(policy)}
+    settings |= {"SECRET_BENCH": "only-for-this-bench-0123456789abcdef"}  # `secret:BENCH` in the `env` of the task of a call
     # A mock takes any key; the service sends none that is not set.
     keys = {"API_KEY": "bench", "LOGIN": "bench:bench"}
     settings |= {f"SECRET_{one.tool_name.upper()}_{name}": key for one in wanted if one.document for name, key in keys.items()}

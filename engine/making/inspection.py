@@ -1,7 +1,5 @@
 """What a repository holds, found without a model and without running any of it."""
 
-from pathlib import Path
-
 from engine.making.recognisers import RECOGNISERS
 from engine.making.trees import Tree
 from toolagent.contracts.making import Inspection
@@ -18,9 +16,8 @@ _CODE = frozenset(
 )  # fmt: skip
 
 
-def inspect(folder: Path) -> Inspection:
+def inspect(tree: Tree) -> Inspection:
     """Findings in the order in which they are preferred. Reads a bounded part of what is there, follows no link. Blocks."""
-    tree = Tree.read(folder)
     findings = tuple(finding for recognise in RECOGNISERS.values() for finding in recognise(tree))
     return Inspection(
         findings=tuple(one.model_copy(update={"summary": one.summary[:_MOST_TOLD]}) for one in findings),

@@ -20,12 +20,13 @@ from engine.making.gate.subject import Check, Subject
 from engine.making.gate.trial import on_trial
 from engine.making.inspection import inspect
 from engine.making.keys import keys_of_others, wants_key
+from engine.making.meant import meant_in
 from engine.making.openapi.findings import read_documents
 from engine.making.openapi.reading import DocumentReader
 from engine.making.outages import Outage, is_outage
 from engine.making.registration import Registration
 from engine.making.repairs import Mended, NotASuccessor, Repairs
-from engine.making.repository_addresses import CloneFailed, CloneFailure
+from engine.making.repository_addresses import CloneFailed
 from engine.making.schema_rights import unnamed_files
 from engine.making.workbench.bench import Workbenches
 from engine.registry.archives import NotPackedError
@@ -52,7 +53,6 @@ from toolagent.core.withheld import divided
 __all__ = ["Maker", "MakerParts"]
 
 _TOLD = 4_000
-_SHOWN = 20
 _REPOSITORY = "repository"
 _SUCCESSION = "takes over"
 """The name of what is asked of a repair before it is tried."""
@@ -102,13 +102,13 @@ class Maker:
         progress(f"cloning {place.url}")
         try:
             clone = await self._parts.cloner.clone(place.url, self.folder_of(step.task_id) / "clone", place.ref)
-            folder = await asyncio.to_thread(_folder_in, clone.folder, place.path)
+            meant = await asyncio.to_thread(meant_in, clone.folder, place.path)
         except CloneFailed as failure:
             return Inspected(refused=str(failure), takers=takers)
         progress("looking at what was cloned")
-        found = await asyncio.to_thread(inspect, folder)
+        found = await asyncio.to_thread(lambda: inspect(meant.tree()))
         reader = DocumentReader(self._parts.ways.executor, self.folder_of(step.task_id) / "document")
-        found = await read_documents(found, folder, reader)
+        found = await read_documents(found, meant.folder, reader)
         return Inspected(inspection=found.model_copy(update={"commit": clone.commit, "dropped": clone.dropped}), takers=takers)
 
     async def diagnose(self, step: TaskStep, progress: Progress) -> Diagnosis:
@@ -120,7 +120,7 @@ class Maker:
     async def lay_out(self, step: TaskStep) -> None:
         """The agent works on a copy: its programs see nothing else of the task's folder."""
         bench = await self._parts.benches.of(step.task_id)
-        await bench.bring(_REPOSITORY, self._clone_of(step.task_id, step.spec), self._parts.cloner.room)
+        await bench.bring(_REPOSITORY, await asyncio.to_thread(self._clone_of, step.task_id, step.spec), self._parts.cloner.room)
 
     async def build(self, step: BuildStep, progress: Progress, *, is_patient: bool = False) -> BuildOutcome:
         """Without a model. When it `is_patient`, it raises Outage for what of ours is away; else that is why nothing was built."""
@@ -215,22 +215,13 @@ class Maker:
         return mended, with_check(replay)
 
     async def _built(self, step: BuildStep, progress: Progress) -> Built:
-        folder, repository = self.folder_of(step.task_id), self._clone_of(step.task_id, step.spec)
-        return await WayBuilder(self._parts.ways, self._parts.runtimes, folder, repository).build(step, progress)
+        repository = await asyncio.to_thread(self._clone_of, step.task_id, step.spec)
+        return await WayBuilder(self._parts.ways, self._parts.runtimes, self.folder_of(step.task_id), repository).build(step, progress)
 
     def _clone_of(self, task_id: str, spec: TaskSpec) -> Path:
-        """The folder that the task means; it was looked at before."""
+        """The folder that the task means, or that of the file; it was looked at before. Blocks."""
         path = place_of_repository(spec).path if isinstance(spec, GithubDeploy) else ""
-        return repository_in(self.folder_of(task_id) / "clone") / path
-
-
-def _folder_in(clone: Path, path: str) -> Path:
-    """Raises CloneFailed for what is no folder of it."""
-    folder = (clone / path).resolve()
-    if folder.is_dir() and folder.is_relative_to(clone.resolve()):
-        return folder
-    there = ", ".join(sorted(one.name for one in clone.iterdir() if one.is_dir())[:_SHOWN]) or "none"
-    raise CloneFailed(CloneFailure.NOT_FOUND, f"path: There is no folder {path!r} in the repository. At its top there are: {there}.")
+        return meant_in(repository_in(self.folder_of(task_id) / "clone"), path).folder
 
 
 def _left_out(step: VerifyStep, candidate: Candidate, faulty: Mapping[str, str]) -> Mapping[str, str]:

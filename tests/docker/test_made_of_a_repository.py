@@ -11,6 +11,7 @@ from engine.making.inspection import inspect
 from engine.making.locking import ProjectLocks
 from engine.making.openapi.tools import Described
 from engine.making.python_projects.preparing import PythonProjects
+from engine.making.trees import Tree
 from engine.making.uv_runs import UvRuns
 from engine.runtimes.boxed_runs import LocalSettings
 from engine.runtimes.docker.engine import Engine
@@ -65,7 +66,7 @@ async def test_a_dockerfile_becomes_a_tool_that_answers(
     repository.mkdir()
     for name, text in FILES.items():
         (repository / name).write_text(textwrap.dedent(text))
-    (way, *_) = ways(GithubDeploy(repo_url="https://example.com/a/b", tool_name="doubler"), inspect(repository)).plans
+    (way, *_) = ways(GithubDeploy(repo_url="https://example.com/a/b", tool_name="doubler"), inspect(Tree.read(repository))).plans
     assert isinstance(way, DockerBuild)
     assert (way.dockerfile, way.port) == ("Dockerfile", 8080)
     runtime = make_runtime(data=data)

@@ -28,6 +28,9 @@ _PLACEHOLDER = re.compile(r"[<>{}$]|^/|your|path|https?:", re.IGNORECASE)
 _MOST_ARGUMENTS = 6
 _MOST = 400
 _MOST_FOUND = 5
+_MANIFESTS = ("mcp-server.json", "manifest.json", ".mcp.json", "mcp.json", "server.json", "gemini-extension.json", "smithery.yaml")
+_WORD = re.compile(r"[\"']([\w./-]{1,200}\.py)[\"']")
+_LONGEST = 100_000
 _LIKELY = ("server.py", "main.py", "__main__.py", "app.py", "__init__.py")
 
 
@@ -52,7 +55,8 @@ def _python(tree: Tree) -> Iterator[Finding]:
 
 
 def _of_python(tree: Tree, project: PurePosixPath | None, files: list[PurePosixPath]) -> Finding:
-    best = min(files, key=lambda path: _rank(tree, path), default=None)
+    named = _named_in_manifests(tree, project)
+    best = min(files, key=lambda path: _rank(tree, path, named), default=None)
     where = best or (project or PurePosixPath()) / PYPROJECT
     details: dict[str, JsonValue] = {"language": "python"}
     if project is not None:
@@ -97,11 +101,27 @@ def _plain(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def _rank(tree: Tree, path: PurePosixPath) -> tuple[object, ...]:
+def _named_in_manifests(tree: Tree, project: PurePosixPath | None) -> frozenset[PurePosixPath]:
+    """The files that a manifest for clients tells to start."""
+    folder = project or PurePosixPath()
+    texts = (tree.text(folder / name) for name in _MANIFESTS)
+    words = (word for text in texts if text for word in _WORD.findall(text[:_LONGEST]))
+    return frozenset(path for word in words if tree.has(path := folder / word.removeprefix("./")))
+
+
+def _rank(tree: Tree, path: PurePosixPath, named: frozenset[PurePosixPath]) -> tuple[object, ...]:
     """What starts a server goes before what only knows of one."""
     text = tree.text(path) or ""
     name = _LIKELY.index(path.name) if path.name in _LIKELY else len(_LIKELY)
-    return not _STARTS.search(text), not _MAIN.search(text), path.name.startswith("test_"), name, len(path.parts), path.as_posix()
+    return (
+        path not in named,
+        not _STARTS.search(text),
+        not _MAIN.search(text),
+        path.name.startswith("test_"),
+        name,
+        len(path.parts),
+        path.as_posix(),
+    )
 
 
 def _node(tree: Tree) -> Iterator[Finding]:

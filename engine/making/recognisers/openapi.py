@@ -22,6 +22,7 @@ _MOST_BYTES = 256 * 1024 * 1024
 _TOO_LARGE = f"It is larger than {MAX_BYTES >> 20} MiB. Leave out of it what is not to be called."
 _REFERS_ELSEWHERE = re.compile(r"""\$ref["']?\s*:\s*["']?(?!\w+://)[^#"'\s]""")
 _IS_ONE = re.compile(r"(?:openapi|swagger)\b", re.IGNORECASE)
+_IS_NAMED = re.compile(r"(?:^|/)(?:openapi|swagger)\.\w+$", re.IGNORECASE)
 _SOUNDS_SO = re.compile(r"openapi|swagger|api", re.IGNORECASE)
 
 
@@ -48,7 +49,7 @@ def recognise_openapi(tree: Tree) -> Iterator[Finding]:
             found.append(_finding(path.as_posix(), text))
             if sum(map(_is_of_use, found)) == _MOST:
                 break
-    found.sort(key=lambda one: (not _is_of_use(one), is_aside(one.path), one.path.count("/")))
+    found.sort(key=lambda one: (not _is_of_use(one), is_aside(one.path), one.path.count("/"), not _IS_NAMED.search(one.path)))
     yield from found[: _MOST + _MOST_OTHERS]
 
 

@@ -10,6 +10,7 @@ from engine.making.inspection import inspect
 from engine.making.locking import ProjectLocks
 from engine.making.openapi.tools import Described
 from engine.making.python_projects.preparing import PythonProjects
+from engine.making.trees import Tree
 from engine.making.uv_runs import UvRuns
 from engine.runtimes.boxed_runs import Sandboxing
 from engine.runtimes.local import LocalRuntime
@@ -44,7 +45,7 @@ def place(state: Path) -> Place:
 
 
 def plan_of(repository: Path) -> AsgiBuild:
-    (way, *_) = ways(GithubDeploy(repo_url="https://example.com/x/y", tool_name="it"), inspect(repository)).plans
+    (way, *_) = ways(GithubDeploy(repo_url="https://example.com/x/y", tool_name="it"), inspect(Tree.read(repository))).plans
     assert isinstance(way, AsgiBuild)
     return way
 

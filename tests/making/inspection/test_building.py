@@ -14,6 +14,7 @@ from engine.making.inspection import inspect
 from engine.making.openapi.tools import Described
 from engine.making.packaging import pack_repository
 from engine.making.python_projects.preparing import PythonProjects
+from engine.making.trees import Tree
 from engine.registry.archives import packed
 from engine.runtimes.boxed_runs import Sandboxing
 from engine.runtimes.failures import StartFailed
@@ -58,7 +59,7 @@ async def test_a_repository_with_an_app_becomes_tools_that_answer(
 ) -> None:
     url = repository(tmp_path / "origin", files_of(REPOSITORIES / "notes"))
     clone = await Cloner(Executor(launcher, sandbox.sandbox), schemes=("file",)).clone(url, tmp_path / "clone")
-    (way, *_) = ways(GithubDeploy(repo_url=url, tool_name="notes"), inspect(clone.folder)).plans
+    (way, *_) = ways(GithubDeploy(repo_url=url, tool_name="notes"), inspect(Tree.read(clone.folder))).plans
     assert isinstance(way, AsgiBuild)
     assert (way.module, way.attribute, way.root, way.project) == ("notes.main", "app", "src", "")
     built = await builder.asgi(way, clone.folder, ABOUT, place, silent)
@@ -232,7 +233,7 @@ async def test_what_is_no_tool_of_those_in_files_is_told(tmp_path: Path, builder
         (tmp_path / folder / "x.py").write_text("print(1)")
         (tmp_path / folder / "a.tool.json").write_text(tool_file("a"))
     (tmp_path / "b.tool.json").write_text("{}")
-    (way, *_) = ways(GithubDeploy(repo_url="https://example.com/x/y", tool_name="notes"), inspect(tmp_path)).plans
+    (way, *_) = ways(GithubDeploy(repo_url="https://example.com/x/y", tool_name="notes"), inspect(Tree.read(tmp_path))).plans
     assert isinstance(way, ToolFileBuild)
     assert way.paths == ("a.tool.json", "scripts/a.tool.json")
     assert isinstance(way, ToolFileBuild)

@@ -13,6 +13,7 @@ from engine.making.node_projects.apps import NodeAppBuilder
 from engine.making.node_projects.npm_runs import NpmRuns
 from engine.making.node_projects.preparing import NodeProjects
 from engine.making.openapi.tools import Described
+from engine.making.trees import Tree
 from engine.runtimes.boxed_runs import Sandboxing
 from engine.runtimes.local import LocalRuntime
 from engine.runtimes.processes import Launcher
@@ -44,7 +45,7 @@ def apps(launcher: Launcher, sandbox: Sandboxing, local: LocalRuntime) -> NodeAp
 
 
 async def built_of(apps: NodeAppBuilder, repository: Path, place: Place) -> Built:
-    plan = next(one for one in ways(SPEC, inspect(repository)).plans if isinstance(one, NodeAppBuild))
+    plan = next(one for one in ways(SPEC, inspect(Tree.read(repository))).plans if isinstance(one, NodeAppBuild))
     return await apps.build(plan, repository, ABOUT, place, silent)
 
 

@@ -15,6 +15,7 @@ from engine.making.openapi.parsing import parsed_yaml
 from engine.making.openapi.reading import DocumentReader
 from engine.making.openapi.sources import remote_sources
 from engine.making.openapi.tools import MOST_TOOLS, Described, Drafted, NoTools, draft
+from engine.making.trees import Tree
 from engine.runtimes.local import Sandboxing
 from engine.runtimes.processes import Launcher
 from engine.runtimes.scripts.execution import Executor
@@ -297,7 +298,7 @@ BOMB = "b0: &b0 [x, x]\n" + "".join(f"b{n + 1}: &b{n + 1} [{', '.join([f'*b{n}']
 async def test_a_large_document_is_read_in_the_sandbox(tmp_path: Path, reader: DocumentReader) -> None:
     (tmp_path / "repository").mkdir()
     (tmp_path / "repository/spec.yaml").write_text(large(20 << 20))
-    found = inspect(tmp_path / "repository")
+    found = inspect(Tree.read(tmp_path / "repository"))
     assert [one.details for one in found.findings] == [{"unread": True}]
     began = time.monotonic()
     (finding,) = (await read_documents(found, tmp_path / "repository", reader)).findings
@@ -350,7 +351,7 @@ async def test_references_to_files_of_the_repository_are_followed_and_no_others(
     bad = "".join(f"  /bad{number}:\n    {taking.format(one)}" for number, one in enumerate(outside))
     whole = f"openapi: 3.1.0\npaths:\n  /good: {{$ref: parts/path.json}}\n{bad}components: {{schemas: {{Tag: {{type: integer}}}}}}\n"
     (folder / "spec.yaml").write_text(whole)
-    found = await read_documents(inspect(folder), folder, DocumentReader(None, tmp_path / "work"))
+    found = await read_documents(inspect(Tree.read(folder)), folder, DocumentReader(None, tmp_path / "work"))
     assert [one.details["operations"] for one in found.findings if one.path == "spec.yaml"] == [1]
     read = (await DocumentReader(None, tmp_path / "work").read(folder, "spec.yaml")).served_at("https://example.com")
     one = draft(read, Described("tool"), remote_sources(read, "tool"))

@@ -11,7 +11,10 @@ from pydantic import JsonValue
 
 from engine.making import recognisers
 from engine.making.inspection import inspect
+from engine.making.meant import meant_in
 from engine.making.recognisers import RECOGNISERS
+from engine.making.repository_addresses import CloneFailed
+from engine.making.trees import Tree
 from toolagent.contracts.making import Finding, FindingKind
 
 FASTAPI = "from fastapi import FastAPI\n\napp = FastAPI()\n"
@@ -27,7 +30,7 @@ def found(folder: Path, files: Mapping[str, str]) -> tuple[Finding, ...]:
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(textwrap.dedent(text))
-    return inspect(folder).findings
+    return inspect(Tree.read(folder)).findings
 
 
 def apps(folder: Path, files: Mapping[str, str], kind: FindingKind = FindingKind.ASGI) -> list[tuple[JsonValue, ...]]:
@@ -179,7 +182,7 @@ def test_a_document_that_is_large_is_read_elsewhere_and_none_is_passed_over_in_s
     assert only(found(tmp_path, {"docs/interface.json": text}), FindingKind.OPENAPI).details == {"unread": True}
     with (tmp_path / "docs/openapi.json").open("wb") as file:
         file.truncate(33 << 20)
-    refused = [one.details.get("refused") for one in inspect(tmp_path).findings if one.path == "docs/openapi.json"]
+    refused = [one.details.get("refused") for one in inspect(Tree.read(tmp_path)).findings if one.path == "docs/openapi.json"]
     assert "larger than 32 MiB" in str(refused)
 
 
@@ -202,7 +205,7 @@ def test_findings_come_in_the_order_of_preference(tmp_path: Path) -> None:
 
 def test_the_readme_and_the_code_are_counted(tmp_path: Path) -> None:
     found(tmp_path, {"README.md": "Hello", "a.rs": "", "b.txt": "12", "node_modules/c.js": ""})
-    inspection = inspect(tmp_path)
+    inspection = inspect(Tree.read(tmp_path))
     assert (inspection.readme, inspection.code_files, inspection.files, inspection.size) == ("Hello", 1, 3, 7)
 
 
@@ -234,7 +237,7 @@ def test_hostile_files_are_passed_over(tmp_path: Path) -> None:
     for name, content in HOSTILE.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    findings = inspect(tmp_path).findings
+    findings = inspect(Tree.read(tmp_path)).findings
     unusable = {"refused", "faults"}
     assert {one.path for one in findings if not unusable & one.details.keys()} == {"types/openapi.json", "refs/openapi.json"}
 
@@ -253,7 +256,7 @@ def test_links_pipes_and_deep_folders_are_not_followed(tmp_path: Path) -> None:
         deep = deep / "d"
         deep.mkdir()
     (deep / "main.py").write_text(FASTAPI)
-    inspection = inspect(folder)
+    inspection = inspect(Tree.read(folder))
     assert (inspection.findings, inspection.files, inspection.is_whole) == ((), 0, False)
 
 
@@ -335,3 +338,37 @@ def test_an_app_of_node_is_what_something_starts(
 )
 def test_a_manifest_that_attacks_is_no_app(tmp_path: Path, text: str) -> None:
     assert not [one for one in found(tmp_path, {"package.json": text}) if one.kind is FindingKind.NODE_APP]
+
+
+def test_the_server_that_a_manifest_tells_clients_to_start_goes_before_others(tmp_path: Path) -> None:
+    server = "from mcp.server.fastmcp import FastMCP\nserver = FastMCP('x')\nif __name__ == '__main__':\n    server.run()\n"
+    files = {
+        "pyproject.toml": '[project]\nname = "x"\nversion = "1"\ndependencies = ["mcp"]\n',
+        "bin/a_bridge.py": server,
+        "bin/notes.py": server,
+    }
+    for manifest in ("mcp-server.json", "manifest.json"):
+        files[manifest] = '{"server": {"command": "python", "args": ["./bin/notes.py"]}}'
+        (one,) = [one for one in found(tmp_path / manifest, files) if one.kind is FindingKind.MCP_SERVER]
+        assert one.details["module"] == "bin/notes.py"
+        del files[manifest]
+
+
+def test_of_documents_side_by_side_the_one_that_is_called_so_goes_first(tmp_path: Path) -> None:
+    text = '{"openapi": "3.0.3", "info": {"title": "T"}, "servers": [{"url": "https://example.com"}], "paths": {"/x": {"get": {}}}}'
+    findings = found(tmp_path / "x", {"openapi-raw.json": text, "openapi.json": text})
+    assert [one.path for one in findings if one.kind is FindingKind.OPENAPI] == ["openapi.json", "openapi-raw.json"]
+
+
+def test_a_task_may_mean_a_folder_or_a_file_of_a_repository_and_nothing_else(tmp_path: Path) -> None:
+    for name in ("specs/a.json", "specs/b.json"):
+        (tmp_path / "clone" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "clone" / name).write_text('{"openapi": "3.0.3", "info": {"title": "T"}, "paths": {"/x": {"get": {}}}}')
+    (tmp_path / "clone/out").symlink_to(tmp_path)
+    (tmp_path / "other.json").write_text("{}")
+    clone = tmp_path / "clone"
+    assert [one.path for one in inspect(meant_in(clone, "specs").tree()).findings] == ["a.json", "b.json"]
+    assert [one.path for one in inspect(meant_in(clone, "specs/b.json").tree()).findings] == ["b.json"]
+    for path in ("other", "out/other.json", "out", "../other.json"):
+        with pytest.raises(CloneFailed, match=r"no folder and no file .* Folders at its top: out, specs\."):
+            meant_in(clone, path)

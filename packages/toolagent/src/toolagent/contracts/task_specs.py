@@ -127,7 +127,7 @@ class GithubDeploy(_Spec):
     @classmethod
     def _is_inside(cls, value: str | None) -> str | None:
         if value is not None and (value.startswith("/") or ".." in value.split("/")):
-            raise PydanticCustomError("path", "It must be a folder of the repository, such as `packages/api`")
+            raise PydanticCustomError("path", "It must be a folder of the repository, such as `packages/api`, or a file")
         return value
 
 

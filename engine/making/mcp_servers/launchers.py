@@ -22,12 +22,33 @@ from working_folder import laid_out
 HERE = Path(__file__).resolve().parent
 KIND, NAME, TARGET, ARGUMENTS = {kind!r}, {name!r}, {target!r}, {arguments!r}
 
+SERVERS = (("mcp.server.fastmcp", "FastMCP"), ("fastmcp", "FastMCP"), ("mcp.server", "MCPServer"))
+OVER_HTTP = ("run_sse_async", "run_streamable_http_async", "run_http_async")
+
+
+async def over_stdio(server, *arguments, **options):
+    """Instead of listening: who starts it here speaks on its stdin and stdout."""
+    await server.run_stdio_async()
+
+
+def listen_no_more():
+    for module, name in SERVERS:
+        try:
+            kind = getattr(__import__(module, fromlist=[name]), name)
+        except (ImportError, AttributeError):
+            continue
+        for way in OVER_HTTP:
+            if hasattr(kind, way):
+                setattr(kind, way, over_stdio)
+
+
 if __name__ == "__main__":
     repository = Path(laid_out(str(HERE / {repository!r})))
     os.chdir(repository / {project!r})
     # Instead of the folder of this file, whose `main` is none of the repository's.
     sys.path[0:1] = [str(HERE / {site!r})]
     sys.argv = [NAME, *ARGUMENTS]
+    listen_no_more()
     if KIND == "script":
         module, _, attribute = TARGET.partition(":")
         __import__(module)
@@ -43,7 +64,7 @@ if __name__ == "__main__":
         runpy.run_path(str(path), run_name="__main__")
     else:
         space = runpy.run_path(str(path), run_name="server")
-        servers = [one for one in space.values() if type(one).__name__ == "FastMCP"]
+        servers = [one for one in space.values() if type(one).__name__ in ("FastMCP", "MCPServer")]
         if not servers:
             sys.exit("There is no FastMCP server in " + str(TARGET))
         servers[0].run()

@@ -194,6 +194,35 @@ async def test_an_mcp_server_becomes_tools_of_one_process(
         await servers.stop(running)
 
 
+LISTENING = """
+from {module} import {name}
+
+server = {name}("notes")
+
+@server.tool()
+def add(a: int, b: int) -> int:
+    "Adds."
+    return a + b
+
+if __name__ == "__main__":
+    server.run(transport="streamable-http")
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "wanted"),
+    [("mcp.server.fastmcp", "FastMCP", "mcp<2"), ("fastmcp", "FastMCP", "fastmcp"), ("mcp.server", "MCPServer", "mcp>=2")],
+)
+async def test_a_server_that_listens_for_http_speaks_on_stdin_and_stdout_here(
+    tmp_path: Path, projects: PythonProjects, node: NodeProjects, servers: McpRuntime, place: Place, module: str, name: str, wanted: str
+) -> None:
+    repository = written(tmp_path / "origin", {"server.py": LISTENING.format(module=module, name=name), "requirements.txt": wanted + "\n"})
+    # Only as the file is run: the server object in it would speak so anyhow.
+    built = await McpBuilder(projects, node, servers, {}).build(McpBuild(module="server.py"), SPEC, repository, ABOUT, place, silent)
+    assert "'file'" in (place.folder / "main.py").read_text()
+    assert [entry.manifest.name for entry in built.candidate.entries] == ["add"]
+
+
 PACKAGE: dict[str, JsonValue] = {
     "name": "shout", "version": "1.0.0", "type": "module", "bin": {"shout": "cli.js"}, "dependencies": {"ms": "2.1.3"},
     "scripts": {"prepare": "exit 1"},

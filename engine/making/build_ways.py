@@ -15,7 +15,6 @@ from engine.making.node_projects.preparing import NodeProjects
 from engine.making.openapi.tools import Described
 from engine.making.programs.building import ProgramBuilder
 from engine.making.python_projects.preparing import PythonProjects
-from engine.making.python_projects.too_new import is_too_new
 from engine.making.trees import Tree
 from engine.making.uv_runs import UvRuns
 from engine.making.variables import Variables, variables_for, with_environment
@@ -43,7 +42,7 @@ from toolagent.core.task_requests import subject_of
 
 __all__ = ["WayBuilder", "WaysParts"]
 
-_MOST_OLDER = 2
+_MOST_OLDER = 3
 _NAMED = 20
 _LONGEST = 1_000
 
@@ -72,29 +71,31 @@ class WayBuilder:
         """Raises BuildFailed, ScriptFailure."""
         try:
             variables = await asyncio.to_thread(self._variables, step)
-            built, tried = await self._with_older_pythons(step, variables, progress)
+            built, tried = await self._with_what_is_older(step, variables, progress)
             notes = (*tried, *built.notes, *variables.notes, *_missing(variables))
             return replace(built, candidate=with_environment(built.candidate, variables.values), notes=notes)
         except ValueError as error:  # what a repository says is refused by a contract, or cannot be written: no retry mends that
             raise BuildFailed(f"What the repository says of itself cannot be used: {' '.join(str(error).split())[:_LONGEST]}") from error
 
-    async def _with_older_pythons(self, step: BuildStep, variables: Variables, progress: Progress) -> tuple[Built, tuple[str, ...]]:
-        """What installs need not run: old packages fail to be imported on a newer Python. With what was tried in vain.
+    async def _with_what_is_older(self, step: BuildStep, variables: Variables, progress: Progress) -> tuple[Built, tuple[str, ...]]:
+        """What installs need not run: a package or a Python may be newer than the project. With what was tried in vain.
 
-        Raises the first failure where none runs.
+        Raises the first failure where nothing runs.
         """
-        failures: list[tuple[str, BuildFailed]] = []
+        failures: list[BuildFailed] = []
+        notes: list[str] = []
         while True:
-            self._projects.chosen = ""
+            self._projects.begin()
             try:
-                return await self._built(step, variables, progress), tuple(_older(*one) for one in failures)
+                return await self._built(step, variables, progress), tuple(notes)
             except BuildFailed as failure:
-                failures.append((self._projects.chosen, failure))
-            minor, failure = failures[-1]
-            if not minor or len(failures) > _MOST_OLDER or not is_too_new(f"{failure.message}\n{failure.told}"):
-                raise failures[0][1]
-            progress(f"it does not run with Python {minor}; trying an older one")
-            self._projects.take_older()
+                failures.append(failure)
+            failure = failures[-1]
+            instead = self._projects.older_for(f"{failure.message}\n{failure.told}") if len(failures) <= _MOST_OLDER else ""
+            if not instead:
+                raise failures[0]
+            progress(f"it does not run; trying {instead}")
+            notes.append(f"It did not run, so {instead} was taken: {failure.message[:_LONGEST]}")
 
     async def _built(self, step: BuildStep, variables: Variables, progress: Progress) -> Built:
         about = Described(subject_of(step.spec), step.spec.description, _operations(step))
@@ -194,10 +195,6 @@ def _deploy(step: BuildStep) -> GithubDeploy:
 
 def _operations(step: BuildStep) -> tuple[str, ...]:
     return step.spec.operations if isinstance(step.spec, GithubDeploy) else ()
-
-
-def _older(minor: str, failure: BuildFailed) -> str:
-    return f"It does not run with Python {minor}, so an older one was taken: {failure.message[:_LONGEST]}"
 
 
 def _missing(variables: Variables) -> tuple[str, ...]:

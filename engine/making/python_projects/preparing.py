@@ -14,6 +14,7 @@ from engine.making.projects import pyproject_of
 from engine.making.python_projects.installs import Installed, ProjectInstalls
 from engine.making.python_projects.interpreter_choice import Interpreter, interpreters_for, is_older
 from engine.making.python_projects.levels import Level, levels_of
+from engine.making.python_projects.too_new import is_too_new, older_package
 from engine.making.trees import Tree
 from engine.making.uv_runs import LockFailed, UvRuns
 from engine.making.wanted import NotWanted
@@ -80,13 +81,26 @@ class PythonProjects:
     def __init__(self, runs: UvRuns, locks: ProjectLocks, environments: ScriptEnvironments) -> None:
         self._runs, self._locks, self._environments = runs, locks, environments
         self._installs = ProjectInstalls(runs)
-        self.chosen = ""
-        """The minor version of Python that was taken last; empty: none yet."""
+        self._last: tuple[str, str] | None = None
+        self._held: tuple[str, ...] = ()
         self._older_than: str | None = None
 
-    def take_older(self) -> None:
-        """What was prepared does not run: from now on only Pythons older than the chosen one are tried."""
-        self._older_than = self.chosen
+    def begin(self) -> None:
+        """Nothing was prepared yet that could be at fault."""
+        self._last = None
+
+    def older_for(self, told: str) -> str:
+        """What was prepared last does not run, and said this: what is taken instead from now on, in words; empty: nothing older helps."""
+        if self._last is None:
+            return ""
+        minor, lock = self._last
+        if (line := older_package(told, lock)) and line not in self._held:
+            self._held = (*self._held, line)
+            return line
+        if is_too_new(told):
+            self._older_than = minor
+            return f"a Python older than {minor}"
+        return ""
 
     async def prepare(self, order: Order, progress: Progress) -> Prepared:
         """With the strictest versions and the likeliest Python that can be installed: first what its author had.
@@ -107,7 +121,7 @@ class PythonProjects:
                 if attempts.failures and time.monotonic() > until:
                     break
                 if (found := await self._tried(order, python, level, installed, attempts, progress)) is not None:
-                    self.chosen = python.minor
+                    self._last = python.minor, found.files[_LOCK]
                     return found
         raise _said(attempts)
 
@@ -152,7 +166,7 @@ class PythonProjects:
         progress(f"installing what the project depends on ({what})")
         try:
             program = self._runs.programs.python_of(python.minor)
-            lock = await self._locks.lock(level.wanted, order.besides, order.work, python=program)
+            lock = await self._locks.lock(level.wanted, (*order.besides, *self._held), order.work, python=program)
             files = {_LOCK: lock}
             if program != self._runs.programs.python:
                 files[PYTHON_VERSION] = f"{python.minor}\n"

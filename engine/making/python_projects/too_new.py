@@ -1,9 +1,11 @@
-"""Whether a program fails because its Python is newer than what it depends on was made for."""
+"""Whether a program fails because its Python, or a package that it depends on, is newer than it was made for."""
 
 import re
 import sys
 
-__all__ = ["is_too_new"]
+from packaging.utils import canonicalize_name
+
+__all__ = ["is_too_new", "older_package"]
 
 _GONE = frozenset({"asynchat", "asyncore", "cgi", "cgitb", "crypt", "distutils", "imp", "pipes", "smtpd", "telnetlib"})
 """Of Python's own library in versions before 3.12 and 3.13."""
@@ -13,6 +15,12 @@ _MISSING = (
     re.compile(r"cannot import name '\w+' from '([A-Za-z_]\w*)"),
     re.compile(r"module '([A-Za-z_]\w*)[\w.]*' has no attribute"),
 )
+_CHANGED = (
+    re.compile(r"No module named '([A-Za-z_]\w*)\."),
+    re.compile(r"cannot import name '\w+' from '([A-Za-z_]\w*)"),
+    re.compile(r"module '([A-Za-z_]\w*)[\w.]*' has no attribute"),
+)
+"""A package that is there, and lacks something."""
 _FRAME = re.compile(r'^ *File "([^"\n]+)", line \d+, in (\S+)', re.MULTILINE)
 _LAST = re.compile(r"^(AttributeError|ImportError|NameError|RuntimeError|SyntaxError|TypeError|ValueError)\b", re.MULTILINE)
 _NEAR = 4
@@ -26,3 +34,15 @@ def is_too_new(told: str) -> bool:
     frames = _FRAME.findall(told)[-_NEAR:]
     is_at_import = any(_PACKAGES in file and function == "<module>" for file, function in frames)
     return is_at_import and _LAST.search(told) is not None
+
+
+def older_package(told: str, lock: str) -> str:
+    """The requirement that holds a package below the major version that the lock has, where it lacks what was asked of it; else empty."""
+    for name in (found[1] for pattern in _CHANGED for found in pattern.finditer(told)):
+        if name in _LIBRARY:
+            continue
+        package = canonicalize_name(name)
+        pinned = re.search(rf"^{re.escape(package)}==(\d+)\.", lock, re.MULTILINE)
+        if pinned and int(pinned[1]):
+            return f"{package}<{pinned[1]}"
+    return ""

@@ -2,6 +2,7 @@
 
 import ssl
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ from engine.runtimes.scripts.network import through
 from tests.runtimes.conftest import silent
 from toolagent.contracts.making_steps import BuildStep
 from toolagent.contracts.manifest import ToolManifest
-from toolagent.contracts.plans import ProgramBuild
+from toolagent.contracts.plans import McpBuild, ProgramBuild
 from toolagent.contracts.task_specs import GithubDeploy
 from workers.scripts import indexes_of
 from workers.settings import environment
@@ -67,6 +68,7 @@ async def test_what_a_contract_refuses_is_why_nothing_was_built(tmp_path: Path, 
 
 BACKEND = """
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 def build_wheel(directory, settings=None, metadata=None):
@@ -102,7 +104,7 @@ async def test_what_its_python_is_too_new_for_is_built_with_an_older_one(
     origin = project(tmp_path / "origin", "Mapping")
     built = await WayBuilder(*ways, state / "create_12345678", origin).build(STEP, silent)
     assert [entry.manifest.tool_id for entry in built.candidate.entries] == ["notes"]
-    assert "It does not run with Python 3.11, so an older one was taken" in built.notes[0]
+    assert "so a Python older than 3.11 was taken" in built.notes[0]
     assert "cannot import name 'Mapping' from 'collections'" in built.notes[0]
 
 
@@ -111,3 +113,31 @@ async def test_what_runs_with_none_is_told_as_with_the_first(tmp_path: Path, way
     with pytest.raises(BuildFailed, match="cannot import name 'NeverThere'") as failed:
         await WayBuilder(*ways, state / "create_12345678", origin).build(STEP, silent)
     assert not is_outage(failed.value)
+
+
+SERVER = """
+from mcp.server.fastmcp import FastMCP
+
+server = FastMCP("notes")
+
+@server.tool()
+def add(a: int, b: int) -> int:
+    "Adds."
+    return a + b
+
+server.run()
+"""
+
+
+async def test_a_server_that_is_older_than_the_newest_release_of_what_it_depends_on_gets_one_of_before(
+    tmp_path: Path, ways: tuple[WaysParts, RuntimeParts], state: Path
+) -> None:
+    """Its lower bound lets mcp 2 in, which has no FastMCP."""
+    (tmp_path / "origin").mkdir()
+    (tmp_path / "origin/server.py").write_text(SERVER)
+    (tmp_path / "origin/requirements.txt").write_text("mcp>=1.2\n")
+    step = STEP.model_copy(update={"plan": McpBuild(module="server.py")})
+    slow = replace(ways[1], local=replace(ways[1].local, start_timeout_s=30.0))
+    built = await WayBuilder(ways[0], slow, state / "create_12345678", tmp_path / "origin").build(step, silent)
+    assert [entry.manifest.name for entry in built.candidate.entries] == ["add"]
+    assert "so mcp<2 was taken" in built.notes[0]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.making.python_projects.too_new import is_too_new
+from engine.making.python_projects.too_new import is_too_new, older_package
 
 FAILING_PACKAGE = """Traceback (most recent call last):
   File "/tool/main.py", line 3, in <module>
@@ -58,3 +58,22 @@ def test_a_package_that_is_older_than_its_python_is_known(told: str) -> None:
 )
 def test_another_fault_is_none_of_its_python(told: str) -> None:
     assert not is_too_new(told)
+
+
+LOCK = "flask==3.0.0 \\\n    --hash=sha256:0\nmcp==2.3.0\nyoung==0.9.1\nmarkupsafe==3.0.1\n"
+
+
+@pytest.mark.parametrize(
+    ("told", "line"),
+    [
+        ("ModuleNotFoundError: No module named 'mcp.server.fastmcp'. This is mcp 2.x", "mcp<2"),
+        ("ImportError: cannot import name 'escape' from 'flask' (/x/site-packages/flask/__init__.py)", "flask<3"),
+        ("AttributeError: module 'markupsafe' has no attribute 'soft_unicode'", "markupsafe<3"),
+        ("ModuleNotFoundError: No module named 'young.parts'", ""),
+        ("ModuleNotFoundError: No module named 'app.settings'", ""),
+        ("ModuleNotFoundError: No module named 'mcp'", ""),
+        ("ImportError: cannot import name 'Mapping' from 'collections'", ""),
+    ],
+)
+def test_a_package_that_lacks_what_was_asked_of_it_is_held_below_its_major_version(told: str, line: str) -> None:
+    assert older_package(told, LOCK) == line

@@ -213,7 +213,7 @@ class Settings(BaseSettings):
         Field(description="Schemes of addresses that are cloned; comma-separated; `file` too."),
     ] = ("https", "ssh")
     repo_max_bytes: Annotated[int, Field(ge=1, description="Bytes of disk that a clone may take, git's own files included.")] = (
-        256 * 1_048_576
+        512 * 1_048_576
     )
     repo_max_files: Annotated[int, Field(ge=1, description="Files and folders that a clone may have, git's own included.")] = 20_000
     repo_timeout_s: Annotated[Seconds, Field(description="Seconds that cloning may take.")] = 120.0

@@ -65,19 +65,21 @@ class McpBuilder:
         if plan.language == "nodejs":
             return await self._of_node(plan, spec, repository, about, place, progress)
         try:
-            await asyncio.to_thread(insist_on_room, repository)
+            too_large = await asyncio.to_thread(_too_large, repository)
             site = place.work.with_name("site")
-            order = Order(repository, plan.project, (), site, place.work, about.tool_name, needs_package=False)
+            order = Order(repository, plan.project, (), site, place.work, about.tool_name, needs_package=bool(too_large))
             prepared = await self._projects.prepare(order, progress)
-            await asyncio.to_thread(_pack, repository, prepared, place.folder)
+            await asyncio.to_thread(_pack, None if too_large else repository, prepared, plan.project, place.folder)
         except LockFailed as error:
             raise BuildFailed(error.message, error.told) from error
         except (NotWanted, ValueError, OSError) as error:
             raise BuildFailed(f"The project cannot be installed: {error}") from error
         scripts: Mapping[str, str] = prepared.installed.scripts if prepared.installed else {}
-        starts = starts_of((*plan.programs, *scripts), scripts, plan.module, plan.arguments)[:_MOST_STARTS]
+        module = "" if too_large else plan.module
+        starts = starts_of((*plan.programs, *scripts), scripts, module, plan.arguments)[:_MOST_STARTS]
         listing = await self._listed(tuple(dict.fromkeys(starts)), plan, spec, about, place, progress)
-        return _built(listing, spec, about, place, prepared.notes)
+        notes = (*prepared.notes, *([f"Only its package was taken. {too_large}"] if too_large else []))
+        return _built(listing, spec, about, place, notes)
 
     async def _of_node(
         self, plan: McpBuild, spec: GithubDeploy, repository: Path, about: Described, place: Place, progress: Progress
@@ -127,9 +129,21 @@ class McpBuilder:
         raise BuildFailed(f"The MCP server does not start: {'; '.join(failures)[:1_500] or told}", told)
 
 
-def _pack(repository: Path, prepared: Prepared, into: Path) -> None:
+def _too_large(repository: Path) -> str:
+    """Why all of it cannot be kept; its package may be smaller."""
+    try:
+        insist_on_room(repository)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _pack(repository: Path | None, prepared: Prepared, project: str, into: Path) -> None:
     pack_project({"main.py": "", WORKING_FOLDER.name: WORKING_FOLDER.read_text()}, prepared, into)
-    copy_into(repository, into / REPOSITORY, Room())
+    if repository is None:
+        (into / REPOSITORY / project).mkdir(parents=True)
+    else:
+        copy_into(repository, into / REPOSITORY, Room())
     open_to_all(into)
 
 

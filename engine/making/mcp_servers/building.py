@@ -38,7 +38,7 @@ from toolagent.contracts.manifest import (
 from toolagent.contracts.plans import McpBuild
 from toolagent.contracts.sources import McpSource, backend_runtime_of
 from toolagent.contracts.task_specs import GithubDeploy
-from toolagent.core.wildcards import chosen
+from toolagent.core.wildcards import chosen, meaningless
 
 __all__ = ["McpBuilder", "ids_of"]
 
@@ -165,9 +165,8 @@ def _built(
 ) -> Built:
     left_out = [LeftOut(fault.name or "listing", fault.reason) for fault in listing.faults]
     wanted, unwanted = chosen(listing.tools, spec.operations, lambda tool: (tool.name,))
-    if not wanted:
-        there = ", ".join(tool.name for tool in listing.tools[:20])
-        raise BuildFailed(f"None of its tools is one of `operations` ({', '.join(spec.operations[:10])}). There are: {there}.")
+    if told := meaningless(listing.tools, spec.operations, lambda tool: (tool.name,)):
+        raise BuildFailed(f"No tool is meant: {told}")
     left_out += [LeftOut(tool.name, "The task names others in `operations`.") for tool in unwanted]
     left_out += [LeftOut(tool.name, f"There are more than {_MOST_TOOLS} tools; name it in `operations`.") for tool in wanted[_MOST_TOOLS:]]
     tools: list[tuple[ListedTool, JsonSchema, JsonSchema]] = []

@@ -1,10 +1,9 @@
 """Which operations of a document become tools: those that the task names; of too many, whole tags, never just the first."""
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 
 from engine.making.openapi.operations import LeftOut, Operation, ReadOperations
-from toolagent.core.wildcards import chosen
+from toolagent.core.wildcards import chosen, meaningless
 
 __all__ = ["NotThere", "fitting", "wanted"]
 
@@ -51,15 +50,13 @@ def fitting(operations: Sequence[Operation], most: int, order: Sequence[str] = (
 
 
 def _insist_on_one(read: ReadOperations, pattern: str) -> None:
-    if chosen(read.operations, [pattern], _names)[0]:
+    told = meaningless(read.operations, [pattern], _names)
+    if not told:
         return
     if unfit := chosen(read.left_out, [pattern], lambda one: (one.operation, *one.names))[0]:
-        told = " ".join(f"{one.operation}: {one.reason}" for one in unfit[:_NEAREST])
-        raise NotThere(f"What `operations` names by {pattern!r} cannot be a tool. {told}")
-    names = {name.lower(): name for one in read.operations for name in _names(one)}
-    near = [names[one] for one in get_close_matches(pattern.lower().replace("*", ""), list(names), _NEAREST, 0.5)]
-    there = f"The nearest are: {', '.join(near)}" if near else f"There are, for example: {', '.join(list(names.values())[:_NEAREST])}"
-    raise NotThere(f"No operation has the id, tag or path {pattern!r}, which `operations` names. {there}.")
+        why = " ".join(f"{one.operation}: {one.reason}" for one in unfit[:_NEAREST])
+        raise NotThere(f"What `operations` names by {pattern!r} cannot be a tool. {why}")
+    raise NotThere(f"No operation is meant: {told}")
 
 
 def _names(one: Operation) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from engine.making.building import BuildFailed, Built, Place
 from engine.making.openapi.operations import LeftOut
 from engine.making.openapi.tools import Described
-from engine.making.programs.commands import Command, NotRead
+from engine.making.programs.commands import Command
 from engine.making.programs.reading import Readable, read_programs
 from engine.making.programs.tools import commands_file, fitting, program_candidate, script_names
 from engine.making.python_projects.packing import pack_project
@@ -19,7 +19,7 @@ from engine.runtimes.scripts.execution import Executor
 from toolagent.contracts.plans import ProgramBuild
 from toolagent.contracts.sources import ScriptLanguage
 from toolagent.contracts.task_specs import GithubDeploy
-from toolagent.core.wildcards import chosen
+from toolagent.core.wildcards import chosen, meaningless
 
 __all__ = ["ProgramBuilder", "program_files"]
 
@@ -60,9 +60,12 @@ class ProgramBuilder:
         commands, left = await read_programs(readable, self._executor)
         commands, unfit = await asyncio.to_thread(fitting, commands)
         left = (*left, *unfit)
+        if not commands:
+            told = "; ".join(f"{one.command}: {one.reason}" for one in left[:_TOLD])
+            raise BuildFailed(f"None of its programs can be a tool. {told}")
+        if told := meaningless(commands, spec.operations, _names):
+            raise BuildFailed(f"No command is meant: {told}")
         wanted, unwanted = chosen(commands, spec.operations, _names)
-        if not wanted:
-            raise BuildFailed(_none(commands, left, spec))
         try:
             files = await asyncio.to_thread(program_files, wanted, installed.scripts)
             await asyncio.to_thread(pack_project, files, prepared, place.folder)
@@ -87,11 +90,3 @@ def program_files(commands: Sequence[Command], targets: Mapping[str, str]) -> Ma
 def _names(command: Command) -> tuple[str, ...]:
     words = (command.program, *command.words)
     return " ".join(words), " ".join(command.words), "_".join(command.words), command.words[-1] if command.words else command.program
-
-
-def _none(commands: tuple[Command, ...], left: tuple[NotRead, ...], spec: GithubDeploy) -> str:
-    if commands:
-        there = ", ".join(" ".join((one.program, *one.words)) for one in commands[:20])
-        return f"None of its commands is one of `operations` ({', '.join(spec.operations[:10])}). There are: {there}."
-    told = "; ".join(f"{one.command}: {one.reason}" for one in left[:_TOLD])
-    return f"None of its programs can be a tool. {told}"

@@ -151,7 +151,7 @@ async def test_operations_that_name_nothing_are_told_what_there_is(
 ) -> None:
     repository = written(tmp_path / "origin", {"pyproject.toml": PYPROJECT, "notes/__init__.py": "", "notes/cli.py": CLI})
     spec = SPEC.model_copy(update={"operations": ("coutn",)})
-    with pytest.raises(BuildFailed, match="There are: notes version, notes count"):
+    with pytest.raises(BuildFailed, match=r"'coutn', which .operations. names, is none of them\. The nearest are: count"):
         await ProgramBuilder(projects, executor).build(ProgramBuild(), spec, repository, ABOUT, place, silent)
 
 

@@ -4,7 +4,11 @@ from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from typing import TypeVar
 
-__all__ = ["chosen"]
+from toolagent.core.suggestions import nearest
+
+__all__ = ["chosen", "meaningless"]
+
+_NEAREST = 5
 
 T = TypeVar("T")
 
@@ -19,3 +23,15 @@ def chosen(things: Sequence[T], patterns: Sequence[str], names: Callable[[T], Se
         tuple(one for one, yes in zip(things, is_wanted, strict=True) if yes),
         tuple(one for one, yes in zip(things, is_wanted, strict=True) if not yes),
     )
+
+
+def meaningless(things: Sequence[T], patterns: Sequence[str], names: Callable[[T], Sequence[str]]) -> str:
+    """Which of the patterns means none of them, and what comes nearest to it; empty where each means something."""
+    for pattern in patterns:
+        if chosen(things, [pattern], names)[0]:
+            continue
+        known = {name.lower(): name for one in things for name in names(one) if name}
+        near = [known[one] for one in nearest(pattern.lower().replace("*", ""), known, _NEAREST)]
+        there = f"The nearest are: {', '.join(near)}" if near else f"There are, for example: {', '.join([*known.values()][:_NEAREST])}"
+        return f"{pattern!r}, which `operations` names, is none of them. {there}."
+    return ""

@@ -90,6 +90,10 @@ def test_options_make_a_specification(run: Run, door: FrontDoor, tmp_path: Path)
                 repo_url="https://host/u/p", tool_name="p", ref="v1", path="api", env={"A": "b=c"}, hosts=("x.test",), operations=("get*",)
             ),
         ),
+        (
+            ("--repo", "https://host/u/p", "--server-url", "https://x.test", "--probe", "full"),
+            GithubDeploy(repo_url="https://host/u/p", tool_name="p", server_url="https://x.test", probe="full"),
+        ),
         (("d", "--name", "n", "--runtime", "docker"), BuildTool(tool_name="n", description="d", runtime="docker")),
         (("Count words", *examples), BuildTool(tool_name="count_words", description="Count words", examples=given)),
         (("--spec", str(tmp_path / "spec.json"), "--name", "y"), BuildTool(tool_name="y", description="d")),

@@ -50,10 +50,14 @@ def create(
     name: Annotated[str | None, typer.Option(metavar="ID", help="The id of the tool; unset, it follows from description or URL.")] = None,
     runtime: Annotated[str | None, typer.Option(help="local, uv (the same) or docker.")] = None,
     ref: Annotated[str | None, typer.Option(metavar="REF", help="A branch, a tag or a commit of the repository.")] = None,
-    path: Annotated[str | None, typer.Option(metavar="FOLDER", help="The folder of the repository that is meant.")] = None,
+    path: Annotated[
+        str | None, typer.Option(metavar="PATH", help="The folder of the repository that is meant, or one OpenAPI document.")
+    ] = None,
     env: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A variable it runs with; keys as secret:NAME.")] = None,
     host: Annotated[list[str] | None, typer.Option(metavar="HOST", help="A host that the tool may reach.")] = None,
     operation: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only these operations, commands or tags; * for any.")] = None,
+    server_url: Annotated[str | None, typer.Option(metavar="URL", help="Where the API of an OpenAPI document is served.")] = None,
+    probe: Annotated[str | None, typer.Option(help="Made-up input for servers of others: none, safe or full.")] = None,
     example: Examples = None,
     follow: Follow = False,
     key: Key = None,
@@ -69,7 +73,7 @@ def create(
     """
     with reported(), connected(url, api_key) as service:
         fields: dict[str, JsonValue] = {"repo_url": repo, "tool_name": name, "runtime": runtime, "ref": ref, "path": path}
-        fields |= {"env": _variables(env), "hosts": _list(host), "operations": _list(operation)}
+        fields |= {"server_url": server_url, "probe": probe, "env": _variables(env), "hosts": _list(host), "operations": _list(operation)}
         asked = _spec(description, spec, fields, _examples(example))
         require_text({"description": description, **(asked if isinstance(asked, dict) else {"--spec": asked})})
         with _asking_under(key) as sent_key:

@@ -37,7 +37,7 @@ from toolagent.contracts.task_specs import TASK_ID_PATTERN, GithubDeploy, is_mak
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.loop import MOST_HEARD, another_round
 from toolagent.core.stage_account import Entered, stage_account
-from toolagent.core.task_reasons import abridged, ready_reason, why_a_model
+from toolagent.core.task_reasons import abridged, of_the_agent, ready_reason, why_a_model
 from workflows import making_options as options
 from workflows.inputs import guidance_of, input_of
 from workflows.lost_hosts import HostLost, found_host, is_not_taken, on_host
@@ -220,7 +220,7 @@ class Work:
         if not self._is_coded or not isinstance(end.request.spec, GithubDeploy):
             return self.tried
         outcome = "passed" if end.status is TaskState.COMPLETED else "failed"
-        reason = "" if outcome == "passed" else end.reason.partition("\n")[0]
+        reason = "" if outcome == "passed" else of_the_agent(end.reason)
         return (*self.tried, Tried(way="coding", found="coding agent", outcome=outcome, reason=reason))
 
     def _show(self, stage: Stage) -> None:

@@ -1,6 +1,6 @@
 """What the end of a task says besides how it ended."""
 
-from toolagent.core.task_reasons import abridged, ready_reason, why_a_model
+from toolagent.core.task_reasons import abridged, of_the_agent, ready_reason, why_a_model
 
 
 def test_what_was_left_out_is_said_with_what_can_be_called() -> None:
@@ -32,3 +32,9 @@ def test_why_a_model_is_needed_hides_keys() -> None:
     said = why_a_model(("There is no Docker engine.", "It does not start.\nAPI_KEY=sk-ant-0123456789abcdefghij"))
     assert said.startswith("Why it was not built without a model: There is no Docker engine.\n\nIt does not start.\nAPI_KEY=")
     assert "0123456789" not in said
+
+
+def test_what_the_agent_failed_by_is_told_apart_from_why_it_was_asked() -> None:
+    why = why_a_model(["The app does not start.\nTraceback …"])
+    assert of_the_agent(f"{why}\n\nNo model is set that could write it.\nSet one.") == "No model is set that could write it."
+    assert of_the_agent(f"It gave up.\nAfter 3 rounds.\n\n{why}") == "It gave up."

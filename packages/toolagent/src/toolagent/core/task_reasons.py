@@ -5,12 +5,14 @@ from collections.abc import Sequence
 from toolagent.contracts.making import Tried
 from toolagent.core.masking import masked_text
 
-__all__ = ["abridged", "listed_shortly", "ready_reason", "there_already", "tried_line", "why_a_model"]
+__all__ = ["abridged", "listed_shortly", "of_the_agent", "ready_reason", "there_already", "tried_line", "why_a_model"]
 
 _MOST_LISTED = 5
 _MOST_NAMED = 8
 _LINES = 20
 _LONGEST = 1_500
+
+_BEFORE = "Why it was not built without a model: "
 
 
 def ready_reason(tool_ids: Sequence[str], left_out: Sequence[str] = ()) -> str:
@@ -36,7 +38,13 @@ def there_already(name: str, tool_ids: Sequence[str]) -> str:
 def why_a_model(notes: Sequence[str]) -> str:
     """Of a task that a model should do: why nothing else did. `notes` are reasons, each with what was written on the way below it."""
     told = masked_text("\n\n".join(map(abridged, filter(None, notes))))
-    return f"Why it was not built without a model: {told}" if told else ""
+    return f"{_BEFORE}{told}" if told else ""
+
+
+def of_the_agent(reason: str) -> str:
+    """What a task's reason says of the agent alone: why nothing else did stands before it, or after it."""
+    paragraphs = reason.split("\n\n")
+    return paragraphs[-1 if reason.startswith(_BEFORE) else 0].partition("\n")[0]
 
 
 _WAYS = {

@@ -35,12 +35,13 @@ def main(arguments: Sequence[str]) -> int:
     wanted = [one for one in repositories_of(yaml.safe_load((_HERE / "drawn.yaml").read_text("utf-8"))) if asked.only in one.label]
     calls = calls_of(yaml.safe_load((_HERE / "calls.yaml").read_text("utf-8")))
     console, outcomes = Console(width=None if sys.stdout.isatty() else 200), list[Outcome]()
+    target = asked.output or ROOT / "bench/results" / f"{datetime.now(UTC).date().isoformat()}-repositories.md"
     with tempfile.TemporaryDirectory() as folder:
         for outcome in _outcomes(Path(folder), wanted, calls, asked.clones, asked.seconds):
             console.print(outcome.line, markup=False, highlight=False, soft_wrap=True)
             outcomes.append(outcome)
-    target = asked.output or ROOT / "bench/results" / f"{datetime.now(UTC).date().isoformat()}-repositories.md"
-    target.write_text(written(outcomes), "utf-8")
+            # Each time: who ends it keeps what is there.
+            target.write_text(written(outcomes), "utf-8")
     return 0
 
 

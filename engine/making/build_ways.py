@@ -13,6 +13,7 @@ from engine.making.node_projects.building import NodeProgramBuilder
 from engine.making.node_projects.npm_runs import NpmRuns
 from engine.making.node_projects.preparing import NodeProjects
 from engine.making.openapi.tools import Described
+from engine.making.outages import is_outage
 from engine.making.programs.building import ProgramBuilder
 from engine.making.python_projects.preparing import PythonProjects
 from engine.making.trees import Tree
@@ -23,6 +24,7 @@ from engine.runtimes.mcp.runtime import McpRuntime
 from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.runtime import Progress, Runtime
 from engine.runtimes.scripts.execution import Executor
+from engine.runtimes.scripts.failures import ScriptFailure
 from toolagent.contracts.making_steps import BuildStep
 from toolagent.contracts.plans import (
     AsgiBuild,
@@ -45,6 +47,7 @@ __all__ = ["WayBuilder", "WaysParts"]
 _MOST_OLDER = 3
 _NAMED = 20
 _LONGEST = 1_000
+_OF_THEIRS = (ValueError, LookupError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,7 @@ class WayBuilder:
             built, tried = await self._with_what_is_older(step, variables, progress)
             notes = (*tried, *built.notes, *variables.notes, *_missing(variables))
             return replace(built, candidate=with_environment(built.candidate, variables.values), notes=notes)
-        except ValueError as error:  # what a repository says is refused by a contract, or cannot be written: no retry mends that
+        except _OF_THEIRS as error:  # what a repository says is refused by a contract, or cannot be read: no retry mends that
             raise BuildFailed(f"What the repository says of itself cannot be used: {' '.join(str(error).split())[:_LONGEST]}") from error
 
     async def _with_what_is_older(self, step: BuildStep, variables: Variables, progress: Progress) -> tuple[Built, tuple[str, ...]]:
@@ -90,6 +93,10 @@ class WayBuilder:
                 return await self._built(step, variables, progress), tuple(notes)
             except BuildFailed as failure:
                 failures.append(failure)
+            except ScriptFailure as failure:
+                if is_outage(failure) or not failures:
+                    raise
+                raise failures[0] from failure
             failure = failures[-1]
             instead = self._projects.older_for(f"{failure.message}\n{failure.told}") if len(failures) <= _MOST_OLDER else ""
             if not instead:

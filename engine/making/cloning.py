@@ -42,7 +42,7 @@ _REST_S = 10.0
 class CloneLimits:
     """`max_bytes` and `max_files` hold for all that lies in the folder while it is cloned, git's own files too. Time is in seconds."""
 
-    max_bytes: int = 256 * _MIB
+    max_bytes: int = 512 * _MIB
     max_files: int = 20_000
     wall_s: float = 120.0
 

@@ -1,10 +1,17 @@
 """What a repository holds, found without a model and without running any of it."""
 
+from collections.abc import Sequence
+
+import structlog
+
 from engine.making.recognisers import RECOGNISERS
+from engine.making.recognisers.recogniser import Recogniser
 from engine.making.trees import Tree
-from toolagent.contracts.making import Inspection
+from toolagent.contracts.making import Finding, FindingKind, Inspection
 
 __all__ = ["inspect"]
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 _README_CHARACTERS = 4_000
 _MOST_TOLD = 500
@@ -18,7 +25,7 @@ _CODE = frozenset(
 
 def inspect(tree: Tree) -> Inspection:
     """Findings in the order in which they are preferred. Reads a bounded part of what is there, follows no link. Blocks."""
-    findings = tuple(finding for recognise in RECOGNISERS.values() for finding in recognise(tree))
+    findings = tuple(finding for kind, recognise in RECOGNISERS.items() for finding in _found(kind, recognise, tree))
     return Inspection(
         findings=tuple(one.model_copy(update={"summary": one.summary[:_MOST_TOLD]}) for one in findings),
         files=tree.extent.count,
@@ -27,6 +34,15 @@ def inspect(tree: Tree) -> Inspection:
         code_files=sum(path.suffix.lower() in _CODE for path in tree.files),
         is_whole=tree.is_whole,
     )
+
+
+def _found(kind: FindingKind, recognise: Recogniser, tree: Tree) -> Sequence[Finding]:
+    """What one recogniser finds; nothing where text that is made to harm is too much for it: there may be other ways."""
+    try:
+        return tuple(recognise(tree))
+    except (ValueError, LookupError, RecursionError):
+        _log.warning("recogniser_failed", kind=kind.value, exc_info=True)
+        return ()
 
 
 def _readme(tree: Tree) -> str:

@@ -29,7 +29,7 @@ class Room:
     files: int = MAX_FILES
 
 
-BUILDING = Room(256 * _MIB, 20_000)
+BUILDING = Room(512 * _MIB, 20_000)
 """What a copy of a repository may take while it is built; what is kept of it takes less."""
 
 

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Collection, Iterator
 
+from pydantic import ValidationError
+
 from engine.making.openapi.credentials import Credential
 from engine.making.openapi.document import DocumentRefused
 from toolagent.contracts.sources import Login
@@ -14,6 +16,7 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _TOKENS = ("BEARER_TOKEN", "ACCESS_TOKEN", "AUTH_TOKEN", "API_TOKEN")
 _KEYS = ("API_KEY", "APIKEY", "API_TOKEN", "ACCESS_KEY")
 _LOGINS = ("BASIC_AUTH", "LOGIN")
+_LONGEST = 100
 
 
 def login_of(credential: Credential | None, variables: Collection[str]) -> Login | None:
@@ -30,14 +33,20 @@ def login_of(credential: Credential | None, variables: Collection[str]) -> Login
     found = next((by_name[name] for name in wanted if name in by_name), None)
     if found is None:
         what = "a login, `user:password`," if credential.kind == "basic" else "a key"
+        name = wanted[0][:_LONGEST]
         raise DocumentRefused(
-            f"It wants to be shown {what} that nobody gives. Give it in `env` of the task as {wanted[0]}, by the name of a secret."
+            f"It wants to be shown {what} that nobody gives. Give it in `env` of the task as {name}, by the name of a secret."
         )
-    match credential:
-        case Credential(kind="basic"):
-            return Login(variable=found, scheme="Basic")
-        case Credential(place=place, name=name, word=word):
-            return Login(variable=found, place=place, name=name, scheme=word)
+    try:
+        match credential:
+            case Credential(kind="basic"):
+                return Login(variable=found, scheme="Basic")
+            case Credential(place=place, name=name, word=word):
+                return Login(variable=found, place=place, name=name, scheme=word)
+    except ValidationError as error:
+        raise DocumentRefused(
+            f"It wants a key as {credential.name[:_LONGEST]!r} in the {credential.place}, which cannot be sent."
+        ) from error
 
 
 def _names(credential: Credential) -> Iterator[str]:

@@ -8,10 +8,11 @@ from packaging.utils import canonicalize_name
 __all__ = ["is_too_new", "older_package"]
 
 _GONE = frozenset({"asynchat", "asyncore", "cgi", "cgitb", "crypt", "distutils", "imp", "pipes", "smtpd", "telnetlib"})
-"""Of Python's own library in versions before 3.12 and 3.13."""
-_LIBRARY = _GONE | sys.stdlib_module_names
+"""Of Python's own library in versions before 3.12 and 3.13. What else of it is missing was never on this machine."""
+_LIBRARY = sys.stdlib_module_names - {"os", "signal", "time"}
+"""Whose names differ by version; those of the others differ by machine."""
+_NO_MODULE = re.compile(r"No module named '([A-Za-z_]\w*)")
 _MISSING = (
-    re.compile(r"No module named '([A-Za-z_]\w*)"),
     re.compile(r"cannot import name '\w+' from '([A-Za-z_]\w*)"),
     re.compile(r"module '([A-Za-z_]\w*)[\w.]*' has no attribute"),
 )
@@ -22,13 +23,18 @@ _CHANGED = (
 )
 """A package that is there, and lacks something."""
 _FRAME = re.compile(r'^ *File "([^"\n]+)", line \d+, in (\S+)', re.MULTILINE)
-_LAST = re.compile(r"^(AttributeError|ImportError|NameError|RuntimeError|SyntaxError|TypeError|ValueError)\b", re.MULTILINE)
+_LAST = re.compile(r"^(AttributeError|ImportError|NameError|SyntaxError|TypeError|ValueError)\b", re.MULTILINE)
+_OF_THE_MACHINE = "cannot open shared object file"
 _NEAR = 4
 _PACKAGES = "/site-packages/"
 
 
 def is_too_new(told: str) -> bool:
     """By what it wrote: it misses something of Python's own library, or a package that it depends on fails while it is imported."""
+    if _OF_THE_MACHINE in told:
+        return False
+    if any(found[1] in _GONE for found in _NO_MODULE.finditer(told)):
+        return True
     if any(found[1] in _LIBRARY for pattern in _MISSING for found in pattern.finditer(told)):
         return True
     frames = _FRAME.findall(told)[-_NEAR:]
@@ -39,7 +45,7 @@ def is_too_new(told: str) -> bool:
 def older_package(told: str, lock: str) -> str:
     """The requirement that holds a package below the major version that the lock has, where it lacks what was asked of it; else empty."""
     for name in (found[1] for pattern in _CHANGED for found in pattern.finditer(told)):
-        if name in _LIBRARY:
+        if name in sys.stdlib_module_names:
             continue
         package = canonicalize_name(name)
         pinned = re.search(rf"^{re.escape(package)}==(\d+)\.", lock, re.MULTILINE)

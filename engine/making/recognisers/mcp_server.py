@@ -82,7 +82,7 @@ def _arguments(tree: Tree, project: PurePosixPath, names: Iterable[str]) -> list
     for found in (found for path in readmes for found in _ARGUMENTS.findall(tree.text(path) or "")):
         try:
             told: object = json.loads(found)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         words = [one for one in cast("list[object]", told) if isinstance(one, str)] if isinstance(told, list) else []
         places = [at for at, word in enumerate(words) if _plain(_unversioned(word)) in own or _NODE_FILE.search(word)]

@@ -22,6 +22,7 @@ from engine.runtimes.processes import Launcher
 from engine.runtimes.runtime import Progress
 from engine.runtimes.scripts.environments import Installer
 from engine.runtimes.scripts.execution import Executor
+from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
 from engine.runtimes.scripts.network import through
 from tests.runtimes.conftest import silent
 from toolagent.contracts.making_steps import BuildStep
@@ -34,6 +35,23 @@ from workers.settings import environment
 STEP = BuildStep(
     task_id="create_12345678", spec=GithubDeploy(repo_url="https://example.com/a/b", tool_name="notes"), plan=ProgramBuild(project="")
 )
+
+
+def older(told: str) -> str:  # noqa: ARG001 - whatever it is told
+    return "a Python older than 3.11"
+
+
+class SecondTimeUnavailable(WayBuilder):
+    """What is built does not run, and what is older cannot be installed."""
+
+    times = 0
+
+    async def _built(self, step: BuildStep, variables: Variables, progress: Progress) -> Built:  # noqa: ARG002 - whatever it is given
+        self.times += 1
+        if self.times == 1:
+            self._projects.older_for = older
+            raise BuildFailed("the first failure")
+        raise ScriptFailure(ScriptErrorKind.DEPENDENCY, "the second failure")
 
 
 class Refused(WayBuilder):
@@ -141,3 +159,11 @@ async def test_a_server_that_is_older_than_the_newest_release_of_what_it_depends
     built = await WayBuilder(ways[0], slow, state / "create_12345678", tmp_path / "origin").build(step, silent)
     assert [entry.manifest.name for entry in built.candidate.entries] == ["add"]
     assert "so mcp<2 was taken" in built.notes[0]
+
+
+async def test_the_first_failure_is_told_also_where_what_is_older_cannot_be_installed(
+    tmp_path: Path, ways: tuple[WaysParts, RuntimeParts], state: Path
+) -> None:
+    (tmp_path / "repository").mkdir()
+    with pytest.raises(BuildFailed, match="the first failure"):
+        await SecondTimeUnavailable(*ways, state / "create_12345678", tmp_path / "repository").build(STEP, silent)

@@ -43,3 +43,15 @@ def test_where_there_is_none_it_is_said_which_to_give(credential: Credential, sa
     # The key of another service is not shown, though it is a key.
     with pytest.raises(DocumentRefused, match=said):
         login_of(credential, ["OPENAI_API_KEY", "SECRET_KEY", "PORT"])
+
+
+@pytest.mark.parametrize("name", ["Host", "Idempotency-Key", "two words", "x" * 200_000])
+def test_a_name_that_cannot_hold_a_key_is_told_in_our_words(name: str) -> None:
+    with pytest.raises(DocumentRefused, match="which cannot be sent") as refused:
+        login_of(Credential("header", name, scheme="k"), ["API_KEY"])
+    assert len(str(refused.value)) < 300
+
+
+def test_a_field_of_the_query_may_be_called_anything() -> None:
+    login = login_of(Credential("query", "auth[token]", scheme="k"), ["API_KEY"])
+    assert login == Login(variable="API_KEY", place="query", name="auth[token]")

@@ -372,3 +372,24 @@ def test_a_task_may_mean_a_folder_or_a_file_of_a_repository_and_nothing_else(tmp
     for path in ("other", "out/other.json", "out", "../other.json"):
         with pytest.raises(CloneFailed, match=r"no folder and no file .* Folders at its top: out, specs\."):
             meant_in(clone, path)
+
+
+def test_what_cannot_be_on_a_disk_is_no_path_of_a_repository(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("a")
+    for path in ("a", "\0", "x" * 300):
+        with pytest.raises(CloneFailed, match="no folder and no file"):
+            meant_in(tmp_path, path)
+    with pytest.raises(CloneFailed, match="is gone from this host"):
+        meant_in(tmp_path / "gone", "x")
+
+
+def test_text_that_is_made_to_harm_one_recogniser_leaves_the_others(tmp_path: Path) -> None:
+    files = {
+        "package.json": '{"name": "x", "dependencies": {"@modelcontextprotocol/sdk": "1"}}',
+        "app.py": FASTAPI,
+        "requirements.txt": "fastapi",
+    }
+    files["README.md"] = f'"args": {"[" * 1_990}]'
+    assert {one.kind for one in found(tmp_path, files)} >= {FindingKind.MCP_SERVER, FindingKind.ASGI}
+    files["settings.py"] = "from pydantic_settings import BaseSettings\nclass S(BaseSettings):\n    x: a" + ".b" * 2_000 + "\n"
+    assert FindingKind.ASGI in {one.kind for one in found(tmp_path / "deep", files)}

@@ -35,7 +35,15 @@ BodyEncoding = Literal["json", "form", "multipart", "octets", "none"]
 ParameterStyle = Literal["comma", "space", "pipe", "deep", "fields", "json"]
 """`a,b`, `a b`, `a|b`, `name[key]=value`, `key=value` for each field of the object, or the JSON text of the value."""
 
-HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$")]
+_HEADER_NAME = r"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$"
+
+HeaderName = Annotated[str, Field(pattern=_HEADER_NAME)]
+
+_NO_LOGINS = frozenset(
+    {"accept", "accept-encoding", "connection", "content-length", "content-type", "cookie", "expect", "host", "idempotency-key", "te",
+     "trailer", "transfer-encoding", "upgrade", "x-output-dir"}
+)  # fmt: skip
+"""What a request says by them is ours to say."""
 
 SharedProcess = Annotated[
     GroupId | None,
@@ -103,10 +111,20 @@ class Login(Contract):
 
     variable: Annotated[EnvironmentName, Field(description="A name in `environment`; its value is best the name of a secret.")]
     place: Literal["header", "query", "cookie"] = "header"
-    name: Annotated[HeaderName, Field(description="Of the header, the field of the query, or the cookie.")] = "Authorization"
+    name: Annotated[str, Field(min_length=1, max_length=100, description="Of the header, the field of the query, or the cookie.")] = (
+        "Authorization"
+    )
     scheme: Annotated[
         str, Field(max_length=40, description="Written before the value in a header; `Basic` encodes it, which is then `user:password`.")
     ] = ""
+
+    @model_validator(mode="after")
+    def _can_be_sent(self) -> Self:
+        if self.place != "query" and not re.fullmatch(_HEADER_NAME, self.name):
+            raise ValueError(f"`name` of a login in a {self.place} is made of letters, digits and !#$%&'*+.^_`|~-")
+        if self.place == "header" and self.name.lower() in _NO_LOGINS:
+            raise ValueError(f"a login cannot be shown in the header {self.name!r}, which says something else")
+        return self
 
 
 class LocalSource(HttpSource):

@@ -37,7 +37,7 @@ STEP = BuildStep(
 )
 
 
-def older(told: str) -> str:  # noqa: ARG001 - whatever it is told
+def older(told: str) -> str:
     return "a Python older than 3.11"
 
 

@@ -152,14 +152,21 @@ class WayBuilder:
 
     def _variables(self, step: BuildStep) -> Variables:
         """What it runs with. Raises BuildFailed for what an app or a server cannot do without, and nobody gives. Blocks."""
+        is_python = True
         match step.plan:
-            case AsgiBuild(project=project) | NodeAppBuild(project=project) | ProgramBuild(project=project) | McpBuild(project=project):
+            case (
+                NodeAppBuild(project=project)
+                | ProgramBuild(project=project, language="nodejs")
+                | McpBuild(project=project, language="nodejs")
+            ):
+                folder, is_python = PurePosixPath(project), False
+            case AsgiBuild(project=project) | ProgramBuild(project=project) | McpBuild(project=project):
                 folder = PurePosixPath(project)
             case DockerBuild(dockerfile=dockerfile):
                 folder = PurePosixPath(dockerfile).parent
             case _:
                 return Variables()
-        found = variables_for(Tree.read(self._repository), folder, _deploy(step).env)
+        found = variables_for(Tree.read(self._repository), folder, _deploy(step).env, is_python=is_python)
         # An image may set them itself, and a program may be told otherwise.
         if found.required and isinstance(step.plan, AsgiBuild | McpBuild):
             names = ", ".join(found.required)

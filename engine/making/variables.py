@@ -44,15 +44,15 @@ class Variables:
     notes: tuple[str, ...] = ()
 
 
-def variables_for(tree: Tree, folder: PurePosixPath, given: Mapping[str, str]) -> Variables:
-    """`given` go before all others; defaults of examples are taken. Blocks."""
+def variables_for(tree: Tree, folder: PurePosixPath, given: Mapping[str, str], *, is_python: bool = True) -> Variables:
+    """`given` go before all others; defaults of examples are taken. SQLite is offered as SQLAlchemy writes it: to Python alone. Blocks."""
     values: dict[str, str] = {}
     missing: list[str] = []
     notes: list[str] = []
     for name, value in _of_examples(tree, folder):
         if name in given or name in values:
             continue
-        if _DATABASE.search(name) and (not value or _SERVED.match(value)):
+        if is_python and _DATABASE.search(name) and (not value or _SERVED.match(value)):
             values[name] = _sqlite(value)
             notes.append(f"{name}: a database of its own is used (SQLite in its home folder); give another in `env`.")
         elif value and _REFERENCE not in value.lower() and not _PLACEHOLDER.search(value):

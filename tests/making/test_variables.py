@@ -94,3 +94,10 @@ def test_a_task_gives_no_variable_of_the_sandbox_and_no_key_itself(env: dict[str
 
 def test_a_key_is_named() -> None:
     assert GithubDeploy(repo_url="https://example.com/a/b", tool_name="x", env={"API_KEY": "secret:API_KEY", "MODE": "fast"}).env
+
+
+def test_sqlite_as_python_knows_it_is_nothing_for_others(tmp_path: Path) -> None:
+    (tmp_path / ".env.example").write_text("DATABASE_URL=postgresql://user:pw@db/app\n")
+    read = variables_for(Tree.read(tmp_path), PurePosixPath(), {}, is_python=False)
+    assert read.values == {"DATABASE_URL": "postgresql://user:pw@db/app"}
+    assert read.notes == ()

@@ -78,10 +78,7 @@ def lock_of(folder: Path, source: ToolSource) -> str | None:
     """The SHA-256 of the file that names every version of what the program in the folder depends on; None without one. Blocks."""
     try:
         match source:
-            case McpSource(command=(_, *_)):
-                found = locked_dependencies(folder)
-                return hashlib.sha256(found.lock).hexdigest() if found is not None and found.lock is not None else None
-            case LocalSource() if not (folder / "main.py").is_file():
+            case McpSource() | LocalSource() if _is_by_command(source) or not (folder / "main.py").is_file():
                 found = locked_dependencies(folder)
                 return hashlib.sha256(found.lock).hexdigest() if found is not None and found.lock is not None else None
             case LocalSource() | McpSource():
@@ -93,6 +90,10 @@ def lock_of(folder: Path, source: ToolSource) -> str | None:
     except ScriptFailure:
         return None  # whoever starts it says what is wrong
     return hashlib.sha256(dependencies.lock).hexdigest() if dependencies.lock is not None else None
+
+
+def _is_by_command(source: ToolSource) -> bool:
+    return isinstance(source, McpSource) and bool(source.command)
 
 
 def _joined(names: Iterable[str]) -> str | None:

@@ -69,9 +69,6 @@ async def _of_node(environments: ScriptEnvironments, project: Path, tool_id: str
     try:
         node = environments.programs.insist("Node.js", environments.programs.node)
         dependencies = await asyncio.to_thread(dependencies_of, Script(project / _NODE_MAIN, _NODE_MAIN), ScriptLanguage.NODEJS)
-        if dependencies.kind is not Kind.NPM_LOCK:
-            message = f"The tool {tool_id!r} has no lock. Write one in its folder: npm install --package-lock-only"
-            raise StartFailed(ErrorType.DEPENDENCY_ERROR, message, {"looked_for": ["package-lock.json"]})
         environment = await environments.ensure(dependencies, tool_id, progress)
     except ScriptFailure as failure:
         raise failure.as_start_failure from failure

@@ -81,7 +81,7 @@ def test_the_runtime_that_is_asked_for_decides() -> None:
 def test_each_way_is_told_of_also_when_nothing_was_found_for_it() -> None:
     told = {(one.way, one.outcome) for one in found(FAULTY, MUTE_IMAGE, LOOSE_APP).others}
     impossible = {("tool_file", "not_possible"), ("docker", "not_possible"), ("asgi", "not_possible")}
-    assert told == impossible | {("mcp", "not_found"), ("program", "not_found"), ("openapi_remote", "not_found")}
+    assert told == impossible | {("mcp", "not_found"), ("node_app", "not_found"), ("program", "not_found"), ("openapi_remote", "not_found")}
 
 
 @pytest.mark.parametrize("findings", [(), (OLD,), (PLACELESS,), (BAD_IMAGE,), (FAULTY,)])

@@ -13,9 +13,11 @@ import pytest_asyncio
 import uv
 
 from engine.runtimes.sandbox.egress import Egress
+from engine.runtimes.scripts.dependencies import dependencies_of
 from engine.runtimes.scripts.environments import Index, Installer
 from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
 from engine.runtimes.scripts.network import through
+from engine.runtimes.scripts.paths import Script
 from engine.runtimes.scripts.programs import Program, Programs
 from tests.scripts.harness import IDENTITY, Scripts, script_service
 from tests.scripts.index import PackageIndex, package_index, resolve
@@ -344,3 +346,12 @@ def test_a_program_brings_its_installation_but_never_a_whole_home(tmp_path: Path
     (tmp_path / "lib/node_modules").mkdir(parents=True)
     whole = Programs.found(Path(uv.find_uv_bin()), node=tmp_path / "bin/node").node
     assert (alone, whole) == (Program(tmp_path / "bin/node"), Program(tmp_path / "bin/node", tmp_path))
+
+
+def test_of_archives_beside_a_lock_those_that_it_names_belong_to_it(tmp_path: Path) -> None:
+    for name in ("own-1.0.0.tgz", "data.tgz"):
+        (tmp_path / name).write_bytes(b"x")
+    (tmp_path / "package.json").write_text("{}")
+    (tmp_path / "package-lock.json").write_text('{"packages": {"node_modules/own": {"resolved": "file:own-1.0.0.tgz"}}}')
+    found = dependencies_of(Script(tmp_path / "main.mjs", "main.mjs"), ScriptLanguage.NODEJS)
+    assert list(found.files) == ["package-lock.json", "package.json", "own-1.0.0.tgz"]

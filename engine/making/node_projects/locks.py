@@ -13,6 +13,7 @@ from engine.making.node_projects.npm_runs import NpmRuns
 from engine.making.node_projects.plain_files import MOST_BYTES, new_folder, opened, text_of
 from engine.making.node_projects.workspaces import Layout, Package
 from engine.making.outages import is_outage
+from engine.making.packaging import Room
 from engine.making.projects import Table
 from engine.making.uv_runs import LockFailed
 from engine.making.wanted import NotWanted
@@ -91,14 +92,18 @@ def own_lock(source: Path, layout: Layout) -> OwnLock:
 
 def _brought(packed: Path, into: Path, packages: Sequence[Package]) -> tuple[str, ...]:
     """The archives of what it depends on of its own repository, beside its manifest. Raises LockFailed."""
+    size = 0
     for package in packages:
         try:
             with os.fdopen(opened(packed / package.archive), "rb") as file:
                 content = file.read(MOST_BYTES + 1)
         except (OSError, NotWanted) as error:
             raise LockFailed(f"{package.name}, which the project depends on, cannot be packed: {error}") from error
-        if len(content) > MOST_BYTES:
-            raise LockFailed(f"{package.name}, which the project depends on, is larger than {MOST_BYTES >> 20} MiB when packed.")
+        size += len(content)
+        if len(content) > MOST_BYTES or size > Room().size:
+            raise LockFailed(
+                f"{package.name}, which the project depends on, is larger than {MOST_BYTES >> 20} MiB when packed, or all are."
+            )
         (into / package.archive).write_bytes(content)
         (into / package.archive).chmod(0o644)
     return tuple(sorted(package.archive for package in packages))

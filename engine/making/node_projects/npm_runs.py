@@ -52,6 +52,11 @@ class NpmRuns:
         self._executor, self._programs, self._installer = executor, programs, installer
         self._version = ""
 
+    @property
+    def timeout_s(self) -> float:
+        """Seconds that one run may take."""
+        return self._installer.timeout_s
+
     async def take(self, arguments: Sequence[str], work: Path, folder: Path, what: str, *, needs_index: bool = True) -> None:
         """`npm` with these arguments in `folder`, which lies in `work`, the only place that it may write to.
 

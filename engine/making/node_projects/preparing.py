@@ -26,6 +26,8 @@ PACKAGE = "package"
 """The folder beside our launcher with what is published."""
 
 _PACKED = "packed"
+_MOST_RUNS = 4
+"""As long as so many runs of npm may take, all that is done for a project may take together."""
 _NO_SCRIPTS = "--ignore-scripts"
 _ENDINGS = ("", ".js", ".cjs", ".mjs", "/index.js")
 
@@ -68,6 +70,16 @@ class NodeProjects:
 
     async def prepare(self, order: NodeOrder, progress: Progress) -> NodePrepared:
         """Raises NotWanted, LockFailed, ScriptFailure; ValueError and OSError for what cannot be copied."""
+        over = asyncio.timeout(_MOST_RUNS * self._runs.timeout_s)
+        try:
+            async with over:
+                return await self._prepared(order, progress)
+        except TimeoutError as error:
+            if not over.expired():  # somebody else's
+                raise
+            raise LockFailed(f"The project cannot be built: all of it took longer than {_MOST_RUNS * self._runs.timeout_s:g} s.") from error
+
+    async def _prepared(self, order: NodeOrder, progress: Progress) -> NodePrepared:
         await asyncio.to_thread(remove, order.work)
         try:
             source = order.work / "source"

@@ -21,10 +21,23 @@ _PNPM = "pnpm-workspace.yaml"
 _MOST_PACKAGES = 500
 _MOST_PATTERNS = 50
 _LONGEST = 200
-_MOST_YAML = 256 * 1024
-_MOST_SIBLINGS = 50
+_MOST_YAML = 64 * 1024
+_MOST_SIBLINGS = 20
 _PROTOCOL, _CATALOG = "workspace:", "catalog:"
 _LINKS = ("file:", "link:", "portal:")
+
+
+_ODD = (ValueError, LookupError, AttributeError, TypeError, RecursionError)
+"""What PyYAML raises besides for values that are not what their tags say."""
+
+
+class _Plain(yaml.SafeLoader):
+    """Without aliases: those of a few hundred bytes may stand for any number of values."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("aliases are not read")
+        return super().compose_node(parent, index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +126,8 @@ def _patterns(manifest: Table) -> tuple[str, ...]:
 def _pnpm(path: Path) -> Table:
     try:
         text = text_of(path)
-        read: object = yaml.safe_load(text) if len(text) <= _MOST_YAML else None
-    except (NotWanted, yaml.YAMLError, ValueError, RecursionError):
+        read: object = yaml.load(text, _Plain) if len(text) <= _MOST_YAML else None  # noqa: S506 - a SafeLoader
+    except (NotWanted, yaml.YAMLError, *_ODD):
         return Table()
     return Table(cast("dict[str, object]", read)) if isinstance(read, dict) else Table()
 

@@ -124,10 +124,15 @@ def _javascript(folder: Path, language: ScriptLanguage) -> tuple[Kind, Iterable[
     own = sorted(locks, key=lambda name: (locks[name] is Kind.BUN_LOCK) is not (language is ScriptLanguage.BUN))
     for name in own:
         if _is_there(folder / name):
-            # Packages that nobody has published lie beside it, as npm packs them.
-            packed = sorted(path.name for path in folder.glob("*.tgz") if _is_there(path)) if name == _NPM_LOCK else ()
-            return locks[name], (name, "package.json", *packed), {}
+            return locks[name], (name, "package.json", *(_packed_beside(folder) if name == _NPM_LOCK else ())), {}
     return Kind.BUN if language is ScriptLanguage.BUN else Kind.NPM, ("package.json",), {}
+
+
+def _packed_beside(folder: Path) -> list[str]:
+    """Packages that nobody has published, as npm packs them, which the lock names."""
+    there = [path.name for path in folder.glob("*.tgz") if _is_there(path)]
+    lock = _read(folder / _NPM_LOCK).decode(errors="replace") if there else ""
+    return sorted(name for name in there if f'"file:{name}"' in lock)
 
 
 def _inline_block(script: Script) -> bytes | None:

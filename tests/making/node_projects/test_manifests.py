@@ -134,3 +134,20 @@ def test_pipes_and_links_are_no_text(tmp_path: Path) -> None:
     for name in ("pipe", "link", "none"):
         with pytest.raises(NotWanted):
             text_of(tmp_path / name)
+
+
+HARMFUL = {
+    "values that stand for others": "packages: ['a']\nx: &a [1]\ny: [*a, *a]\n",
+    "keys that bring in others": "a0: &a0 {x: 1}\na1: {<<: [*a0, *a0]}\npackages: ['a']\n",
+    "no truth": "packages: ['a']\nx: !!bool foo\n",
+    "no number": "packages: ['a']\nx: !!int ''\n",
+    "no time": "packages: ['a']\nx: !!timestamp foo\n",
+    "very deep": "packages: " + "[" * 2_000,
+}
+
+
+@pytest.mark.parametrize("text", HARMFUL.values(), ids=HARMFUL)
+def test_a_workspace_that_is_made_to_harm_is_none(tmp_path: Path, text: str) -> None:
+    written(tmp_path, {"package.json": {"name": "own", "version": "1.0.0"}})
+    (tmp_path / "pnpm-workspace.yaml").write_text(text)
+    assert laid_out(tmp_path, PurePosixPath()).siblings == ()

@@ -63,7 +63,7 @@ function plain(value) {
 
 // Its paths may be told from another address on: from the one with which most of them are routes.
 function placed(document, routes) {
-  const bases = ["", ...(document.servers ?? []).map((one) => pathOf(one?.url)), String(document.basePath ?? "")];
+  const bases = ["", ...(Array.isArray(document.servers) ? document.servers : []).map((one) => pathOf(one?.url)), String(document.basePath ?? "")];
   const known = new Set(routes.map((route) => shape(route.path)));
   const paths = Object.keys(document.paths);
   const score = (base) => paths.filter((path) => known.has(shape(base + path))).length;

@@ -9,7 +9,10 @@ export function facade(app, document) {
   const agent = new http.Agent({ keepAlive: true });
   const server = http.createServer((request, response) => {
     if (request.url === HEALTH) return answer(response, { status: "ok" });
-    if (request.url === DOCUMENT) return void document().then((found) => answer(response, found, found ? 200 : 404));
+    if (request.url === DOCUMENT) {
+      const found = document().catch(() => undefined);
+      return void found.then((one) => answer(response, one, one ? 200 : 404));
+    }
     passed(app, agent, request, response);
   });
   // Whoever calls decides how long it waits.
@@ -47,7 +50,10 @@ function answered(told, response) {
     size += part.length;
     if (size <= MOST) parts.push(part);
   });
-  told.on("end", () => answer(response, Buffer.concat(parts).toString("utf8")));
+  told.on("end", () => {
+    if (size > MOST) return answer(response, { error: `the page is larger than ${MOST} bytes` }, 502);
+    answer(response, Buffer.concat(parts).toString("utf8"));
+  });
   told.on("error", () => response.destroy());
 }
 

@@ -226,7 +226,7 @@ _WAYS: Sequence[tuple[tuple[MakeRuntime | None, ...], _Way]] = (
 """The order in which they are tried; docs/making.md tells it."""
 
 _NOT_RUN = ("tool_file", "openapi_remote")
-_NAMES = ("tool_file", "mcp", "asgi", "docker", "program", "openapi_remote")
+_NAMES = ("tool_file", "mcp", "asgi", "node_app", "docker", "program", "openapi_remote")
 
 _RUNNABLE = (FindingKind.DOCKERFILE, FindingKind.CONSOLE_SCRIPT, FindingKind.MCP_SERVER)
 
@@ -264,8 +264,8 @@ def _texts(finding: Finding, name: str) -> tuple[str, ...]:
 
 def _nothing(inspection: Inspection, others: Sequence[Tried]) -> str:
     looked = (
-        "a *.tool.json, an MCP server, a Python project with an app, a Dockerfile with EXPOSE, console scripts, an OpenAPI document, "
-        "source code"
+        "a *.tool.json, an MCP server, a Python project with an app, an app of Node.js, a Dockerfile with EXPOSE, console scripts, "
+        "an OpenAPI document, source code"
     )
     said = " ".join(f"{one.found}: {one.reason.removesuffix('.')}." for one in others if one.outcome == "not_possible")
     if not said:

@@ -23,10 +23,11 @@ _THEIRS = frozenset({errno.EACCES, errno.ENAMETOOLONG, errno.ELOOP})
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What a copy may take: bytes, as if no file had holes, and files."""
+    """What a copy may take: bytes, as if no file had holes, and files; what is in folders of a name of `left_out` stays behind."""
 
     size: int = MAX_BYTES
     files: int = MAX_FILES
+    left_out: frozenset[str] = LEFT_OUT
 
 
 BUILDING = Room(512 * _MIB, 20_000)
@@ -84,7 +85,7 @@ def _fitting(repository: Path, room: Room) -> Iterator[tuple[Path, Path]]:
     """Counted before it is written: all of this is done by us, outside of every limit of a sandbox."""
     size = count = 0
     try:
-        for source, path in _files_of(repository):
+        for source, path in _files_of(repository, room.left_out):
             size, count = size + source.stat().st_size, count + 1
             _insist_on_fitting(size, count, path, room)
             yield source, path
@@ -102,7 +103,7 @@ def _insist_on_fitting(size: int, count: int, path: Path, room: Room) -> None:
         raise ValueError(f"With {_shown(path)} there are more than {most}, where a link counts as the file that it leads to. {_REMEDY}")
 
 
-def _files_of(repository: Path) -> Iterator[tuple[Path, Path]]:
+def _files_of(repository: Path, left_out: frozenset[str]) -> Iterator[tuple[Path, Path]]:
     """Regular files, and where they go; a link to one of them stands for a copy, a link to a folder is left out."""
     root = repository.resolve()
     waiting = [repository]
@@ -112,7 +113,7 @@ def _files_of(repository: Path) -> Iterator[tuple[Path, Path]]:
         for entry in listed:
             path = Path(entry.path)
             if entry.is_dir(follow_symlinks=False):
-                waiting += [path] if entry.name not in LEFT_OUT else []
+                waiting += [path] if entry.name not in left_out else []
             elif (source := _file_at(path, root)) is not None:
                 yield source, path.relative_to(repository)
 

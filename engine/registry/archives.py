@@ -16,11 +16,12 @@ from toolagent.core.failures import ContentDamagedError, FileTooLargeError
 
 __all__ = ["MAX_BYTES", "MAX_FILES", "ArchiveStore", "NotPackedError", "ProjectArchives", "packed"]
 
-_LEFT_OUT = frozenset({".venv", "__pycache__", ".git", "node_modules", ".pytest_cache", ".ruff_cache", ".mypy_cache"})
+_LEFT_OUT = frozenset({".venv", ".git", "node_modules", ".pytest_cache", ".ruff_cache", ".mypy_cache"})
 MAX_BYTES = 48 * 1_048_576
 """With what an archive adds to each file it stays below what a file of the content store may have by default."""
 MAX_FILES = 15_000
 _CHUNK = 1 << 20
+_BY_HASH = (b"\1\0\0\0", b"\3\0\0\0")
 
 Stamp = tuple[tuple[str, int, int, int], ...]
 
@@ -146,7 +147,17 @@ def _walk(folder: Path) -> Iterator[Path]:
         links = [name for name in folders if (Path(place) / name).is_symlink()]
         if links:
             raise NotPackedError(f"{links[0]} is a link to a folder. Put the folder itself there.")
-        yield from (Path(place) / name for name in names if not name.endswith(".pyc"))
+        yield from (path for name in names if _is_kept(path := Path(place) / name))
+
+
+def _is_kept(path: Path) -> bool:
+    """What is compiled and checked by its source's hash, if at all, was made to be kept; by its time, it comes of running (PEP 552)."""
+    if path.suffix != ".pyc" and path.parent.name != "__pycache__":
+        return True
+    if path.is_symlink() or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(8)[4:] in _BY_HASH
 
 
 def _raise(error: OSError) -> None:

@@ -2,8 +2,11 @@
 
 import io
 import os
+import py_compile
+import sys
 import tarfile
 from pathlib import Path
+from py_compile import PycInvalidationMode
 
 import pytest
 from pydantic import JsonValue
@@ -36,6 +39,15 @@ def test_an_archive_is_the_same_wherever_and_whenever_it_is_made(tmp_path: Path)
     with tarfile.open(fileobj=io.BytesIO(packed(first))) as archive:
         assert archive.getnames() == ["main.py", "sub/other.py"]
         assert {(member.mtime, member.uid, member.uname) for member in archive} == {(0, 0, "")}
+
+
+def test_what_running_compiled_is_left_out_and_what_was_compiled_to_stay_is_not(tmp_path: Path) -> None:
+    folder = project(tmp_path / "a")
+    for name, mode in (("main.py", PycInvalidationMode.TIMESTAMP), ("sub/other.py", PycInvalidationMode.CHECKED_HASH)):
+        py_compile.compile(str(folder / name), invalidation_mode=mode)
+    (folder / "sub/pipe.pyc").symlink_to("nowhere")
+    with tarfile.open(fileobj=io.BytesIO(packed(folder))) as archive:
+        assert archive.getnames() == ["main.py", f"sub/__pycache__/other.{sys.implementation.cache_tag}.pyc", "sub/other.py"]
 
 
 def test_a_link_that_leads_out_is_refused_and_one_that_stays_becomes_its_file(tmp_path: Path) -> None:

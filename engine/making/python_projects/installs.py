@@ -2,6 +2,7 @@
 
 import asyncio
 import configparser
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from email.parser import HeaderParser
@@ -11,8 +12,10 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from engine.disk.leftovers import discard
 from engine.disk.removal import remove
-from engine.making.packaging import BUILDING, pack_repository
+from engine.making.packaging import BUILDING, Room, pack_repository
+from engine.making.trees import LEFT_OUT
 from engine.making.uv_runs import WORK, LockFailed, UvRuns
+from engine.runtimes.scripts.environments import Index
 from engine.runtimes.scripts.programs import Program
 
 __all__ = ["Installed", "ProjectInstalls"]
@@ -22,6 +25,8 @@ _WHAT = "The project cannot be built"
 _MOST_BYTES = 4 * 1024 * 1024
 _MOST_REQUIRED = 2_000
 _FOR_ALL = 0o777
+_WITH_COMPILED = Room(12 * 1024 * 1024, 4_000, LEFT_OUT - {"__pycache__"})
+"""Of a large package what was compiled is left out, so that there is room for the rest of the tool."""
 _VERSION = "0.0.0"
 _WITHOUT_GIT = {
     "SETUPTOOLS_SCM_PRETEND_VERSION": _VERSION,
@@ -33,6 +38,8 @@ _WITHOUT_GIT = {
     "VERSIONINGIT_DEFAULT_VERSION": _VERSION,
 }
 """Backends that take the version from git find none here: what is built is the files of a commit alone."""
+_COMPILE = ("-m", "compileall", "-q", "--invalidation-mode", "checked-hash")
+"""What is kept gets other times, and may be repaired."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +74,16 @@ class ProjectInstalls:
             source = into / WORK / _SOURCE / project
             options = ("--no-deps", "--quiet", "--python", str(python.file), "--target", str(into / WORK / _SITE))
             await self._runs.take(("pip", "install", *options, str(source)), into, index, python, _WHAT, _WITHOUT_GIT)
+            await self._compile(into, index, python)
             return await asyncio.to_thread(_taken, into / WORK / _SITE, site)
         finally:
             await asyncio.shield(asyncio.to_thread(discard, into))
+
+    async def _compile(self, into: Path, index: Index, python: Program) -> None:
+        """Calls are made of what can only be read, and would compile it each time. What cannot be compiled is as good without."""
+        run = ("run", "--no-project", "--quiet", "--python", str(python.file), "--", "python", *_COMPILE, _SITE)
+        with contextlib.suppress(LockFailed):
+            await self._runs.take(run, into, index, python, _WHAT)
 
 
 def _prepare(repository: Path, into: Path) -> None:
@@ -90,7 +104,7 @@ def _taken(built: Path, site: Path) -> Installed:
         raise LockFailed(f"{_WHAT}: its build gave {len(found)} packages.")
     # What a build has made is no more ours than the repository: no link of it is followed, and it is counted.
     try:
-        pack_repository(built, site)
+        _pack(built, site)
     except ValueError as error:
         raise LockFailed(f"{_WHAT}: {error}") from error
     about = site / found[0].name
@@ -100,6 +114,14 @@ def _taken(built: Path, site: Path) -> Installed:
         raise LockFailed(f"{_WHAT}: the package depends on {len(required):,} others, and at most {_MOST_REQUIRED:,} may be named.")
     requires = tuple(line for line in required if _is_own(line))
     return Installed(site, str(metadata["Name"] or ""), str(metadata["Version"] or ""), requires, _scripts(about))
+
+
+def _pack(built: Path, site: Path) -> None:
+    """Raises ValueError, OSError."""
+    try:
+        pack_repository(built, site, _WITH_COMPILED)
+    except ValueError:
+        pack_repository(built, site)
 
 
 def _is_own(line: str) -> bool:

@@ -1,8 +1,10 @@
 """Build backends of repositories that attack: what they do is refused with its reason, or comes to nothing."""
 
 import asyncio
+import io
 import json
 import shutil
+import tarfile
 import tempfile
 import time
 from collections.abc import Generator
@@ -18,6 +20,7 @@ from engine.making.programs.reading import Readable, read_programs
 from engine.making.python_projects.installs import ProjectInstalls
 from engine.making.python_projects.preparing import Order, PythonProjects
 from engine.making.uv_runs import LockFailed, UvRuns
+from engine.registry.archives import packed
 from engine.runtimes.boxed_runs import Sandboxing
 from engine.runtimes.processes import Launcher
 from engine.runtimes.scripts.environments import Installer
@@ -187,6 +190,15 @@ async def test_what_is_packed_is_what_was_built_with_the_python_that_was_chosen(
     assert prepared.installed is not None
     assert (prepared.installed.site / "notes/built_by.py").read_text() == first
     assert "pins taken away" in prepared.notes[-1]
+
+
+async def test_what_is_installed_is_compiled_as_far_as_it_can_be(tmp_path: Path, elsewhere: Path, runs: UvRuns, state: Path) -> None:
+    origin, site = repository(tmp_path / "origin", elsewhere, 'files["notes/broken.py"] = "def"'), state / "site"
+    await ProjectInstalls(runs).install(origin, "", state / "work", site, runs.programs.python)
+    (compiled,) = (site / "notes/__pycache__").glob("built_by.*.pyc")
+    with tarfile.open(fileobj=io.BytesIO(packed(site))) as kept:
+        assert f"notes/__pycache__/{compiled.name}" in kept.getnames()
+    assert (site / "notes/broken.py").is_file()
 
 
 NAMES = """

@@ -1,13 +1,14 @@
 """Builds tools without a model, along each of the plans that need none."""
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
 from engine.making.launcher import SERVERS
-from engine.making.live_documents import LEFT_OUT, live_document
+from engine.making.live_documents import LEFT_OUT, OWN_DOCUMENT, PATHS, live_document
 from engine.making.openapi.document import DocumentRefused, OpenApiDocument, part
 from engine.making.openapi.operations import LeftOut
 from engine.making.openapi.reading import DocumentReader
@@ -36,6 +37,8 @@ _ASK_S = 30.0
 _LAST = 300
 _LOGS = frozenset({"stderr", "log"})
 """Where runtimes put what a program wrote."""
+_TRACEBACK = "Traceback (most recent call last)"
+_RAISED = re.compile(r"(\w+\.)*\w*(Error|Exception|Invalid)(:|$)")
 _CALL = "call-openapi-document"
 _MOST_TOLD = 50
 _LONGEST_TOLD = 200
@@ -122,11 +125,25 @@ class ModellessBuilder:
         except (NotWanted, ValueError, OSError) as error:
             raise BuildFailed(f"The repository cannot become a local tool: {error}") from error
         source = LocalSource(host_dir=place.host_dir, environment=self._environment)
-        asked = await self._asked(self._local, source, about, place, progress, is_described_by_us=plan.interface != "asgi")
+        by_us = plan.interface != "asgi"
+        asked = await self._asked(self._local, source, about, place, progress, is_described_by_us=by_us)
         document = asked or await self._in_tree(plan.document, repository, place.work)
+        try:
+            built = await self._of_local(document, about, place)
+        except BuildFailed as failure:
+            # What a document does not describe may be what needs no login.
+            own = by_us and await self._asked(self._local, source, about, place, progress, is_described_by_us=True, paths=(OWN_DOCUMENT,))
+            if not own:
+                raise
+            built = await self._of_local(own, about, place)
+            built = replace(built, notes=(f"Its routes were read, as its document gives no tool: {failure.message}",))
+        return replace(built, notes=(*_narrowed(repository, brought), *prepared.notes, *built.notes))
+
+    async def _of_local(self, document: OpenApiDocument, about: Described, place: Place) -> Built:
+        """Raises BuildFailed."""
         sources = local_sources(document, place.host_dir, self._environment)
         built = built_of(await drafted(document, about, sources), place.folder)
-        return replace(built, left_out=(*_told_by_us(document), *built.left_out), notes=(*_narrowed(repository, brought), *prepared.notes))
+        return replace(built, left_out=(*_told_by_us(document), *built.left_out))
 
     async def docker(self, plan: DockerBuild, repository: Path, about: Described, place: Place, progress: Progress) -> Built:
         """The image is built of the repository as it is, copied to `place.folder`. Raises BuildFailed."""
@@ -155,13 +172,14 @@ class ModellessBuilder:
         hint: str = "",
         *,
         is_described_by_us: bool = False,
+        paths: Sequence[str] = PATHS,
     ) -> OpenApiDocument | None:
         """Raises BuildFailed when it does not start; `hint` is for one that runs and does not answer."""
         request = ToolRequest(_CALL, {}, _ASK_S, place.work)
         progress("starting the app, to ask what it offers")
         try:
             manifest = ToolManifest(tool_id=about.tool_name, name=about.tool_name)
-            return await live_document(runtime, manifest, source, request, progress, is_described_by_us=is_described_by_us)
+            return await live_document(runtime, manifest, source, request, progress, is_described_by_us=is_described_by_us, paths=paths)
         except StartFailed as failure:
             raise not_started(failure, hint) from failure
 
@@ -200,8 +218,10 @@ def not_started(failure: StartFailed, hint: str) -> BuildFailed:
     if failure.error_type is not ErrorType.UNAVAILABLE:
         # There is nothing to start: no image, no environment.
         return BuildFailed(failure.message, told)
-    # What a program says last is why it ended.
-    last = next((line.strip()[:_LAST] for line in reversed(told.splitlines()) if line.strip()), "")
+    # What a program says last is why it ended, and what it raised says so before other lines.
+    lines = [line.strip() for line in told.rpartition(_TRACEBACK)[2].splitlines() if line.strip()]
+    raised = (line for line in reversed(lines) if _TRACEBACK in told and _RAISED.match(line))
+    last = next(raised, lines[-1] if lines else "")[:_LAST]
     words = f" It said last: {last}" if last and last not in failure.message else ""
     return BuildFailed(f"The app does not start: {failure.message}{hint if is_mute else ''}{words}", told)
 

@@ -11,7 +11,7 @@ from engine.runtimes.runtime import Progress, Runtime, ToolRequest
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import DockerSource, LocalSource
 
-__all__ = ["LEFT_OUT", "OWN_DOCUMENT", "OWN_HEALTH", "live_document"]
+__all__ = ["LEFT_OUT", "OWN_DOCUMENT", "OWN_HEALTH", "PATHS", "live_document"]
 
 LEFT_OUT = "x-left-out"
 """In the document of our launcher: operations that are none there, and why."""
@@ -19,7 +19,7 @@ LEFT_OUT = "x-left-out"
 OWN_DOCUMENT = "/.tool-agent/openapi.json"
 """Where our launchers say what an app offers, as far as that is known."""
 
-_PATHS = (
+PATHS = (
     "/openapi.json",
     "/schema/openapi.json",
     "/api/openapi.json",
@@ -37,6 +37,7 @@ _PATHS = (
     # Of our launcher, for apps that have none.
     OWN_DOCUMENT,
 )
+"""Where frameworks put it, in the order in which they are asked."""
 OWN_HEALTH = "/-/health"
 """Where our launcher says that it serves, of apps that do not describe themselves."""
 
@@ -51,7 +52,7 @@ async def live_document(
     progress: Progress,
     *,
     is_described_by_us: bool = False,
-    paths: Sequence[str] = _PATHS,
+    paths: Sequence[str] = PATHS,
 ) -> OpenApiDocument | None:
     """What it says where frameworks say it; None where it says nothing of use. It has ended when this returns. Raises StartFailed.
 
@@ -59,7 +60,7 @@ async def live_document(
     are, and that it is well.
     """
     # Which path tells that it is well is in the document, if anywhere.
-    health = OWN_HEALTH if is_described_by_us else _PATHS[0]
+    health = OWN_HEALTH if is_described_by_us else PATHS[0]
     running = await runtime.start(manifest, source.model_copy(update={"health_path": health}), progress)
     try:
         for path in paths:

@@ -1,5 +1,6 @@
 """Apps beyond FastAPI become tools that answer: Flask, Starlette without a document, Gradio."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,31 @@ async def test_a_wsgi_file_that_calls_the_factory_of_another_module_is_an_app(
     assert (plan.module, plan.attribute, plan.is_factory) == ("wsgi", "app", False)
     built = await builder.asgi(plan, REPOSITORIES / "flask_factory", Described("it"), place, silent)
     assert await Served(local, built.candidate).call("it", number=2.5) == {"doubled": 5.0}
+
+
+async def test_routes_are_read_of_an_app_whose_document_gives_no_tool(
+    builder: ModellessBuilder, local: LocalRuntime, place: Place, tmp_path: Path
+) -> None:
+    repository = shutil.copytree(REPOSITORIES / "flask_factory", tmp_path / "it")
+    (repository / "wsgi.py").write_text(_DESCRIBED)
+    built = await builder.asgi(plan_of(repository), repository, Described("it"), place, silent)
+    assert await Served(local, built.candidate).call("it_api_double", number=2) == {"doubled": 4.0}
+    assert "its document gives no tool" in built.notes[0]
+
+
+_DESCRIBED = """
+from shop import create_app
+
+app = create_app("production")
+LOGIN = {"type": "http", "scheme": "bearer"}
+GUARDED = {"get": {"security": [{"token": []}], "responses": {}}}
+
+
+@app.get("/openapi.json")
+def described():
+    about = {"title": "Guarded", "version": "1"}
+    return {"openapi": "3.1.0", "info": about, "components": {"securitySchemes": {"token": LOGIN}}, "paths": {"/mine": GUARDED}}
+"""
 
 
 async def test_an_asgi_app_without_a_document_becomes_tools_of_its_routes(

@@ -158,6 +158,14 @@ class Unstarted:
             StartFailed(ErrorType.UNAVAILABLE, "It ended.", {"ended": "x", "log": "a\nno config\n"}),
             "The app does not start: It ended. It said last: no config",
         ),
+        (
+            StartFailed(
+                ErrorType.UNAVAILABLE,
+                "It ended.",
+                {"log": "Traceback (most recent call last):\n  a\nshop.errors.ConfigError: KEY is missing.\nMake one:\n  openssl rand"},
+            ),
+            "The app does not start: It ended. It said last: shop.errors.ConfigError: KEY is missing.",
+        ),
     ],
 )
 async def test_why_a_container_does_not_start_is_said_first(

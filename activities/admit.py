@@ -2,46 +2,30 @@
 
 from temporalio import activity
 
-from activities.attempt import MAX_TRIES
-from activities.call_tool import CallTool
+from activities.call_tool import ended_from_outside
 from activities.faults import Faults
+from activities.heartbeats import beating
+from engine.calling.attempt import MAX_TRIES
+from engine.calling.fast_call import FastCall
+from engine.calling.turn import Interrupted
 from engine.calls.admission import Admissions
-from engine.calls.settlement import Settlements
 from engine.calls.steps import MOST_LOST, Steps
-from engine.runtimes.supervisor import Supervisor
 from toolagent.client import names
-from toolagent.contracts.steps import (
-    Admission,
-    AdmitRequest,
-    Admitted,
-    Answered,
-    CallRequest,
-    Finished,
-    Placement,
-    PlaceRequest,
-    SettleRequest,
-)
+from toolagent.contracts.steps import Admission, AdmitRequest, Admitted, Answered, Placement, PlaceRequest
 
 __all__ = ["Admit"]
 
 
 class Admit:
-    """Joins what the registry says of a call with what runs on this host."""
+    """Joins what is decided of a call with the call that is made at once."""
 
-    def __init__(self, admissions: Admissions, supervisor: Supervisor, call: CallTool, settlements: Settlements, steps: Steps) -> None:
-        self._admissions = admissions
-        self._supervisor = supervisor
-        self._call = call
-        self._settlements = settlements
-        self._steps = steps
+    def __init__(self, admissions: Admissions, fast: FastCall, steps: Steps) -> None:
+        self._admissions, self._fast, self._steps = admissions, fast, steps
         self._faults = Faults(MAX_TRIES)
 
     @activity.defn(name=names.ADMIT)
     async def admit(self, request: AdmitRequest) -> Admission:
-        """What the caller got wrong is an answer; a database that is away is raised, and tried again.
-
-        A call on the fast path is made and settled here: it has no effects and is short, so that all of this may happen again.
-        """
+        """What the caller got wrong is an answer; a database that is away is raised, and tried again."""
         with self._faults.bounded(f"admit {request.call_id}"):
             async with self._steps.under_way("admit", request.call_id) as lost:
                 return await (self._admissions.give_up(request, lost) if lost >= MOST_LOST else self._admit(request))
@@ -52,12 +36,13 @@ class Admit:
             return await self._admissions.place(request)
 
     async def _admit(self, request: AdmitRequest) -> Admission:
-        decision = await self._admissions.admit(request, self._supervisor.is_ready)
+        decision = await self._admissions.admit(request)
         admission, entry = decision.admission, decision.entry
-        if not isinstance(admission, Admitted) or not admission.plan.fast or entry is None:
+        if not isinstance(admission, Admitted) or entry is None or not self._fast.takes(admission.plan, entry):
             return admission
-        outcome = await self._call.make(CallRequest(plan=admission.plan, only_if_running=True), entry)
-        if not isinstance(outcome, Finished):
-            return Admitted(plan=admission.plan.model_copy(update={"fast": False}))
-        settling = SettleRequest(plan=admission.plan, outcome=outcome, workflow_id=request.workflow_id, run_id=request.run_id)
-        return Answered(result=await self._settlements.settle_with(entry, settling))
+        async with beating() as pulse:
+            try:
+                made = await self._fast.make(admission.plan, entry, request, pulse)
+            except Interrupted:
+                raise ended_from_outside() from None
+        return admission if made is None else Answered(result=made)

@@ -8,19 +8,16 @@ from dataclasses import dataclass
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
+from engine.calls.endings import told_of
 from toolagent.core.failures import StoreUnavailableError
-from toolagent.core.masking import masked_text
 from toolagent.validation.checkers import CheckersBusyError
 
-__all__ = ["MOST_FAULTS", "Earlier", "Faults", "told_of"]
+__all__ = ["MOST_FAULTS", "Earlier", "Faults"]
 
 MOST_FAULTS = 10
 """Within a minute, as the pauses between them get longer."""
 
 _FOLLOWED = 1_000
-_TOLD = 500
-"""Characters of what an unforeseen error says."""
-
 _EXPECTED = (ApplicationError, StoreUnavailableError, CheckersBusyError)
 """What says itself whether another attempt may help, and what is waited for without end."""
 
@@ -67,9 +64,3 @@ class Faults:
                 self._steps.popitem(last=False)
             raise
         self._steps.pop(step, None)
-
-
-def told_of(error: Exception) -> str:
-    """What anybody may read of it."""
-    said = masked_text(str(error)[:_TOLD])
-    return f"{type(error).__name__}{said and f': {said}'}"

@@ -26,6 +26,7 @@ class Pulse:
 
     def __init__(self) -> None:
         info = activity.info()
+        self.workflow_id, self.run_id = info.workflow_id or "", info.workflow_run_id or ""
         self._is_local = info.is_local
         earlier = info.heartbeat_details
         self._is_heard = False
@@ -41,6 +42,12 @@ class Pulse:
     def tries(self) -> int:
         """How many attempts before this one were lost, or failed for a reason of ours."""
         return 0 if self._is_local else self._attempt - 1 - self._waits
+
+    @property
+    def is_call_cancelled(self) -> bool:
+        """Whether somebody cancelled the call. A worker that stops, a pause, a reset or a time-out end this attempt, not the call."""
+        details = activity.cancellation_details()
+        return details is not None and details.cancel_requested
 
     def say(self, progress: str) -> None:
         """What is being done now, in a few words."""
@@ -61,6 +68,12 @@ class Pulse:
         """This attempt ends in good order, and is none that was tried."""
         self._waits += 1
         self.beat()
+
+    def interrupted(self) -> None:
+        """Somebody stopped the worker or the attempt: no fault of the call. A time-out, or a heartbeat that could not be sent, may be."""
+        details = activity.cancellation_details()
+        if details is not None and (details.worker_shutdown or details.paused or details.reset):
+            self.only_waited()
 
     def beat(self) -> None:
         """From now on everything is told at once."""

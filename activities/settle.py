@@ -2,8 +2,8 @@
 
 from temporalio import activity
 
-from activities.attempt import MAX_TRIES
 from activities.faults import Faults
+from engine.calling.attempt import MAX_TRIES
 from engine.calls.settlement import Settlements
 from engine.calls.steps import MOST_LOST, Steps
 from toolagent.client import names

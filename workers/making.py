@@ -6,9 +6,12 @@ from pathlib import Path
 
 from temporalio.client import Client
 
-from activities.agent_tools.offers import fault_in, offers_of
-from activities.agent_tools.tool import Role
-from activities.ask_model import AskModel, Transcript
+from activities.agents.coding import CodingRole
+from activities.agents.models import Models
+from activities.agents.opening import Openings
+from activities.agents.transcript import Transcript
+from activities.ask_model import AskModel
+from activities.brief_agent import BriefAgent
 from activities.follow_task import FollowTask
 from activities.make_tool import MakeTool
 from activities.use_tool import UseTool
@@ -41,7 +44,6 @@ from engine.runtimes.scripts.environments import Installer
 from engine.runtimes.scripts.execution import Executor
 from engine.runtimes.scripts.network import through
 from toolagent.contracts.agent import AgentLimits
-from toolagent.core.tool_uses import key_of_use
 from workers.cloning import cloner_of
 from workers.dependencies import dependency_policy_of
 from workers.failures import CannotRun
@@ -104,27 +106,15 @@ async def running_making(
         provider = _provider(settings)
         if provider is not None:
             stack.push_async_callback(provider.aclose)
+        models = Models(provider, Prompts(_data(settings, "prompts")), _prices(settings))
+        transcript = Transcript(store.messages, store.outcomes, store.turns, store.notes, store.tasks)
+        coding = CodingRole(benches, gate, Proposals(gate, locks, candidates, registration.is_anothers), store.tasks)
         yield MakingActivities(
             FollowTask(store.tasks, store.hosts, state.host, most=settings.max_coding_tasks),
             MakeTool(maker, store.tasks, store.notes, store.events),
-            AskModel(
-                provider,
-                Prompts(_data(settings, "prompts")),
-                _prices(settings),
-                Transcript(store.messages, store.outcomes, store.turns, store.notes, store.tasks, key_of_use),
-                offers_of(Role.CODING),
-                fault_in(Role.CODING),
-                _allowed(settings),
-            ),
-            UseTool(
-                benches,
-                gate,
-                Proposals(gate, locks, candidates, registration.is_anothers),
-                store.tasks,
-                store.messages,
-                store.outcomes,
-                store.notes,
-            ),
+            BriefAgent(Openings(models, transcript), coding, _allowed(settings)),
+            AskModel(models, transcript, (coding,)),
+            UseTool(transcript, (coding,)),
         )
 
 

@@ -10,8 +10,13 @@ from activities.deliver_callback import DeliverCallback
 from activities.settle import Settle
 from api.ports import Check, Doors, Limits
 from engine.callbacks.posting import SECRET, CallbackPoster, callback_destinations
-from engine.calls.admission import Admissions, CallLimits
+from engine.calling.exchange import Exchange
+from engine.calling.fast_call import FastCall
+from engine.calling.queued_call import QueuedCall
+from engine.calls.admission import Admissions
 from engine.calls.call_folders import CallFolders
+from engine.calls.checks.asked import CallLimits, Sources
+from engine.calls.effects.ended import Places
 from engine.calls.file_parameters import FileParameters
 from engine.calls.large_results import LargeResults
 from engine.calls.placements import Placements
@@ -121,7 +126,6 @@ def activities_of(
 ) -> Activities:
     """What this host can do."""
     files = FileParameters(store.files, settings.files_folder.absolute())
-    placements = store.placements
     limits = CallLimits(
         executable=executable,
         max_params_bytes=settings.max_params_bytes,
@@ -129,27 +133,23 @@ def activities_of(
         start_timeout_s=settings.tool_start_timeout_s,
         queue_timeout_s=settings.queue_timeout_s,
     )
-    call = CallTool(
-        store.registry,
-        supervisor,
-        store.calls,
-        files,
-        LargeResults(
-            store.files,
-            inline_bytes=settings.inline_result_bytes,
-            max_bytes=settings.max_result_bytes,
-            max_values=settings.max_result_values,
-        ),
-        folders=folders,
-        host=state.host,
+    results = LargeResults(
+        store.files,
+        inline_bytes=settings.inline_result_bytes,
+        max_bytes=settings.max_result_bytes,
+        max_values=settings.max_result_values,
     )
-    settlements = Settlements(store.registry, store.calls, store.settled)
+    exchange = Exchange(supervisor, files, results, folders)
+    places = Places(store.calls, store.settled)
+    settlements = Settlements(store.registry, places)
     steps = Steps(StepTrace(state.steps), store.lost_steps)
     return Activities(
         admit=Admit(
-            Admissions(store.registry, store.calls, files, placements, store.settled, limits), supervisor, call, settlements, steps
+            Admissions(Sources(store.registry, store.calls, files, limits), store.placements, places),
+            FastCall(supervisor, exchange, settlements, state.host),
+            steps,
         ),
-        call=call,
+        call=CallTool(QueuedCall(store.registry, supervisor, exchange, store.calls, state.host)),
         settle=Settle(settlements, steps),
         control=ControlTool(store.registry, supervisor, store.routes, (state.tools, state.calls), state.host, state.root / "volumes"),
         callbacks=DeliverCallback(poster_of(settings, state), store.events),

@@ -12,6 +12,7 @@ from temporalio.worker import PollerBehaviorSimpleMaximum, Worker
 
 from activities.admit import Admit
 from activities.ask_model import AskModel
+from activities.brief_agent import BriefAgent
 from activities.call_tool import CallTool
 from activities.control_tool import ControlTool as ControlToolActivity
 from activities.deliver_callback import DeliverCallback as DeliverCallbackActivity
@@ -71,6 +72,7 @@ class MakingActivities:
 
     follow: FollowTask
     make: MakeTool
+    brief: BriefAgent
     ask: AskModel
     use: UseTool
 
@@ -112,7 +114,7 @@ async def running_workers(
         make.register_candidate,
         make.clear_task,
     ]
-    steps += [making.ask.brief_agent, making.ask.ask_model, making.use.use_tool]
+    steps += [making.brief.brief_agent, making.ask.ask_model, making.use.use_tool]
     outcomes = [OutcomeInterceptor()] if await shows_outcomes(client) else []
     look = LookAtCall(ToolAgentClient(client)).look_at_call
     with ThreadPoolExecutor(2, thread_name_prefix="workflow") as executor:

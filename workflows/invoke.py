@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from pydantic import JsonValue
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, ApplicationError, FailureError, TimeoutError, TimeoutType, is_cancelled_exception
+from temporalio.exceptions import ActivityError, FailureError, TimeoutError, TimeoutType, is_cancelled_exception
 
 from toolagent.client import stubs
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
@@ -13,7 +13,6 @@ from toolagent.contracts.steps import (
     Admission,
     AdmitRequest,
     Answered,
-    CallOutcome,
     CallPlan,
     CallRequest,
     Finished,
@@ -22,6 +21,7 @@ from toolagent.contracts.steps import (
 )
 from toolagent.core.results import failed
 from workflows import options
+from workflows.cancelling import surely
 
 __all__ = ["invoke"]
 
@@ -52,14 +52,11 @@ async def _admit(request: AdmitRequest) -> tuple[Admission, bool]:
 
     A fast call may have been made and recorded by then, and its caller told: only asking again says so.
     """
-    is_cancelled = False
-    while True:
-        try:
-            return await workflow.execute_local_activity(stubs.admit, request, **options.admit(request.call.tool_id)), is_cancelled
-        except (asyncio.CancelledError, FailureError) as error:
-            if not is_cancelled_exception(error):
-                raise
-            is_cancelled = True
+    heard: list[bool] = []
+    admission = await surely(
+        lambda: workflow.execute_local_activity(stubs.admit, request, **options.admit(request.call.tool_id)), lambda: heard.append(True)
+    )
+    return admission, bool(heard)
 
 
 async def _call(plan: CallPlan) -> Finished:
@@ -76,7 +73,7 @@ async def _call_on_queue(plan: CallPlan) -> Finished:
         left = max(give_up_at - workflow.now(), timedelta(seconds=1))
         try:
             waits = min(patience, left) if plan.placement.host else left
-            outcome: CallOutcome = await workflow.execute_activity(stubs.call_tool, CallRequest(plan=plan), **options.call(plan, waits))
+            return await workflow.execute_activity(stubs.call_tool, CallRequest(plan=plan), **options.call(plan, waits))
         except ActivityError as error:
             # Nobody took it in time. Whoever answers now is alive; it may be the same host, only busy, and is left in peace longer.
             if not _not_taken(error) or workflow.now() >= give_up_at:
@@ -84,23 +81,17 @@ async def _call_on_queue(plan: CallPlan) -> Finished:
             placement = await workflow.execute_local_activity(stubs.place, PlaceRequest(plan=plan), **options.place(plan))
             plan = plan.model_copy(update={"placement": placement})
             patience *= 2
-        else:
-            if isinstance(outcome, Finished):
-                return outcome
-            raise ApplicationError("An ordinary call was answered with not_running.", non_retryable=True)
 
 
 async def _settle(request: SettleRequest) -> ToolResult:
     """What was done is written down even when the call is cancelled meanwhile; where that cannot be, its caller is told."""
-    while True:
-        try:
-            settled = await workflow.execute_local_activity(stubs.settle, request, **options.settle(request.plan))
-            # An earlier settlement stands, and comes whole.
-            is_ours = settled.status == "success" and settled.result is None and request.outcome.error is None
-            return settled.model_copy(update={"result": request.outcome.output}) if is_ours else settled
-        except (asyncio.CancelledError, FailureError) as error:
-            if not is_cancelled_exception(error):
-                return _not_recorded(request, error)
+    try:
+        settled = await surely(lambda: workflow.execute_local_activity(stubs.settle, request, **options.settle(request.plan)))
+    except FailureError as error:
+        return _not_recorded(request, error)
+    # An earlier settlement stands, and comes whole.
+    is_ours = settled.status == "success" and settled.result is None and request.outcome.error is None
+    return settled.model_copy(update={"result": request.outcome.output}) if is_ours else settled
 
 
 def _not_recorded(request: SettleRequest, error: BaseException) -> ToolResult:

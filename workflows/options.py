@@ -113,7 +113,7 @@ def place(plan: CallPlan) -> BoundedLocalOptions:
 def call(plan: CallPlan, patience: timedelta) -> CallOptions:
     """Attempts after the first are for workers that died, restarted or were in trouble, as many as there is time for.
 
-    What may have been sent is not sent again (see `activities.call_tool`).
+    What may have been sent is not sent again (see `engine.calling.queued_call`).
     """
     attempt = timedelta(seconds=plan.start_timeout_s + plan.timeout_s) + _GRACE
     return {

@@ -4,7 +4,8 @@ from typing import Annotated, cast
 
 from pydantic import Field, JsonValue
 
-from activities.agent_tools.tool import AgentTool, Arguments, Site, Used
+from activities.agent_tools.site import Site
+from activities.agents.tool import AgentTool, Arguments, Used
 from engine.runtimes.docker.wishes import Wishes
 
 __all__ = ["CREATE_DOCKER_ENV", "MemLimit", "NanoCpus", "Ports"]

@@ -4,7 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from activities.agent_tools.tool import AgentTool, Arguments, Site, Used
+from activities.agent_tools.site import Site
+from activities.agents.tool import AgentTool, Arguments, Used
 
 __all__ = ["DESTROY_DOCKER_ENV"]
 

@@ -5,7 +5,8 @@ from typing import Annotated, cast
 from pydantic import Field, JsonValue
 
 from activities.agent_tools.create_docker_env import MemLimit, NanoCpus, Ports
-from activities.agent_tools.tool import AgentTool, Arguments, Site, Used
+from activities.agent_tools.site import Site
+from activities.agents.tool import AgentTool, Arguments, Used
 
 __all__ = ["REBUILD_DOCKER_PORTS"]
 

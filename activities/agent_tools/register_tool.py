@@ -4,11 +4,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from activities.agent_tools.tool import AgentTool, Arguments, Site, Used
+from activities.agent_tools.site import Site
+from activities.agents.tool import AgentTool, Arguments, Used
 from engine.making.workbench.proposals import Proposal
 from toolagent.contracts.manifest import SideEffectScope
 from toolagent.contracts.sources import HttpMethod
-from toolagent.core.loop import FINAL_TOOL
+from toolagent.core.coding import CODING
 
 __all__ = ["REGISTER_TOOL"]
 
@@ -71,7 +72,7 @@ async def register_tool(arguments: RegisterTool, site: Site) -> Used:
 
 
 REGISTER_TOOL = AgentTool(
-    FINAL_TOOL,
+    CODING.final_tool,
     "Put down what you made, to be checked; it ends your turn. A uv project needs main.py, started as `python main.py --port N`, and a "
     "pyproject.toml with all that it depends on, installed by uv_add_dependency; a docker tool needs a folder directly below /work with "
     "a Dockerfile, whose server listens on internal_port. What you declare (schemas, hosts, variables) is what it is checked against.",

@@ -5,7 +5,8 @@ from typing import Annotated
 from pydantic import Field
 
 from activities.agent_tools.run_in_uv import LONGEST_S, USUAL_S
-from activities.agent_tools.tool import AgentTool, Arguments, Site, Used
+from activities.agent_tools.site import Site
+from activities.agents.tool import AgentTool, Arguments, Used
 from engine.making.finishing import finished
 from engine.making.workbench.commands import outputs_shown
 from engine.making.workbench.notes import use_digest

@@ -4,7 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from activities.agent_tools.tool import AgentTool, Arguments, Site, Used
+from activities.agent_tools.site import Site
+from activities.agents.tool import AgentTool, Arguments, Used
 from toolagent.core.coding_log import shown_text
 
 __all__ = ["LONGEST_S", "RUN_IN_UV", "USUAL_S", "Timeout"]

@@ -4,7 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from activities.agent_tools.tool import AgentTool, AgentToolRefused, Arguments, Site, Used
+from activities.agent_tools.site import Site
+from activities.agents.tool import AgentTool, AgentToolRefused, Arguments, Used
 from engine.making.workbench.proposals import insist_on_answers
 
 __all__ = ["UV_ADD_DEPENDENCY"]

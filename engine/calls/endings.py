@@ -5,8 +5,20 @@ from pydantic import JsonValue
 from engine.store.clock import now
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult, ValidationIssue
 from toolagent.contracts.records import Event, EventType
+from toolagent.core.masking import masked_text
 
-__all__ = ["LEFT_BEHIND", "STEP_FAULTY", "STEP_LOST", "as_not_sent", "as_sent", "events_of", "faulty_step", "lost_step", "misfit"]
+__all__ = [
+    "LEFT_BEHIND",
+    "STEP_FAULTY",
+    "STEP_LOST",
+    "as_not_sent",
+    "as_sent",
+    "events_of",
+    "faulty_step",
+    "lost_step",
+    "misfit",
+    "told_of",
+]
 
 LEFT_BEHIND = "left_behind"
 """In `metadata` of a result: what the tool left that could not be removed. Its answer stands, as it may have acted."""
@@ -16,6 +28,9 @@ STEP_LOST = "step_lost"
 
 STEP_FAULTY = "step_faulty"
 """`details.reason` of a call whose answer could not be checked and recorded, for a reason of ours."""
+
+_TOLD = 500
+"""Characters of what an unforeseen error says."""
 
 
 def events_of(result: ToolResult, *, started: bool) -> tuple[Event, ...]:
@@ -89,3 +104,9 @@ def as_not_sent(error: ToolError) -> ToolError:
     unsure = known.get("outcome") == "unknown"
     details: JsonValue = {name: value for name, value in known.items() if name != "outcome"} | {"sent": False}
     return ToolError(type=ErrorType.UNAVAILABLE if unsure else error.type, message=error.message, details=details)
+
+
+def told_of(error: Exception) -> str:
+    """What anybody may read of it."""
+    said = masked_text(str(error)[:_TOLD])
+    return f"{type(error).__name__}{said and f': {said}'}"

@@ -1,34 +1,28 @@
 """How a call ends: its output is checked, its result made, and both are written down (DESIGN §3, settle)."""
 
-from functools import partial
-
 from pydantic import JsonValue
 
-from engine.calls.endings import LEFT_BEHIND, as_not_sent, as_sent, events_of, faulty_step, lost_step, misfit
-from engine.calls.long_values import walked
+from engine.calls.effects.ended import Ended, Places
+from engine.calls.endings import LEFT_BEHIND, as_not_sent, as_sent, faulty_step, lost_step, misfit
+from engine.calls.following import settled
 from engine.calls.lookup import ToolLookup
-from engine.calls.settled import SettledCalls
-from engine.store.calls import CallTable
+from engine.calls.records import record_of
 from engine.store.clock import now
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.manifest import JsonSchema, ToolManifest
-from toolagent.contracts.records import CallRecord
+from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.steps import CallPlan, Finished, SettleRequest
 from toolagent.core.results import failed, succeeded
-from toolagent.core.schemas import mask_secrets, mentions_secrets
 from toolagent.validation.schemas import find_issues
 
-__all__ = ["Settlements", "record_of"]
+__all__ = ["Settlements"]
 
 
 class Settlements:
     """Writes by call id only, so that settling again changes nothing."""
 
-    def __init__(self, lookup: ToolLookup, calls: CallTable, settled: SettledCalls) -> None:
-        self._lookup = lookup
-        self._calls = calls
-        self._settled = settled
+    def __init__(self, lookup: ToolLookup, places: Places) -> None:
+        self._lookup, self._places = lookup, places
 
     async def settle(self, request: SettleRequest) -> ToolResult:
         """The result of the call, after it has been recorded."""
@@ -59,9 +53,7 @@ class Settlements:
     async def _recorded(self, request: SettleRequest, result: ToolResult, manifest: ToolManifest | None, *, started: bool) -> ToolResult:
         """The result that stands: somebody may have settled the call before."""
         record = await record_of(request.plan, manifest, request.workflow_id, request.run_id)
-        stands = await self._calls.settle(record, result, events_of(result, started=started))
-        self._settled.tell(stands)
-        return stands
+        return await settled(Ended(record, result, started), self._places)
 
     async def _honest(self, plan: CallPlan, outcome: Finished) -> Finished:
         """Whoever says that a call failed may not know whether an earlier attempt had sent it; the mark does.
@@ -70,28 +62,9 @@ class Settlements:
         """
         if outcome.error is None or outcome.started_at is not None or plan.fast:
             return outcome
-        record = await self._calls.get(plan.call_id)
+        record = await self._places.calls.get(plan.call_id)
         sent = record is not None and record.sent_at is not None
         return outcome.model_copy(update={"error": as_sent(outcome.error) if sent else as_not_sent(outcome.error)})
-
-
-async def record_of(plan: CallPlan, manifest: ToolManifest | None, workflow_id: str, run_id: str) -> CallRecord:
-    """The record of a call as far as it is known before its end; secrets are masked."""
-    return CallRecord(
-        call_id=plan.call_id,
-        tool_id=plan.tool_id,
-        version=plan.version,
-        fingerprint=plan.fingerprint,
-        workflow_id=workflow_id,
-        run_id=run_id,
-        params=await _masked(manifest.input_schema, plan.params) if manifest else {},
-        caller=plan.caller,
-        created_at=now(),
-    )
-
-
-async def _masked(schema: JsonSchema, params: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    return await walked(params, partial(mask_secrets, schema, params)) if mentions_secrets(schema) else params
 
 
 async def _result(plan: CallPlan, outcome: Finished, manifest: ToolManifest | None) -> ToolResult:

@@ -13,6 +13,7 @@ from engine.making.workbench.bench import Workbench, Workbenches
 from engine.making.workbench.refusal import BenchRefused
 from engine.registry.registry import ToolRegistry
 from engine.runtimes.failures import StartFailed
+from engine.runtimes.given_secrets import without_given
 from engine.runtimes.projects import Projects
 from engine.runtimes.runtime import Progress
 from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
@@ -129,7 +130,7 @@ def log_of(folder: Path, most: int = _MOST_LOG) -> str:
     # Of a run that has ended the account holds both streams.
     shown = [name for name, stamp in stamps.items() if name == "last_run.log" or stamp > ended]
     share = most // (len(shown) or 1)
-    texts = {name: _end_of(masked_text(_tail(folder / name, 4 * share)), share).strip() for name in shown}
+    texts = {name: _end_of(masked_text(without_given(_tail(folder / name, 4 * share))), share).strip() for name in shown}
     return "\n\n".join(f"{name}:\n{text}" for name, text in texts.items() if text)
 
 

@@ -11,6 +11,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
+from engine.runtimes.given_secrets import without_given, without_given_value
 from toolagent.contracts.calls import ErrorType
 from toolagent.core.texts import well_formed, well_formed_value
 
@@ -18,13 +19,20 @@ __all__ = ["CallFailed", "NoSlot", "NotSent", "RuntimeFailure", "StartFailed", "
 
 
 class RuntimeFailure(Exception):
-    """A tool could not do what was asked of it; becomes the `ToolError` of the call. What it quotes of the tool is made well-formed."""
+    """A tool could not do what was asked of it; becomes the `ToolError` of the call.
+
+    What it quotes of the tool is made well-formed, and holds no secret that a tool was given.
+    """
 
     def __init__(self, error_type: ErrorType, message: str, details: dict[str, JsonValue] | None = None) -> None:
         self.error_type = error_type
-        self.message = well_formed(message)
-        self.details = {well_formed(name): well_formed_value(value) for name, value in (details or {}).items()}
+        self.message = without_given(well_formed(message))
+        self.details = {well_formed(name): without_given_value(well_formed_value(value)) for name, value in (details or {}).items()}
         super().__init__(self.message)
+
+    def explain(self, **more: JsonValue) -> None:
+        """More details."""
+        self.details |= {name: without_given_value(well_formed_value(value)) for name, value in more.items()}
 
 
 class NotSent(RuntimeFailure):

@@ -130,7 +130,7 @@ class Instances:
         await asyncio.wait([instance.watcher], timeout=_SEEN_ENDED_S)
         if instance.watcher.done():
             route = self._board.route(instance.key[0])
-            failure.details = {**failure.details, "tool_ended": route.last_error if route else None}
+            failure.explain(tool_ended=route.last_error if route else None)
 
     async def stop_tool(self, tool_id: str) -> None:
         """Take down all versions of a tool, and end what is starting. Who waits for it now does not start it again."""

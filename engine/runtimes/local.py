@@ -10,7 +10,6 @@ from pydantic import JsonValue
 
 from engine.runtimes.boxed_runs import BoxedRun, BoxedRuns, Launched, LocalSettings, Sandboxing
 from engine.runtimes.call_audit import Audited
-from engine.runtimes.docker.variables import variables_of
 from engine.runtimes.failures import CallFailed
 from engine.runtimes.http_exchange import HttpExchange
 from engine.runtimes.launching import launched
@@ -24,6 +23,7 @@ from engine.runtimes.readiness import Exited, NotOurs, Ready, Unhealthy, await_r
 from engine.runtimes.remote_keys import Secrets
 from engine.runtimes.runtime import Progress, Running, ToolRequest
 from engine.runtimes.sandbox.egress import Way
+from engine.runtimes.variables import variables_of
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import LocalSource

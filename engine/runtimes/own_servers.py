@@ -5,11 +5,11 @@ import re
 from collections.abc import Mapping
 from urllib.parse import quote
 
-from engine.runtimes.docker.variables import variables_of
 from engine.runtimes.failures import NotSent
 from engine.runtimes.http_exchange import Target
 from engine.runtimes.remote_keys import Secrets
 from engine.runtimes.request_parts import Places
+from engine.runtimes.variables import variables_of
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import DockerSource, LocalSource, Login
 

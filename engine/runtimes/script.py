@@ -8,7 +8,6 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from engine.runtimes.docker.variables import variables_of
 from engine.runtimes.failures import NotSent, StartFailed
 from engine.runtimes.projects import Projects
 from engine.runtimes.remote_keys import Secrets
@@ -16,6 +15,7 @@ from engine.runtimes.runtime import Progress, Running, ToolRequest
 from engine.runtimes.scripts.commands import Prepared, ScriptCall
 from engine.runtimes.scripts.failures import ScriptFailure
 from engine.runtimes.scripts.service import ScriptService
+from engine.runtimes.variables import variables_of
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import ScriptSource

@@ -3,25 +3,25 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import JsonValue
 
+from engine.runtimes.dispatch import Dispatch
 from engine.runtimes.failures import CallFailed, NoSlot, NotSent
 from engine.runtimes.instances import Instance, Instances, key_of
 from engine.runtimes.route_board import Alert, RouteBoard, RouteStore, no_alert
-from engine.runtimes.runtime import AnyRuntime, Installing, Mortal, PerCall, Progress, ToolRequest
+from engine.runtimes.runtime import AnyRuntime, Installing, Mortal, PerCall, Progress
 from engine.runtimes.start_budget import StartBudget
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.routes import RunState, ToolRoute
 
-__all__ = ["Aftermath", "Hook", "NotRunningHere", "Reply", "Supervisor"]
+__all__ = ["Aftermath", "NotRunningHere", "Reply", "Supervisor"]
 
-Hook = Callable[[], Awaitable[None]]
 Aftermath = Literal["connection_closed", "processes_ended", "tool_idle", "tool_left_busy", "tool_stopped"]
 """What became of a tool whose call was cancelled.
 
@@ -44,10 +44,6 @@ class Reply:
     output: JsonValue
     active_source: int
     duration_s: float
-
-
-async def _nothing() -> None:
-    return
 
 
 class Supervisor:
@@ -119,38 +115,41 @@ class Supervisor:
         """End everything, in parallel. Afterwards nothing is started any more."""
         await self._instances.close()
 
-    async def call(
-        self,
-        entry: ToolEntry,
-        request: ToolRequest,
-        *,
-        before_send: Hook,
-        after_not_sent: Hook = _nothing,
-        progress: Progress,
-        only_if_running: bool = False,
-        slot_timeout_s: float | None = None,
-        start_timeout_s: float | None = None,
-    ) -> Reply:
+    async def call(self, dispatch: Dispatch) -> Reply:
         """Make sure that the tool runs and send the request once, to the first source that takes it.
 
-        `before_send` is awaited right before a request goes out and may raise to stop it; `after_not_sent` when it turned out that
-        nothing had gone out after all. Both times are in seconds: `slot_timeout_s` for one of the tool's own slots, and from there
-        `start_timeout_s` for all that is built and started before `before_send`, whatever the number of sources.
-        Raises NotSent (of it NoSlot, and StartFailed when the start took too long), CallFailed, or with `only_if_running` NotRunningHere.
+        Raises NotSent (of it NoSlot, and StartFailed when the start took too long), CallFailed.
         """
-        stops = self._instances.stops(entry.manifest.tool_id)
-        async with self._slot(entry, stops, only_if_running, slot_timeout_s):
-            budget = StartBudget(entry.manifest.tool_id, start_timeout_s, progress)
+        entry, stops = dispatch.entry, self._instances.stops(dispatch.entry.manifest.tool_id)
+        async with self._slot(entry, stops, dispatch.slot_timeout_s):
+            budget = StartBudget(entry.manifest.tool_id, dispatch.start_timeout_s, dispatch.request.progress)
             failures: dict[int, NotSent] = {}
             for index in self._order(entry):
-                attempt = _Attempt(entry, index, request, before_send, after_not_sent, budget, stops, only_if_running)
                 try:
-                    return await self._attempt(attempt)
+                    return await self._started_and_sent(dispatch, index, budget, stops)
                 except NotSent as failure:
                     self._instances.insist_not_stopped(entry.manifest.tool_id, stops)
                     failures[index] = failure
                 if budget.ran_out:
                     break
+            raise _none_worked(entry, failures)
+
+    async def call_running(self, dispatch: Dispatch) -> Reply:
+        """As `call`, where nothing has to be started and no slot to be waited for. Raises NotRunningHere, NotSent, CallFailed."""
+        entry, stops = dispatch.entry, self._instances.stops(dispatch.entry.manifest.tool_id)
+        slots = self._slots_of(entry)
+        if slots is not None and slots.locked():
+            raise NotRunningHere(entry.manifest.tool_id)
+        async with self._slot(entry, stops, None):
+            failures: dict[int, NotSent] = {}
+            for index in self._order(entry):
+                if not await self._is_up(entry, index):
+                    raise NotRunningHere(entry.manifest.tool_id)
+                try:
+                    return await self._send(await self._instances.ensure(entry, index, dispatch.request.progress, stops), dispatch, stops)
+                except NotSent as failure:
+                    self._instances.insist_not_stopped(entry.manifest.tool_id, stops)
+                    failures[index] = failure
             raise _none_worked(entry, failures)
 
     async def settle_cancelled(self, entry: ToolEntry) -> Aftermath:
@@ -176,24 +175,21 @@ class Supervisor:
             return True
         return await instance.runtime.is_idle(instance.running, instance.source)
 
-    async def _attempt(self, attempt: "_Attempt") -> Reply:
-        instance = await self._up(attempt)
+    async def _started_and_sent(self, dispatch: Dispatch, index: int, budget: StartBudget, stops: int) -> Reply:
+        instance = await budget.spend(self._instances.ensure(dispatch.entry, index, budget.tell, stops))
         try:
-            return await self._send(instance, attempt)
+            return await self._send(instance, dispatch, stops)
         except NotSent as failure:
-            self._instances.insist_not_stopped(attempt.entry.manifest.tool_id, attempt.stops)
-            if attempt.only_if_running or not await self._is_useless(instance, failure):
+            self._instances.insist_not_stopped(dispatch.entry.manifest.tool_id, stops)
+            if not await self._is_useless(instance, failure):
                 raise
             await self._instances.replace(instance, RunState.ERROR, failure.message)
-        return await self._send(await self._up(attempt), attempt)
+        return await self._send(await budget.spend(self._instances.ensure(dispatch.entry, index, budget.tell, stops)), dispatch, stops)
 
-    async def _up(self, attempt: "_Attempt") -> Instance:
-        if attempt.only_if_running:
-            found = self._instances.get(key_of(attempt.entry))
-            is_up = found is not None and found.index == attempt.index and await found.runtime.is_alive(found.running)
-            if not is_up and not self._needs_no_process(attempt.entry, attempt.index):
-                raise NotRunningHere(attempt.entry.manifest.tool_id)
-        return await attempt.budget.spend(self._instances.ensure(attempt.entry, attempt.index, attempt.budget.tell, attempt.stops))
+    async def _is_up(self, entry: ToolEntry, index: int) -> bool:
+        found = self._instances.get(key_of(entry))
+        is_up = found is not None and found.index == index and await found.runtime.is_alive(found.running)
+        return is_up or self._needs_no_process(entry, index)
 
     def _needs_no_process(self, entry: ToolEntry, index: int) -> bool:
         runtime = self._runtimes.get(entry.sources[index].type)
@@ -205,22 +201,22 @@ class Supervisor:
             return False
         return not self._instances.serves(instance) or not await instance.runtime.is_alive(instance.running)
 
-    async def _send(self, instance: Instance, attempt: "_Attempt") -> Reply:
+    async def _send(self, instance: Instance, dispatch: Dispatch, stops: int) -> Reply:
         # Counted before the first await, so that nobody takes the tool for unused meanwhile.
         with self._instances.using(instance):
-            await attempt.before_send()
+            await dispatch.marks.before_send()
             sent = time.monotonic()
             try:
-                self._instances.insist_not_stopped(attempt.entry.manifest.tool_id, attempt.stops)
-                output = await instance.runtime.call(instance.running, instance.source, attempt.request)
+                self._instances.insist_not_stopped(dispatch.entry.manifest.tool_id, stops)
+                output = await instance.runtime.call(instance.running, instance.source, dispatch.request)
             except NotSent:
-                await attempt.after_not_sent()
+                await dispatch.marks.after_not_sent()
                 raise
             except CallFailed as failure:
                 if failure.outcome == "unknown" and failure.error_type is ErrorType.EXECUTION_ERROR:
                     await self._instances.explain(instance, failure)
                 raise
-            self._board.answered(attempt.entry.manifest.tool_id)
+            self._board.answered(dispatch.entry.manifest.tool_id)
             return Reply(output, instance.index, time.monotonic() - sent)
 
     def _order(self, entry: ToolEntry) -> list[int]:
@@ -229,19 +225,20 @@ class Supervisor:
         indices = [index for index, _ in enumerate(entry.sources)]
         return sorted(indices, key=lambda index: up is None or index != up.index)
 
+    def _slots_of(self, entry: ToolEntry) -> asyncio.Semaphore | None:
+        limit = entry.manifest.concurrency
+        return None if limit is None else self._slots.setdefault((entry.manifest.tool_id, limit), asyncio.Semaphore(limit))
+
     @asynccontextmanager
-    async def _slot(self, entry: ToolEntry, stops: int, only_if_running: bool, timeout_s: float | None) -> AsyncGenerator[None, None]:
+    async def _slot(self, entry: ToolEntry, stops: int, timeout_s: float | None) -> AsyncGenerator[None, None]:
         """Hold one of the tool's own slots, if it has a limit.
 
-        Raises NoSlot after `timeout_s` seconds, NotRunningHere when none is to be waited for, NotSent when it was stopped meanwhile.
+        Raises NoSlot after `timeout_s` seconds, NotSent when it was stopped meanwhile.
         """
-        limit = entry.manifest.concurrency
-        if limit is None:
+        slots = self._slots_of(entry)
+        if slots is None:
             yield
             return
-        slots = self._slots.setdefault((entry.manifest.tool_id, limit), asyncio.Semaphore(limit))
-        if slots.locked() and only_if_running:
-            raise NotRunningHere(entry.manifest.tool_id)
         try:
             async with asyncio.timeout(timeout_s):
                 await slots.acquire()
@@ -254,18 +251,6 @@ class Supervisor:
             yield
         finally:
             slots.release()
-
-
-@dataclass(frozen=True, slots=True)
-class _Attempt:
-    entry: ToolEntry
-    index: int
-    request: ToolRequest
-    before_send: Hook
-    after_not_sent: Hook
-    budget: StartBudget
-    stops: int
-    only_if_running: bool
 
 
 def _none_worked(entry: ToolEntry, failures: Mapping[int, NotSent]) -> NotSent:

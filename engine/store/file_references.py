@@ -8,7 +8,15 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from engine.store.tables import file_references, files
 from engine.store.upserts import insert_for
 
-__all__ = ["hold_files", "holder_of_call", "holder_of_candidates", "holder_of_task", "holder_of_version", "named_files", "release_files"]
+__all__ = [
+    "hold_files",
+    "holder_of_call",
+    "holder_of_candidates",
+    "holder_of_conversation",
+    "holder_of_version",
+    "named_files",
+    "release_files",
+]
 
 _FILE_ID = re.compile(r"(?<![0-9A-Za-z_])file_[0-9a-f]{32}(?![0-9A-Za-z_])")
 _AT_ONCE = 500
@@ -18,7 +26,7 @@ def holder_of_call(call_id: str) -> str:
     return f"call:{call_id}"
 
 
-def holder_of_task(task_id: str) -> str:
+def holder_of_conversation(task_id: str) -> str:
     return f"task:{task_id}"
 
 

@@ -1,4 +1,4 @@
-"""The table `messages`: the transcript of a task."""
+"""The table `messages`: the transcript of a conversation."""
 
 from dataclasses import dataclass
 
@@ -6,11 +6,11 @@ from sqlalchemy import or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.database import Database
-from engine.store.file_references import hold_files, holder_of_task
+from engine.store.file_references import hold_files, holder_of_conversation
 from engine.store.files import FileStore
 from engine.store.packed_content import PackedContent, packed, unpacked
 from engine.store.tables import messages
-from engine.store.task_notes import bounded, lock_of_task
+from engine.store.task_notes import bounded, lock_of_conversation
 from engine.store.upserts import insert_for
 from toolagent.contracts.model import Message
 
@@ -36,23 +36,23 @@ class Standing:
 class MessageTable:
     """Whoever writes chooses the positions; messages are never changed.
 
-    Large ones are files, held by their task. Everything raises StoreUnavailableError, and for large ones what files do.
+    Large ones are files, held by their conversation. Everything raises StoreUnavailableError, and for large ones what files do.
     """
 
     def __init__(self, database: Database, files: FileStore) -> None:
         self._database = database
         self._files = files
 
-    async def put(self, task_id: str, position: int, message: Message) -> Message:
+    async def put(self, conversation_id: str, position: int, message: Message) -> Message:
         """Write the message of this position, and return what stands there: of two the first."""
         kept = await self.pack(message)
-        async with self._database.write(alone=lock_of_task(task_id)) as connection:
-            standing = await write_message(connection, task_id, key_of_position(position), kept, position)
-        return message if standing.is_new else (await self.read(task_id, position, position))[0]
+        async with self._database.write(alone=lock_of_conversation(conversation_id)) as connection:
+            standing = await write_message(connection, conversation_id, key_of_position(position), kept, position)
+        return message if standing.is_new else (await self.read(conversation_id, position, position))[0]
 
-    async def read(self, task_id: str, first: int = 1, last: int | None = None) -> tuple[Message, ...]:
+    async def read(self, conversation_id: str, first: int = 1, last: int | None = None) -> tuple[Message, ...]:
         """The messages from one position to another, both included, in order. Raises ContentMissingError."""
-        query = select(messages).where(messages.c.task_id == task_id, messages.c.position >= first)
+        query = select(messages).where(messages.c.conversation_id == conversation_id, messages.c.position >= first)
         if last is not None:
             query = query.where(messages.c.position <= last)
         async with self._database.read() as connection:
@@ -70,14 +70,14 @@ def key_of_position(position: int) -> str:
     return f"position:{position}"
 
 
-async def write_message(connection: AsyncConnection, task_id: str, key: str, kept: PackedMessage, position: int) -> Standing:
+async def write_message(connection: AsyncConnection, conversation_id: str, key: str, kept: PackedMessage, position: int) -> Standing:
     """Give the message this position, or find the one it has: `key` says which it is, and of two with one key the first stands.
 
-    In a transaction that has the lock of the task. What stands at the position stays there.
+    In a transaction that has the lock of the conversation. What stands at the position stays there.
     """
-    of_task, key = messages.c.task_id == task_id, bounded(key)
+    of_it, key = messages.c.conversation_id == conversation_id, bounded(key)
     row = {
-        "task_id": task_id,
+        "conversation_id": conversation_id,
         "position": position,
         "key": key,
         "role": kept.role,
@@ -87,8 +87,8 @@ async def write_message(connection: AsyncConnection, task_id: str, key: str, kep
     new = insert_for(connection, messages).on_conflict_do_nothing().returning(messages.c.position)
     if (await connection.execute(new, row)).first() is None:
         there = or_(messages.c.key == key, messages.c.position == position)
-        known = select(messages.c.position).where(of_task, there).order_by(messages.c.position).limit(1)
+        known = select(messages.c.position).where(of_it, there).order_by(messages.c.position).limit(1)
         return Standing((await connection.execute(known)).scalar_one(), is_new=False)
     if kept.packed.file_id is not None:
-        await hold_files(connection, holder_of_task(task_id), (kept.packed.file_id,))
+        await hold_files(connection, holder_of_conversation(conversation_id), (kept.packed.file_id,))
     return Standing(position, is_new=True)

@@ -12,7 +12,7 @@ from engine.store.clock import timestamp
 from engine.store.database import Database
 from engine.store.messages import MessageTable, key_of_position, write_message
 from engine.store.tables import model_turns, tasks
-from engine.store.task_notes import NewNote, bounded, lock_of_task, write_notes
+from engine.store.task_notes import NewNote, bounded, lock_of_conversation, write_notes
 from toolagent.contracts.making import TaskNoteKind
 from toolagent.contracts.model import Message, ModelTurn, Usage
 from toolagent.core.coding_log import turn_cost_line
@@ -47,7 +47,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """By a task so far. `cost_usd` leaves out turns of models whose price is not known; `unpriced` says how many those are.
+    """By a conversation so far. `cost_usd` leaves out turns of models whose price is not known; `unpriced` says how many those are.
 
     `lost` are attempts that broke off after tokens were used: no turns, but paid for.
     """
@@ -78,7 +78,7 @@ class TurnState:
 
 @dataclass(frozen=True, slots=True)
 class Origins:
-    """Where the turns of a task come from, each thing once, in the order of first use: what was asked, and which models answered."""
+    """Where the turns come from, each thing once, in the order of first use: what was asked, and which models answered."""
 
     asked: tuple[Asked, ...] = ()
     answered: tuple[str, ...] = ()
@@ -88,24 +88,27 @@ _NOT_SAID = Asked()
 
 
 class ModelTurnTable:
-    """A turn is named by its task and a key that says which turn of which run it is. Each line is told of in the log of its task."""
+    """A turn is named by its conversation and a key that says which turn of which run it is. Each line is told of in the log.
+
+    Of a conversation that is a task's the task has the sums.
+    """
 
     def __init__(self, database: Database, messages: MessageTable) -> None:
         self._database = database
         self._messages = messages
 
-    async def state(self, task_id: str, key: str) -> TurnState:
+    async def state(self, conversation_id: str, key: str) -> TurnState:
         """Of the turn of this key. `recorded` is None when it has to be had."""
         own, of_turn = bounded(key), model_turns.c.key.startswith(f"{key}{_LOST}", autoescape=True)
-        query = select(model_turns).where(model_turns.c.task_id == task_id, or_(model_turns.c.key == own, of_turn))
+        query = select(model_turns).where(model_turns.c.conversation_id == conversation_id, or_(model_turns.c.key == own, of_turn))
         async with self._database.read() as connection:
             rows = (await connection.execute(query)).mappings().all()
-        recorded = [await self._with_message(task_id, row) for row in rows if row["key"] == own]
+        recorded = [await self._with_message(conversation_id, row) for row in rows if row["key"] == own]
         return TurnState(recorded[0] if recorded else None, _lost([row for row in rows if row["key"] != own]))
 
     async def record(
         self,
-        task_id: str,
+        conversation_id: str,
         key: str,
         turn: ModelTurn,
         started_at: datetime,
@@ -117,7 +120,7 @@ class ModelTurnTable:
         notes: Sequence[NewNote] = (),
         attempt: str = "",
     ) -> RecordedTurn:
-        """Write its message, its line in the ledger, the task's new sums and what the log says, all in one transaction.
+        """Write its message, its line in the ledger, the new sums and what the log says, all in one transaction.
 
         Returns what stands under the key. The message goes to `position`, `question` to the position before. Of two turns with one key,
         and of two messages for one position, the first stands; what the second cost is lost, and written down as by `record_lost`, if its
@@ -125,31 +128,31 @@ class ModelTurnTable:
         """
         packed = await self._messages.pack(Message(role="assistant", content=turn.content))
         before = await self._messages.pack(question) if question is not None else None
-        row = _row(task_id, key, turn, asked, started_at, ended_at)
+        row = _row(conversation_id, key, turn, asked, started_at, ended_at)
         stands: RecordedTurn | None = None
-        async with self._database.write(alone=lock_of_task(task_id)) as connection:
-            known = (await connection.execute(_turn_of(task_id, key))).one_or_none()
+        async with self._database.write(alone=lock_of_conversation(conversation_id)) as connection:
+            known = (await connection.execute(_turn_of(conversation_id, key))).one_or_none()
             if known is None:
                 if before is not None:
-                    await write_message(connection, task_id, key_of_position(position - 1), before, position - 1)
-                standing = await write_message(connection, task_id, f"turn:{key}", packed, position)
+                    await write_message(connection, conversation_id, key_of_position(position - 1), before, position - 1)
+                standing = await write_message(connection, conversation_id, f"turn:{key}", packed, position)
                 row["position"] = standing.position
-                await _enter(connection, task_id, key, turn, row, ended_at, notes)
+                await _enter(connection, conversation_id, key, turn, row, ended_at, notes)
                 stands = RecordedTurn(turn.model_copy(update=_kept_of(row)), standing.position) if standing.is_new else None
             # The same moments: it is this one, written again.
             elif attempt and (known.started_at, known.ended_at) != (row["started_at"], row["ended_at"]):
                 named = f"{key}{_LOST}{attempt}"
                 lost = {**row, "key": bounded(named), "position": known.position}
-                await _enter_lost(connection, task_id, named, turn, lost, ended_at)
+                await _enter_lost(connection, conversation_id, named, turn, lost, ended_at)
         # What was just written need not be read.
-        stands = stands or (await self.state(task_id, key)).recorded
+        stands = stands or (await self.state(conversation_id, key)).recorded
         if stands is None:
             raise ContentMissingError(key)
         return stands
 
     async def record_lost(
         self,
-        task_id: str,
+        conversation_id: str,
         key: str,
         attempt: str,
         spent: ModelTurn,
@@ -164,54 +167,56 @@ class ModelTurnTable:
         Of `spent` the content does not count: nobody has it. `position` is where the answer would have been.
         """
         named = f"{key}{_LOST}{attempt}"
-        row = _row(task_id, named, spent, asked, started_at, ended_at) | {"position": position}
-        async with self._database.write(alone=lock_of_task(task_id)) as connection:
-            await _enter_lost(connection, task_id, named, spent, row, ended_at)
+        row = _row(conversation_id, named, spent, asked, started_at, ended_at) | {"position": position}
+        async with self._database.write(alone=lock_of_conversation(conversation_id)) as connection:
+            await _enter_lost(connection, conversation_id, named, spent, row, ended_at)
 
-    async def spent(self, task_id: str) -> Spent:
+    async def spent(self, conversation_id: str) -> Spent:
         async with self._database.read() as connection:
-            turns, tokens, cost, unpriced, lost = (await connection.execute(_sums(task_id))).one()
+            turns, tokens, cost, unpriced, lost = (await connection.execute(_sums(conversation_id))).one()
         return Spent(turns, tokens, cost, unpriced, lost)
 
-    async def origins(self, task_id: str) -> Origins:
+    async def origins(self, conversation_id: str) -> Origins:
         columns = (model_turns.c.provider, model_turns.c.asked_model, model_turns.c.prompt, model_turns.c.model)
         first = func.min(model_turns.c.started_at)
-        query = select(*columns).where(model_turns.c.task_id == task_id).group_by(*columns).order_by(first, *columns)
+        query = select(*columns).where(model_turns.c.conversation_id == conversation_id).group_by(*columns).order_by(first, *columns)
         async with self._database.read() as connection:
             rows = (await connection.execute(query)).all()
         asked = dict.fromkeys(Asked(provider, model, prompt) for provider, model, prompt, _ in rows)
         return Origins(tuple(asked), tuple(dict.fromkeys(answered for *_, answered in rows)))
 
-    async def _with_message(self, task_id: str, row: RowMapping) -> RecordedTurn:
-        found = await self._messages.read(task_id, row["position"], row["position"])
+    async def _with_message(self, conversation_id: str, row: RowMapping) -> RecordedTurn:
+        found = await self._messages.read(conversation_id, row["position"], row["position"])
         if not found:
             raise ContentMissingError(row["key"])
         return RecordedTurn(_turn(row, found[0]), row["position"])
 
 
-async def _enter_lost(connection: AsyncConnection, task_id: str, key: str, spent: ModelTurn, row: dict[str, object], at: datetime) -> None:
+async def _enter_lost(
+    connection: AsyncConnection, conversation_id: str, key: str, spent: ModelTurn, row: dict[str, object], at: datetime
+) -> None:
     """Unless it is there."""
-    if (await connection.execute(_turn_of(task_id, key))).one_or_none() is None:
-        await _enter(connection, task_id, key, spent, row, at)
+    if (await connection.execute(_turn_of(conversation_id, key))).one_or_none() is None:
+        await _enter(connection, conversation_id, key, spent, row, at)
 
 
 async def _enter(
     connection: AsyncConnection,
-    task_id: str,
+    conversation_id: str,
     key: str,
     turn: ModelTurn,
     row: dict[str, object],
     at: datetime,
     notes: Sequence[NewNote] = (),
 ) -> None:
-    """Write a line of the ledger, with the task's new sums, what is said of both, and then the `notes`.
+    """Write a line of the ledger, with the new sums, what is said of both, and then the `notes`.
 
-    In a transaction that has the lock of the task, and has seen that the line is not there.
+    In a transaction that has the lock of the conversation, and has seen that the line is not there.
     """
     await connection.execute(insert(model_turns).values(**row))
-    _, tokens, cost, unpriced, _ = (await connection.execute(_sums(task_id))).one()
+    _, tokens, cost, unpriced, _ = (await connection.execute(_sums(conversation_id))).one()
     sums = {"tokens": tokens, "cost_usd": cost, "unpriced_turns": unpriced}
-    await connection.execute(update(tasks).where(tasks.c.task_id == task_id).values(**sums))
+    await connection.execute(update(tasks).where(tasks.c.task_id == conversation_id).values(**sums))
     payload: JsonValue = {
         "model": turn.model,
         "usage": dict(turn.usage.model_dump()),
@@ -222,13 +227,13 @@ async def _enter(
         "task_unpriced_turns": unpriced,
     }
     text = turn_cost_line(at, turn.usage.total, turn.cost_usd, tokens, cost, is_lost=_LOST in key, unpriced=unpriced)
-    await write_notes(connection, task_id, (NewNote(f"cost:{key}", TaskNoteKind.COST, text, payload, at), *notes))
+    await write_notes(connection, conversation_id, (NewNote(f"cost:{key}", TaskNoteKind.COST, text, payload, at), *notes))
 
 
-def _row(task_id: str, key: str, turn: ModelTurn, asked: Asked, started_at: datetime, ended_at: datetime) -> dict[str, object]:
+def _row(conversation_id: str, key: str, turn: ModelTurn, asked: Asked, started_at: datetime, ended_at: datetime) -> dict[str, object]:
     """All but the position."""
     return {
-        "task_id": task_id,
+        "conversation_id": conversation_id,
         "key": bounded(key),
         "provider": well_formed(asked.provider),
         "asked_model": well_formed(asked.model),
@@ -247,18 +252,18 @@ def _kept_of(row: Mapping[str, object]) -> dict[str, object]:
     return {name: row[name] for name in ("model", "stop_reason")}
 
 
-def _turn_of(task_id: str, key: str) -> Select[int, str, str]:
+def _turn_of(conversation_id: str, key: str) -> Select[int, str, str]:
     columns = (model_turns.c.position, model_turns.c.started_at, model_turns.c.ended_at)
-    return select(*columns).where(model_turns.c.task_id == task_id, model_turns.c.key == bounded(key))
+    return select(*columns).where(model_turns.c.conversation_id == conversation_id, model_turns.c.key == bounded(key))
 
 
-def _sums(task_id: str) -> Select[int, int, float, int, int]:
+def _sums(conversation_id: str) -> Select[int, int, float, int, int]:
     # Cast: PostgreSQL's sum of BIGINT is a NUMERIC.
     tokens = cast(func.coalesce(func.sum(_TOKENS), 0), BigInteger)
     cost = func.coalesce(func.sum(model_turns.c.cost_usd), 0.0)
     unpriced = func.count() - func.count(model_turns.c.cost_usd)
     lost = func.count(case((model_turns.c.key.contains(_LOST, autoescape=True), 1)))
-    return select(func.count() - lost, tokens, cost, unpriced, lost).where(model_turns.c.task_id == task_id)
+    return select(func.count() - lost, tokens, cost, unpriced, lost).where(model_turns.c.conversation_id == conversation_id)
 
 
 def _lost(rows: Sequence[RowMapping]) -> Lost:

@@ -34,6 +34,7 @@ METADATA = MetaData(
 )
 
 _TOOL_ID = String(128)
+_CONVERSATION_ID = String(200)
 _TIME = String(32)
 
 tools = Table(
@@ -253,7 +254,8 @@ tasks = Table(
 task_notes = Table(
     "task_notes",
     METADATA,
-    Column("task_id", String(32), primary_key=True),
+    # Of a task, or of another conversation of an agent.
+    Column("task_id", _CONVERSATION_ID, primary_key=True),
     Column("position", Integer, primary_key=True),
     # Says what happened, so that saying it twice notes it once.
     Column("key", String(200), nullable=False),
@@ -267,20 +269,20 @@ task_notes = Table(
 messages = Table(
     "messages",
     METADATA,
-    Column("task_id", String(32), primary_key=True),
+    Column("conversation_id", _CONVERSATION_ID, primary_key=True),
     Column("position", Integer, primary_key=True),
     Column("key", String(200), nullable=False),
     Column("role", String(16), nullable=False),
     # Its JSON, or the file that has it.
     Column("content", Text),
     Column("file_id", String(40)),
-    Index("ix_messages_task_id_key", "task_id", "key", unique=True),
+    Index("ix_messages_conversation_id_key", "conversation_id", "key", unique=True),
 )
 
 tool_outcomes = Table(
     "tool_outcomes",
     METADATA,
-    Column("task_id", String(32), primary_key=True),
+    Column("conversation_id", _CONVERSATION_ID, primary_key=True),
     # Which use of a tool it came of.
     Column("key", String(200), primary_key=True),
     Column("content", Text),
@@ -290,7 +292,7 @@ tool_outcomes = Table(
 model_turns = Table(
     "model_turns",
     METADATA,
-    Column("task_id", String(32), primary_key=True),
+    Column("conversation_id", _CONVERSATION_ID, primary_key=True),
     # Which turn of which run.
     Column("key", String(200), primary_key=True),
     # Of its message.

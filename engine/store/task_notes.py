@@ -19,7 +19,7 @@ from engine.store.upserts import dialect_insert
 from toolagent.contracts.making import TaskNote, TaskNoteKind
 from toolagent.core.texts import well_formed
 
-__all__ = ["NewNote", "TaskNoteTable", "bounded", "lock_of_task", "read_note", "write_notes"]
+__all__ = ["NewNote", "TaskNoteTable", "bounded", "lock_of_conversation", "read_note", "write_notes"]
 
 _AT_ONCE = 500
 _LONGEST_KEY = 200
@@ -56,7 +56,7 @@ class TaskNoteTable:
 
     async def write(self, task_id: str, notes: Sequence[NewNote]) -> None:
         """The same for who has no use for what stands."""
-        async with self._database.write(alone=lock_of_task(task_id)) as connection:
+        async with self._database.write(alone=lock_of_conversation(task_id)) as connection:
             await write_notes(connection, task_id, notes)
 
     async def after(self, task_id: str, position: int = 0, *, limit: int = _AT_ONCE) -> tuple[TaskNote, ...]:
@@ -80,7 +80,7 @@ class TaskNoteTable:
         return tuple(_note(row) for row in reversed(rows))
 
 
-def lock_of_task(task_id: str) -> str:
+def lock_of_conversation(task_id: str) -> str:
     """What transactions say as `alone` that give out positions of a task, or write what they conclude from its row."""
     return f"task:{task_id}"
 

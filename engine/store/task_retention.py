@@ -7,13 +7,19 @@ from sqlalchemy import delete, select
 
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
-from engine.store.file_references import holder_of_candidates, holder_of_task, release_files
+from engine.store.file_references import holder_of_candidates, holder_of_conversation, release_files
 from engine.store.tables import messages, model_turns, task_notes, tasks, tool_outcomes
 
 __all__ = ["forget_tasks"]
 
 _PAGE = 50
-_TABLES = (task_notes, messages, tool_outcomes, model_turns, tasks)
+_OF_A_TASK = (
+    task_notes.c.task_id,
+    messages.c.conversation_id,
+    tool_outcomes.c.conversation_id,
+    model_turns.c.conversation_id,
+    tasks.c.task_id,
+)
 
 
 async def forget_tasks(database: Database, retention: timedelta) -> int:
@@ -37,6 +43,6 @@ async def _ended(database: Database, before: str) -> Sequence[str]:
 
 async def _forget(database: Database, task_id: str) -> None:
     async with database.write() as connection:
-        for table in _TABLES:
-            await connection.execute(delete(table).where(table.c.task_id == task_id))
-        await release_files(connection, holder_of_task(task_id), holder_of_candidates(task_id))
+        for named in _OF_A_TASK:
+            await connection.execute(delete(named.table).where(named == task_id))
+        await release_files(connection, holder_of_conversation(task_id), holder_of_candidates(task_id))

@@ -14,7 +14,7 @@ from engine.store.database import Database
 from engine.store.file_references import holder_of_candidates, release_files
 from engine.store.tables import model_turns, tasks
 from engine.store.task_announcements import ended, requested, tried_notes
-from engine.store.task_notes import NewNote, lock_of_task, read_note, write_notes
+from engine.store.task_notes import NewNote, lock_of_conversation, read_note, write_notes
 from engine.store.task_rows import LISTED, is_same_request, json_of, listed_of, stages_of, task_of, task_row
 from engine.store.task_slots import TaskSlots
 from engine.store.upserts import insert_new
@@ -47,7 +47,7 @@ class TaskTable:
 
         Raises TaskConflictError when something else was asked for there.
         """
-        async with self._database.write(alone=lock_of_task(task.task_id)) as connection:
+        async with self._database.write(alone=lock_of_conversation(task.task_id)) as connection:
             await insert_new(connection, tasks, (task_row(task),))
             stands = await _get(connection, task.task_id)
             if not is_same_request(stands, task):
@@ -96,7 +96,7 @@ class TaskTable:
 
         Nothing happens when it is there already. Raises TaskEndedError, UnknownTaskError.
         """
-        async with self._database.write(alone=lock_of_task(task_id)) as connection:
+        async with self._database.write(alone=lock_of_conversation(task_id)) as connection:
             before, cost_usd = await _stages(connection, task_id)
             if before and before[-1].stage is stage and before[-1].state == "running":
                 return
@@ -111,13 +111,13 @@ class TaskTable:
             async with self._database.write_once() as connection:
                 await connection.execute(noted)
             return
-        async with self._database.write(alone=lock_of_task(task_id)) as connection:
+        async with self._database.write(alone=lock_of_conversation(task_id)) as connection:
             if (await connection.execute(noted)).rowcount:
                 await write_notes(connection, task_id, (line,))
 
     async def say(self, task_id: str, key: str, text: str, payload: JsonValue) -> TaskNote:
         """Note guidance for a task that has not ended, and return what stands under its key. Raises TaskEndedError, UnknownTaskError."""
-        async with self._database.write(alone=lock_of_task(task_id)) as connection:
+        async with self._database.write(alone=lock_of_conversation(task_id)) as connection:
             await _insist_on_unended(connection, task_id)
             await write_notes(connection, task_id, (NewNote(key, TaskNoteKind.GUIDANCE, text, payload),))
             return await read_note(connection, task_id, key)
@@ -136,7 +136,7 @@ class TaskTable:
 
         Returns the task as it stands: of several ends the first one, which somebody may have been told. Raises UnknownTaskError.
         """
-        async with self._database.write(alone=lock_of_task(task_id)) as connection:
+        async with self._database.write(alone=lock_of_conversation(task_id)) as connection:
             task = await _get(connection, task_id)
             if task.ended_at is not None:
                 return task
@@ -168,7 +168,7 @@ class TaskTable:
 
     async def move(self, task_id: str, left: str, host: str) -> None:
         """The task goes on on this host, and its log says so. Nothing happens when it has ended, or is there already."""
-        async with self._database.write(alone=lock_of_task(task_id)) as connection:
+        async with self._database.write(alone=lock_of_conversation(task_id)) as connection:
             there = _of(task_id).where(tasks.c.ended_at.is_(None), func.coalesce(tasks.c.host, "") != host)
             if (await connection.execute(there.values(host=host))).rowcount:
                 text = log_line(at := now(), f"[STAGE] the host {left!r} is away; the task goes on on {host!r}")
@@ -196,7 +196,7 @@ async def _get(connection: AsyncConnection, task_id: str) -> MakeTask:
 
 async def _cost(connection: AsyncConnection, task: MakeTask) -> float | None:
     """What its model cost; None where it had turns without a price."""
-    unpriced = select(model_turns.c.key).where(model_turns.c.task_id == task.task_id, model_turns.c.cost_usd.is_(None)).limit(1)
+    unpriced = select(model_turns.c.key).where(model_turns.c.conversation_id == task.task_id, model_turns.c.cost_usd.is_(None)).limit(1)
     return task.cost_usd if (await connection.execute(unpriced)).first() is None else None
 
 

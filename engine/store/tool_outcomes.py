@@ -5,11 +5,11 @@ from collections.abc import Collection, Mapping, Sequence
 from sqlalchemy import select
 
 from engine.store.database import Database
-from engine.store.file_references import hold_files, holder_of_task
+from engine.store.file_references import hold_files, holder_of_conversation
 from engine.store.files import FileStore
 from engine.store.packed_content import packed, unpacked
 from engine.store.tables import tool_outcomes
-from engine.store.task_notes import NewNote, bounded, lock_of_task, write_notes
+from engine.store.task_notes import NewNote, bounded, lock_of_conversation, write_notes
 from engine.store.upserts import insert_for
 from toolagent.contracts.model import ToolOutcome
 
@@ -17,32 +17,37 @@ __all__ = ["ToolOutcomeTable"]
 
 
 class ToolOutcomeTable:
-    """Named by their task and a key that says which use of the task it was (a model may give one id twice).
+    """Named by their conversation and a key that says which use of it it was (a model may give one id twice).
 
-    Large ones are files, held by their task.
+    Large ones are files, held by their conversation.
     """
 
     def __init__(self, database: Database, files: FileStore) -> None:
         self._database = database
         self._files = files
 
-    async def put(self, task_id: str, outcomes: Mapping[str, ToolOutcome], notes: Sequence[NewNote] = ()) -> Mapping[str, ToolOutcome]:
+    async def put(
+        self, conversation_id: str, outcomes: Mapping[str, ToolOutcome], notes: Sequence[NewNote] = ()
+    ) -> Mapping[str, ToolOutcome]:
         """Write them down by key, with what the log says of them, in one transaction.
 
         Returns what stands: a use that was repeated has the outcome it had first.
         """
         kept = {bounded(key): await packed(self._files, outcome.model_dump(mode="json")) for key, outcome in outcomes.items()}
-        rows = [{"task_id": task_id, "key": key, "content": one.content, "file_id": one.file_id} for key, one in kept.items()]
-        async with self._database.write(alone=lock_of_task(task_id)) as connection:
+        of_it = {"conversation_id": conversation_id}
+        rows = [{**of_it, "key": key, "content": one.content, "file_id": one.file_id} for key, one in kept.items()]
+        files = tuple(one.file_id for one in kept.values() if one.file_id is not None)
+        async with self._database.write(alone=lock_of_conversation(conversation_id)) as connection:
             insertion = insert_for(connection, tool_outcomes).on_conflict_do_nothing().returning(tool_outcomes.c.key)
             new = [found for row in rows if (found := (await connection.execute(insertion, row)).first())]
-            await hold_files(connection, holder_of_task(task_id), tuple(one.file_id for one in kept.values() if one.file_id is not None))
-            await write_notes(connection, task_id, notes)
-        return outcomes if len(new) == len(rows) else await self.get(task_id, outcomes)
+            await hold_files(connection, holder_of_conversation(conversation_id), files)
+            await write_notes(connection, conversation_id, notes)
+        return outcomes if len(new) == len(rows) else await self.get(conversation_id, outcomes)
 
-    async def get(self, task_id: str, keys: Collection[str]) -> dict[str, ToolOutcome]:
+    async def get(self, conversation_id: str, keys: Collection[str]) -> dict[str, ToolOutcome]:
         """By key; those that there is no outcome of are left out. Raises ContentMissingError."""
-        query = select(tool_outcomes).where(tool_outcomes.c.task_id == task_id, tool_outcomes.c.key.in_([*map(bounded, keys)]))
+        of_it = tool_outcomes.c.conversation_id == conversation_id
+        query = select(tool_outcomes).where(of_it, tool_outcomes.c.key.in_([*map(bounded, keys)]))
         async with self._database.read() as connection:
             rows = (await connection.execute(query)).mappings().all()
         contents = {row["key"]: await unpacked(self._files, row["content"], row["file_id"]) for row in rows}

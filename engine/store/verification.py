@@ -69,8 +69,8 @@ async def verify_references(database: Database) -> Verified:
     checked = 0
     naming: tuple[tuple[Table, Column[str]], ...] = (
         (file_references, file_references.c.holder),
-        (messages, messages.c.task_id),
-        (tool_outcomes, tool_outcomes.c.task_id),
+        (messages, messages.c.conversation_id),
+        (tool_outcomes, tool_outcomes.c.conversation_id),
     )
     async with database.read() as connection:
         known = set((await connection.execute(select(files.c.file_id))).scalars())

@@ -9,9 +9,11 @@ from pydantic import JsonValue
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.agent_tools.offers import fault_in, offers_of
-from activities.agent_tools.tool import Role
-from activities.ask_model import AskModel, Transcript
+from activities.agents.models import Models
+from activities.agents.opening import Openings
+from activities.agents.transcript import Transcript
+from activities.ask_model import AskModel
+from activities.brief_agent import BriefAgent
 from engine.roles.prices import Prices
 from engine.roles.prompts import Prompts
 from engine.roles.provider import ModelProvider
@@ -25,12 +27,14 @@ from engine.store.model_turns import ModelTurnTable
 from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
 from engine.store.tool_outcomes import ToolOutcomeTable
+from tests.activities.roles import OFFERED
 from tests.store.making import task
 from toolagent.contracts.agent import AgentEnd, AgentLimits, AgentRequest, AgentResult, ModelAsk, ModelTurnNote, ToolNote, ToolRun
 from toolagent.contracts.making_steps import BriefStep
 from toolagent.contracts.model import Price, ToolOutcome
 from toolagent.contracts.task_specs import BuildTool, MakeLimits
 from toolagent.core import loop
+from toolagent.core.coding import CODING
 from toolagent.core.tool_uses import key_of_use
 from toolagent.testing.servers.scenario import Conversation, Scenario, Turn
 
@@ -59,6 +63,7 @@ def scenario(conversations: dict[str, list[dict[str, JsonValue]]]) -> Scenario:
 class Agent:
     """`seconds` pass with each step; a use of a tool comes to `outcome`, given how many there were before."""
 
+    briefing: BriefAgent
     asking: AskModel
     turns: ModelTurnTable
     notes: TaskNoteTable
@@ -72,7 +77,7 @@ class Agent:
     async def request(self, wanted: str, **limits: float | None) -> AgentRequest:
         """Its first step: what it is told, and what it may take."""
         spec = BuildTool(tool_name="word_counter", description=wanted, limits=MakeLimits.model_validate(limits))
-        return await ActivityEnvironment().run(self.asking.brief_agent, BriefStep(task_id=TASK, spec=spec))
+        return await ActivityEnvironment().run(self.briefing.brief_agent, BriefStep(task_id=TASK, spec=spec))
 
     async def attempt(self, ask: ModelAsk, number: int = 1) -> ModelTurnNote:
         """The `number`-th attempt at a turn."""
@@ -89,7 +94,7 @@ class Agent:
             match loop.next_step(request, state, now):
                 case loop.AskModel(ask=ask):
                     try:
-                        state = loop.after_model(state, ask, await self.attempt(ask))
+                        state = loop.after_model(CODING, state, ask, await self.attempt(ask))
                     except ApplicationError as error:
                         state = loop.ended(state, AgentEnd.MODEL, error.message)
                 case loop.RunTools(allowed=allowed, refused=refused):
@@ -130,16 +135,11 @@ async def agent_of(
     turns = ModelTurnTable(database, messages)
     await tasks.create(task(1))
     provider = AnthropicProvider(ProviderOptions(MODEL, key, url, silence_s=silence_s))
-    asking = AskModel(
-        (other or provider) if has_model else None,
-        Prompts(prompts),
-        Prices(((MODEL, price),) if price else ()),
-        Transcript(messages, outcomes, turns, notes, tasks, key_of_use),
-        offers_of(Role.CODING),
-        fault_in(Role.CODING),
-        AgentLimits(),
-    )
+    models = Models((other or provider) if has_model else None, Prompts(prompts), Prices(((MODEL, price),) if price else ()))
+    transcript = Transcript(messages, outcomes, turns, notes, tasks)
+    briefing = BriefAgent(Openings(models, transcript), OFFERED, AgentLimits())
+    asking = AskModel(models, transcript, (OFFERED,))
     try:
-        yield Agent(asking, turns, notes, tasks, messages, outcomes)
+        yield Agent(briefing, asking, turns, notes, tasks, messages, outcomes)
     finally:
         await provider.aclose()

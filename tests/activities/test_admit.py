@@ -12,10 +12,13 @@ from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
 from activities.admit import Admit
-from activities.attempt import MAX_TRIES
-from activities.call_tool import CallTool
-from engine.calls.admission import Admissions, CallLimits
+from engine.calling.attempt import MAX_TRIES
+from engine.calling.exchange import Exchange
+from engine.calling.fast_call import FastCall
+from engine.calls.admission import Admissions
 from engine.calls.call_folders import CallFolders
+from engine.calls.checks.asked import CallLimits, Sources
+from engine.calls.effects.ended import Places
 from engine.calls.file_parameters import FileParameters
 from engine.calls.large_results import LargeResults
 from engine.calls.placements import Placements
@@ -76,21 +79,15 @@ async def desk(database: Database, tmp_path: Path) -> AsyncGenerator[Desk]:
     files = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "content", 1000)
     parameters = FileParameters(files, tmp_path)
     limits = CallLimits(("remote",), 2000, 60.0, 600.0)
+    places = Places(calls, settled)
+    exchange = Exchange(supervisor, parameters, LargeResults(files, inline_bytes=50, max_bytes=100), CallFolders(tmp_path / "calls"))
     activity = Admit(
         Admissions(
-            registry, calls, parameters, Placements("h1", ("default",), HostTable(database, 10), RouteTable(database)), settled, limits
+            Sources(registry, calls, parameters, limits),
+            Placements("h1", ("default",), HostTable(database, 10), RouteTable(database)),
+            places,
         ),
-        supervisor,
-        CallTool(
-            registry,
-            supervisor,
-            calls,
-            parameters,
-            LargeResults(files, inline_bytes=50, max_bytes=100),
-            folders=CallFolders(tmp_path / "calls"),
-            host="h1",
-        ),
-        Settlements(registry, calls, settled),
+        FastCall(supervisor, exchange, Settlements(registry, places), "h1"),
         Steps(StepTrace(tmp_path / "steps"), LostStepTable(database)),
     )
 
@@ -135,11 +132,22 @@ async def test_a_fast_call_whose_connection_is_lost_becomes_an_ordinary_one(desk
     assert await desk.calls.get(CALL_ID) is None
 
 
+@pytest.mark.promise("calls-end")
+async def test_a_fast_call_that_fails_for_a_reason_of_ours_becomes_an_ordinary_one(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fit(*_: object) -> None:
+        raise KeyError("Id")
+
+    monkeypatch.setattr(LargeResults, "fit", fit)
+    admission = await desk.admit()
+    assert isinstance(admission, Admitted)
+    assert not admission.plan.fast
+
+
 async def test_an_admission_that_fails_for_a_reason_of_ours_is_not_tried_for_ever(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     async def faulty(*_given: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(CallTool, "make", faulty)
+    monkeypatch.setattr(FastCall, "make", faulty)
     for _ in range(MAX_TRIES - 1):
         with pytest.raises(ZeroDivisionError):
             await desk.admit()

@@ -13,9 +13,11 @@ from temporalio.activity import ActivityCancellationDetails
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities import call_tool
-from activities.attempt import MAX_SENDS, MAX_TRIES
 from activities.call_tool import CallTool
+from engine.calling import exchange
+from engine.calling.attempt import MAX_SENDS, MAX_TRIES
+from engine.calling.exchange import Exchange
+from engine.calling.queued_call import QueuedCall
 from engine.calls import large_results
 from engine.calls.call_folders import CallFolders
 from engine.calls.file_parameters import FileParameters
@@ -37,7 +39,7 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import JsonSchema, ToolManifest
 from toolagent.contracts.references import ResultReference
 from toolagent.contracts.sources import RemoteSource
-from toolagent.contracts.steps import CallOutcome, CallPlan, CallRequest, Finished, NotRunning, Placement
+from toolagent.contracts.steps import CallPlan, CallRequest, Finished, Placement
 from toolagent.validation.checkers import CheckersBusyError
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
@@ -77,7 +79,7 @@ async def tool() -> AsyncGenerator[Tool]:
         yield made
 
 
-Run = Callable[..., Awaitable[CallOutcome]]
+Run = Callable[..., Awaitable[Finished]]
 
 
 class Faulty(RemoteRuntime):
@@ -102,10 +104,8 @@ async def run(database: Database, tmp_path: Path, tool: Tool) -> AsyncGenerator[
     supervisor = Supervisor({"remote": Faulty(http, tool)}, routes, "h1", cancel_grace_s=0.2)
     files = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "content", 1000)
     results = LargeResults(files, inline_bytes=50, max_bytes=100)
-    parameters = FileParameters(files, tmp_path)
-    activity = CallTool(
-        registry, supervisor, calls, parameters, results, folders=CallFolders(tmp_path / "calls"), host="h1", slot_wait_s=0.3
-    )
+    exchange = Exchange(supervisor, FileParameters(files, tmp_path), results, CallFolders(tmp_path / "calls"), slot_wait_s=0.3)
+    activity = CallTool(QueuedCall(registry, supervisor, exchange, calls, "h1"))
 
     async def attempt(
         *urls: str,
@@ -116,7 +116,7 @@ async def run(database: Database, tmp_path: Path, tool: Tool) -> AsyncGenerator[
         spent_s: float = 0.0,
         waits: int = 0,
         output: JsonSchema | None = None,
-    ) -> CallOutcome:
+    ) -> Finished:
         await registry.register(
             ToolManifest(tool_id="t", name="T", idempotent=repeatable, concurrency=1, output_schema=output or {}),
             tuple(RemoteSource(remote_url=url) for url in urls),
@@ -143,13 +143,8 @@ async def run(database: Database, tmp_path: Path, tool: Tool) -> AsyncGenerator[
     await http.aclose()
 
 
-def finished(outcome: CallOutcome) -> Finished:
-    assert isinstance(outcome, Finished)
-    return outcome
-
-
-def failure(outcome: CallOutcome) -> tuple[ErrorType, JsonValue]:
-    error = finished(outcome).error
+def failure(outcome: Finished) -> tuple[ErrorType, JsonValue]:
+    error = outcome.error
     assert error is not None
     return error.type, error.details
 
@@ -160,7 +155,7 @@ def nowhere() -> str:
 
 @pytest.mark.promise("tools-get-the-key")
 async def test_the_tool_gets_the_call_id_as_its_idempotency_key(run: Run, tool: Tool) -> None:
-    assert finished(await run(tool.url)).output == {"ok": True}
+    assert (await run(tool.url)).output == {"ok": True}
     assert b"idempotency-key: call-00000001" in tool.requests[0].lower()
 
 
@@ -173,7 +168,7 @@ async def test_a_second_attempt_at_what_may_not_be_repeated_sends_nothing(run: R
 
 async def test_a_second_attempt_at_what_may_be_repeated_sends_again(run: Run, tool: Tool) -> None:
     await run(tool.url, repeatable=True)
-    assert finished(await run(tool.url, repeatable=True, number=2)).output == {"ok": True}
+    assert (await run(tool.url, repeatable=True, number=2)).output == {"ok": True}
     assert len(tool.requests) == 2
 
 
@@ -183,11 +178,11 @@ async def test_a_connection_that_never_came_about_counts_as_not_sent(run: Run, t
     assert kind is ErrorType.UNAVAILABLE
     assert isinstance(details, dict)
     assert details["sent"] is False
-    assert finished(await run(tool.url, number=2)).output == {"ok": True}
+    assert (await run(tool.url, number=2)).output == {"ok": True}
 
 
 async def test_the_next_source_is_tried_when_nothing_was_sent(run: Run, tool: Tool) -> None:
-    outcome = finished(await run(nowhere(), tool.url))
+    outcome = await run(nowhere(), tool.url)
     assert (outcome.output, outcome.active_source) == ({"ok": True}, 1)
 
 
@@ -218,7 +213,7 @@ async def test_a_tool_that_kills_its_worker_each_time_is_asked_a_bounded_number_
 ) -> None:
     for _ in range(MAX_SENDS):
         await run(tool.url, repeatable=True)  # of which nobody heard: it is made again, by Temporal or on another host
-    outcome = finished(await run(tool.url, repeatable=True))
+    outcome = await run(tool.url, repeatable=True)
     assert failure(outcome) == (ErrorType.EXECUTION_ERROR, {"sent": True, "outcome": "unknown"})
     assert (len(tool.requests), outcome.started_at is not None) == (MAX_SENDS, True)
 
@@ -227,7 +222,7 @@ async def test_a_tool_that_kills_its_worker_each_time_is_asked_a_bounded_number_
 async def test_attempts_that_were_lost_before_the_tool_was_asked_are_bounded_and_waiting_is_none_of_them(run: Run, tool: Tool) -> None:
     kind, details = failure(await run(tool.url, number=MAX_TRIES + 1))
     assert (kind, details, tool.requests) == (ErrorType.EXECUTION_ERROR, {"attempts": MAX_TRIES}, [])
-    assert finished(await run(tool.url, number=MAX_TRIES + 1, waits=1)).output == {"ok": True}
+    assert (await run(tool.url, number=MAX_TRIES + 1, waits=1)).output == {"ok": True}
 
 
 @pytest.mark.promise("calls-end")
@@ -245,18 +240,11 @@ async def test_an_error_that_nobody_foresaw_is_tried_again_a_bounded_number_of_t
     for number in range(1, MAX_TRIES):
         with pytest.raises(KeyError):
             await run(tool.url, repeatable=True, number=number)
-    outcome = finished(await run(tool.url, repeatable=True, number=MAX_TRIES))
+    outcome = await run(tool.url, repeatable=True, number=MAX_TRIES)
     assert failure(outcome) == (ErrorType.EXECUTION_ERROR, {"attempts": MAX_TRIES, "cause": "KeyError"})
     assert outcome.error is not None
     assert outcome.model_dump_json()
     assert "KeyError: 'Id \\ud800'" in outcome.error.message
-
-
-@pytest.mark.promise("calls-end")
-async def test_on_the_fast_path_such_an_error_makes_an_ordinary_call_of_it(run: Run, tool: Tool) -> None:
-    tool.fault, env = KeyError("Id"), ActivityEnvironment()
-    env.info = dataclasses.replace(env.info, is_local=True)
-    assert await run(tool.url, repeatable=True, env=env) == NotRunning()
 
 
 async def test_each_heartbeat_says_what_the_next_attempt_must_know(run: Run, tool: Tool) -> None:
@@ -321,7 +309,7 @@ LARGE = b'"' + b"x" * 60 + b'"'
 
 async def test_a_large_answer_is_a_reference(run: Run, tool: Tool) -> None:
     tool.answer = LARGE
-    outcome = finished(await run(tool.url))
+    outcome = await run(tool.url)
     assert outcome.is_reference
     assert ResultReference.model_validate(outcome.output).size == len(LARGE)
 
@@ -342,7 +330,7 @@ async def test_a_store_that_is_away_for_a_moment_costs_no_answer(run: Run, tool:
     (tmp_path / "content").write_bytes(b"")
     # Longer than reading the answer and trying to keep it takes, shorter than the patience with the store.
     asyncio.get_running_loop().call_later(1.0, (tmp_path / "content").unlink)
-    assert finished(await run(tool.url)).is_reference
+    assert (await run(tool.url)).is_reference
     assert len(tool.requests) == 1
 
 
@@ -353,7 +341,7 @@ async def test_an_answer_that_nobody_has_time_to_check_is_waited_for_and_then_sa
         raise CheckersBusyError
 
     monkeypatch.setattr(large_results, "find_issues", busy)
-    monkeypatch.setattr(call_tool, "STORE_PAUSES_S", (0.0, 0.0))
+    monkeypatch.setattr(exchange, "STORE_PAUSES_S", (0.0, 0.0))
     tool.answer = LARGE
     found = failure(await run(tool.url, output={"type": "string"}))
     assert found == (ErrorType.EXECUTION_ERROR, {"cause": "checkers_busy", "outcome": "executed"})

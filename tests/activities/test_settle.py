@@ -7,8 +7,9 @@ import pytest
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.attempt import MAX_TRIES
 from activities.settle import Settle
+from engine.calling.attempt import MAX_TRIES
+from engine.calls.effects.ended import Places
 from engine.calls.endings import STEP_FAULTY
 from engine.calls.settled import SettledCalls
 from engine.calls.settlement import Settlements
@@ -60,7 +61,7 @@ class FaultyCalls(CallTable):
 
 def settling(database: Database, trace: Path, *, registry: type[ToolRegistry] = ToolRegistry, calls: type[CallTable] = CallTable) -> Settle:
     known = registry(ToolTable(database), RouteTable(database))
-    return Settle(Settlements(known, calls(database), SettledCalls()), Steps(StepTrace(trace), LostStepTable(database)))
+    return Settle(Settlements(known, Places(calls(database), SettledCalls())), Steps(StepTrace(trace), LostStepTable(database)))
 
 
 async def attempts(settle: Settle) -> list[ToolResult | Exception]:

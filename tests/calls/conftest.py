@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest_asyncio
 from pydantic import JsonValue
 
-from engine.calls.admission import Admissions, CallLimits
+from engine.calls.admission import Admissions
+from engine.calls.checks.asked import CallLimits, Sources
+from engine.calls.effects.ended import Places
 from engine.calls.file_parameters import FileParameters
 from engine.calls.placements import Placements
 from engine.calls.settled import SettledCalls
@@ -76,14 +78,14 @@ async def desk(database: Database, tmp_path: Path) -> Desk:
     root = tmp_path / "files"
     root.mkdir()
     parameters = FileParameters(files, root)
-    settled = SettledCalls()
     limits = CallLimits(("local", "builtin", "remote"), 2000, 60.0, 600.0, max_values=500)
     placements = Placements("h1", ("default",), HostTable(database, 10), RouteTable(database))
-    admissions = Admissions(registry, calls, parameters, placements, settled, limits)
+    sources, places = Sources(registry, calls, parameters, limits), Places(calls, SettledCalls())
+    admissions = Admissions(sources, placements, places)
 
     async def admit(tool_id: str, params: dict[str, JsonValue] | None = None, **fields: JsonValue) -> Admission:
         call = ToolCall.model_validate({"tool_id": tool_id, "params": params or {}, **fields})
         request = AdmitRequest(call=call, call_id="call-12345678", workflow_id="w", run_id="r")
-        return (await admissions.admit(request, lambda _entry: True)).admission
+        return (await admissions.admit(request)).admission
 
-    return Desk(admissions, Settlements(registry, calls, settled), calls, files, parameters, root, admit)
+    return Desk(admissions, Settlements(registry, places), calls, files, parameters, root, admit)

@@ -33,11 +33,6 @@ async def test_defaults_are_filled_in_before_the_call(desk: "Desk") -> None:
     assert (plan.placement, plan.fast, plan.repeatable) == (Placement(queue="h1/default", host="h1"), False, False)
 
 
-async def test_a_quick_harmless_tool_goes_the_fast_path(desk: "Desk") -> None:
-    plan = admitted(await desk.admit("pure")).plan
-    assert (plan.fast, plan.repeatable, plan.placement) == (True, True, Placement(queue="default"))
-
-
 async def test_an_unknown_tool_is_answered_with_the_nearest_ids(desk: "Desk") -> None:
     result = refused(await desk.admit("stich"))
     assert result.error is not None

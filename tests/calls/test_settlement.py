@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from pydantic import JsonValue
 
-from engine.calls import settlement
-from engine.calls.settlement import record_of
+from engine.calls import records
+from engine.calls.records import record_of
 from engine.store.database import Database
 from engine.store.events import EventTable
 from tests.calls.test_admission import admitted
@@ -124,7 +124,7 @@ async def test_many_parameters_are_masked_beside_the_event_loop(desk: "Desk", mo
         threads.append(threading.current_thread())
         return mask_secrets(schema, params)
 
-    monkeypatch.setattr(settlement, "mask_secrets", seen)
+    monkeypatch.setattr(records, "mask_secrets", seen)
     manifest = ToolManifest(tool_id="t", name="T", input_schema={"patternProperties": {"^x": {"writeOnly": True}}})
     for many, params in ((False, {"x": 1}), (True, {f"x{number}": 1 for number in range(5_000)})):
         plan = (await stitch(desk)).model_copy(update={"params": params})

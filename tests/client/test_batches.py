@@ -20,7 +20,7 @@ from toolagent.client.failures import BrokenOffError, CallRefusedError
 from toolagent.client.temporal import ToolAgentClient
 from toolagent.contracts.batches import BatchedState, BatchEnd, CallLook, LookRequest, LookState, ToolBatch
 from toolagent.contracts.calls import Caller, ErrorType, ToolCall, ToolError
-from toolagent.contracts.steps import CallOutcome, CallRequest, Finished
+from toolagent.contracts.steps import CallRequest, Finished
 from toolagent.contracts.tasks import TaskState, TaskView
 from toolagent.core.batches import SKIPPED
 from toolagent.core.idempotency import call_id_for_key
@@ -95,7 +95,7 @@ class Scripted:
         self.changed = asyncio.Condition()
         self.now = self.most = 0
 
-    async def __call__(self, request: CallRequest) -> CallOutcome:
+    async def __call__(self, request: CallRequest) -> Finished:
         number = request.plan.params["number"]
         async with self.changed:
             self.begun.append(number)
@@ -331,7 +331,7 @@ async def test_input_that_is_no_batch_is_answered_and_does_not_hang(temporal: Cl
 async def test_a_hundred_results_of_a_quarter_of_a_megabyte_fit(temporal: Client) -> None:
     text = "x" * 250_000
 
-    async def large(request: CallRequest) -> CallOutcome:
+    async def large(request: CallRequest) -> Finished:
         return Finished(output=text)
 
     async with served(temporal, Steps(queue="batch-i", behaviour=large)) as client:

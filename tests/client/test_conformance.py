@@ -14,7 +14,7 @@ from toolagent.client import names
 from toolagent.client.http import ToolAgentHttp
 from toolagent.client.temporal import ToolAgentClient
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
-from toolagent.contracts.steps import CallOutcome, CallRequest, Finished
+from toolagent.contracts.steps import CallRequest, Finished
 from toolagent.core.results import failed
 from toolagent.testing.client_conformance import check_client
 from toolagent.testing.fake_client import FakeToolAgentClient, echo
@@ -28,7 +28,7 @@ def known_tools(call: ToolCall, call_id: str) -> ToolResult:
     return echo(call, call_id) if call.tool_id == "echo" else failed(call_id, call.tool_id, NO_TOOL, datetime.now(UTC))
 
 
-async def known_tools_only(request: CallRequest) -> CallOutcome:
+async def known_tools_only(request: CallRequest) -> Finished:
     return Finished(output=request.plan.params) if request.plan.tool_id == "echo" else Finished(error=NO_TOOL)
 
 

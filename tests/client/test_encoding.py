@@ -7,14 +7,14 @@ from temporalio.converter import DefaultPayloadConverter
 
 from toolagent.client.converter import DATA_CONVERTER
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError
-from toolagent.contracts.steps import CallOutcome, Finished
+from toolagent.contracts.steps import Finished
 
 HALF = Finished(error=ToolError(type=ErrorType.TIMEOUT, message="a\ud800", details={"\udc00": ["\ud800"]}))
 
 
 async def test_no_text_can_keep_a_heartbeat_or_a_result_from_being_sent() -> None:
     payloads = await DATA_CONVERTER.encode(["half \ud800", 1, HALF])
-    said, number, outcome = await DATA_CONVERTER.decode(payloads, [str, int, CallOutcome])
+    said, number, outcome = await DATA_CONVERTER.decode(payloads, [str, int, Finished])
     assert (said, number) == ("half \ufffd", 1)
     assert outcome.error == ToolError(type=ErrorType.TIMEOUT, message="a\ufffd", details={"\ufffd": ["\ufffd"]})
 

@@ -19,7 +19,7 @@ from toolagent.client.patience import patiently
 from toolagent.client.temporal import ToolAgentClient
 from toolagent.contracts.batches import CallLook, LookState
 from toolagent.contracts.calls import Caller, ErrorType, ToolCall
-from toolagent.contracts.steps import CallOutcome, CallRequest, Finished
+from toolagent.contracts.steps import CallRequest, Finished
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.results import IDEMPOTENCY_CONFLICT, reason_of
 from workers.temporal_connection import connect
@@ -48,7 +48,7 @@ async def test_a_call_is_run_and_its_result_can_be_fetched_again(temporal: Clien
 async def test_one_key_is_one_call_before_and_after_its_end(temporal: Client) -> None:
     release = asyncio.Event()
 
-    async def wait(request: CallRequest) -> CallOutcome:
+    async def wait(request: CallRequest) -> Finished:
         await release.wait()
         return Finished(output=request.plan.call_id)
 
@@ -127,7 +127,7 @@ async def test_a_waiting_call_is_pending_and_a_terminated_one_failed_with_unknow
 async def test_a_call_that_was_tried_is_running_and_one_that_found_no_slot_still_waits(
     temporal: Client, why: str, status: TaskState
 ) -> None:
-    async def tried(_: CallRequest) -> CallOutcome:
+    async def tried(_: CallRequest) -> Finished:
         raise ApplicationError("It will be tried again.", type=why, next_retry_delay=timedelta(seconds=30))
 
     async with served(temporal, Steps(behaviour=tried, queue=names.TASK_QUEUE)) as client, asyncio.timeout(20):

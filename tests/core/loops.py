@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from toolagent.contracts.agent import AgentLimits, AgentRequest, AgentResult, LoopState, ModelAsk, ModelTurnNote, ToolNote, ToolUseNote
 from toolagent.contracts.model import Price, Usage
 from toolagent.core import loop
+from toolagent.core.coding import CODING
 
 __all__ = ["PRICE", "asked", "live", "noted", "outcome", "request", "turn", "use"]
 
@@ -12,7 +13,7 @@ PRICE = Price(input=3, output=15, cache_read=0.3, cache_write=3.75)
 
 
 def request(price: Price | None = PRICE, **limits: float | None) -> AgentRequest:
-    return AgentRequest(task_id="create_0a1b2c3d", prompt="coding", limits=AgentLimits.model_validate(limits), price=price)
+    return AgentRequest(conversation_id="create_0a1b2c3d", prompt="coding", limits=AgentLimits.model_validate(limits), price=price)
 
 
 def use(name: str = "run_in_uv", digest: str = "a", use_id: str = "toolu_1", fault: str = "") -> ToolUseNote:
@@ -32,8 +33,8 @@ def turn(
     )
 
 
-def outcome(of: ToolUseNote, digest: str = "done", candidate: str | None = None) -> ToolNote:
-    return ToolNote(tool_use_id=of.id, name=of.name, summary=of.summary, digest=digest, candidate=candidate)
+def outcome(of: ToolUseNote, digest: str = "done", put_down: str | None = None) -> ToolNote:
+    return ToolNote(tool_use_id=of.id, name=of.name, summary=of.summary, digest=digest, put_down=put_down)
 
 
 def asked(of: AgentRequest, state: LoopState, now_s: float = 0.0) -> ModelAsk:
@@ -44,7 +45,7 @@ def asked(of: AgentRequest, state: LoopState, now_s: float = 0.0) -> ModelAsk:
 
 
 def noted(of: AgentRequest, state: LoopState, note: ModelTurnNote) -> LoopState:
-    return loop.after_model(state, asked(of, state), note)
+    return loop.after_model(CODING, state, asked(of, state), note)
 
 
 def live(
@@ -55,7 +56,7 @@ def live(
     for steps in range(10_000):
         match loop.next_step(of, state, next(clock)):
             case loop.AskModel(ask=ask):
-                state = loop.after_model(state, ask, answer(ask))
+                state = loop.after_model(CODING, state, ask, answer(ask))
             case loop.RunTools(allowed=allowed, refused=refused):
                 state = loop.after_tools(state, (*(do(run.tool_use_id) for run in allowed), *refused))
             case loop.Finish(result=result):

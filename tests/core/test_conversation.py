@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 
 from toolagent.contracts.agent import ModelAsk, ShownOutcome
 from toolagent.contracts.model import Block, Carried, Message, ModelTurn, Text, ToolOutcome, ToolUse, Usage
+from toolagent.core.coding import CODING
 from toolagent.core.conversation import next_message, opening_message, sendable
 from toolagent.core.model_notes import MOST_USES, digest_of, note_of
 
-ASK = ModelAsk(task_id="create_0a1b2c3d", prompt="coding", turn=2, position=3, max_tokens=100)
+ASK = ModelAsk(conversation_id="create_0a1b2c3d", prompt="coding", turn=2, position=3, max_tokens=100)
 BLOCKS = st.one_of(
     st.builds(Text, text=st.text(" \na", max_size=3)),
     st.builds(ToolUse, id=st.text("ab", min_size=1, max_size=2), name=st.just("x")),
@@ -67,29 +68,29 @@ def test_a_conversation_that_is_in_order_is_sent_as_it_is() -> None:
 
 def test_a_note_says_what_is_wanted_in_short() -> None:
     use = ToolUse(id="1", name="run_in_uv", input={"command": "API_KEY=abc123 pytest"})
-    [noted] = note_of(_answer(Text(text="Now\nthe tests."), use), lambda _: "").uses
+    [noted] = note_of(_answer(Text(text="Now\nthe tests."), use), CODING.smaller_steps, lambda _: "").uses
     assert noted.summary == 'run_in_uv | {"command":"API_KEY=*** pytest"}'
     assert (noted.id, noted.fault, noted.input_digest) == ("1", "", digest_of(use.input))
 
 
 def test_a_note_of_a_large_turn_is_small() -> None:
     uses = [ToolUse(id=f"toolu_{number}", name="n" * 1_000, input={"content": "x" * 100_000}) for number in range(100)]
-    note = note_of(_answer(Text(text="y" * 100_000), *uses), lambda _: "z" * 100_000)
+    note = note_of(_answer(Text(text="y" * 100_000), *uses), CODING.smaller_steps, lambda _: "z" * 100_000)
     assert len(note.uses) == MOST_USES
     assert len(note.model_copy(update={"uses": note.uses[:1]}).model_dump_json()) < 4_000
 
 
 def test_the_use_in_which_an_answer_was_cut_off_is_not_run() -> None:
     whole, half = ToolUse(id="1", name="write_file", input={"path": "a"}), ToolUse(id="2", name="write_file", input={"path": "b"})
-    cut = note_of(_answer(whole, half, stop_reason="max_tokens"), lambda _: "")
+    cut = note_of(_answer(whole, half, stop_reason="max_tokens"), CODING.smaller_steps, lambda _: "")
     assert [bool(use.fault) for use in cut.uses] == [False, True]
     assert "append" in cut.uses[1].fault
-    after = note_of(_answer(whole, Text(text="and"), stop_reason="max_tokens"), lambda _: "")
+    after = note_of(_answer(whole, Text(text="and"), stop_reason="max_tokens"), CODING.smaller_steps, lambda _: "")
     assert [bool(use.fault) for use in after.uses] == [False]
 
 
 def test_what_is_wrong_with_a_use_is_noted() -> None:
-    [noted] = note_of(_answer(ToolUse(id="1", name="grep")), lambda use: f"There is no tool {use.name!r}.").uses
+    [noted] = note_of(_answer(ToolUse(id="1", name="grep")), CODING.smaller_steps, lambda use: f"There is no tool {use.name!r}.").uses
     assert noted.fault == "There is no tool 'grep'."
 
 

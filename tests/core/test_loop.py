@@ -6,6 +6,7 @@ from tests.core.loops import PRICE, asked, noted, outcome, request, turn, use
 from toolagent.contracts.agent import AgentEnd, AgentRequest, Guidance, LoopState, ModelAsk, ShownOutcome, ToolNote
 from toolagent.contracts.model import Usage
 from toolagent.core import loop
+from toolagent.core.coding import CODING, LONGEST_EVIDENCE, another_round
 
 START = LoopState(started_s=0.0)
 
@@ -19,7 +20,7 @@ def _end(of: AgentRequest, state: LoopState, now_s: float = 0.0) -> AgentEnd:
 def test_the_first_thing_is_to_ask_the_model() -> None:
     of = request(turn_tokens=4_000)
     assert loop.begin(of, 7.0) == LoopState(started_s=7.0)
-    first = ModelAsk(task_id="create_0a1b2c3d", prompt="coding", turn=1, position=1, max_tokens=4_000, limits=of.limits)
+    first = ModelAsk(conversation_id="create_0a1b2c3d", prompt="coding", turn=1, position=1, max_tokens=4_000, limits=of.limits)
     assert asked(of, START) == first
 
 
@@ -64,23 +65,23 @@ def test_what_cannot_be_done_is_told_without_doing_anything() -> None:
 
 
 def test_a_candidate_ends_the_agent() -> None:
-    final = use(loop.FINAL_TOOL)
-    state = loop.after_tools(noted(request(), START, turn(final)), (outcome(final, candidate="candidate-1"),))
+    final = use(CODING.final_tool)
+    state = loop.after_tools(noted(request(), START, turn(final)), (outcome(final, put_down="candidate-1"),))
     step = loop.next_step(request(), state, 0.0)
     assert isinstance(step, loop.Finish)
-    assert (step.result.end, step.result.candidate) == (AgentEnd.REGISTERED, "candidate-1")
+    assert (step.result.end, step.result.put_down) == (AgentEnd.DONE, "candidate-1")
 
 
 def test_nothing_is_done_after_a_candidate_was_put_down() -> None:
-    final, after = use(loop.FINAL_TOOL, use_id="1"), use("write_file", use_id="2")
+    final, after = use(CODING.final_tool, use_id="1"), use("write_file", use_id="2")
     step = loop.next_step(request(), noted(request(), START, turn(final, after)), 0.0)
     assert isinstance(step, loop.RunTools)
-    assert [run.name for run in step.allowed] == [loop.FINAL_TOOL]
+    assert [run.name for run in step.allowed] == [CODING.final_tool]
     assert [note.name for note in step.refused] == ["write_file"]
 
 
 def test_a_candidate_that_could_not_be_put_down_does_not_end_the_agent() -> None:
-    final = use(loop.FINAL_TOOL)
+    final = use(CODING.final_tool)
     state = loop.after_tools(noted(request(), START, turn(final)), (outcome(final, digest="that id is taken"),))
     assert asked(request(), state).outcomes == (ShownOutcome(tool_use_id="toolu_1"),)
 
@@ -179,14 +180,14 @@ def test_guidance_is_told_once_and_with_the_next_turn() -> None:
     ask = asked(request(), state)
     assert [remark for remark in ask.remarks if "Use pillow." in remark] == [*ask.remarks]
     assert len(ask.remarks) == 1
-    state = loop.after_model(state, ask, turn(use()))
+    state = loop.after_model(CODING, state, ask, turn(use()))
     assert loop.with_guidance(state, said).remarks == ()
 
 
 def test_guidance_that_comes_while_the_model_answers_is_not_lost() -> None:
     ask = asked(request(), START)
     state = loop.with_guidance(START, Guidance(id="g1", text="Use pillow."))
-    state = loop.after_model(state, ask, turn(use()))
+    state = loop.after_model(CODING, state, ask, turn(use()))
     state = loop.with_guidance(state, Guidance(id="g2", text="And keep it small."))
     state = loop.after_tools(state, (outcome(use()),))
     assert [remark.rpartition(": ")[2] for remark in asked(request(), state).remarks] == ["Use pillow.", "And keep it small."]
@@ -203,21 +204,21 @@ def test_guidance_is_refused_when_much_of_it_waits_and_when_nobody_listens() -> 
 
 def test_what_did_not_pass_goes_back_to_the_agent_for_so_many_rounds() -> None:
     of = request(rounds=2)
-    final = use(loop.FINAL_TOOL)
-    state = loop.after_tools(noted(of, START, turn(final)), (outcome(final, candidate="candidate-1"),))
-    again = loop.another_round(of, state, "GET /health: 500")
+    final = use(CODING.final_tool)
+    state = loop.after_tools(noted(of, START, turn(final)), (outcome(final, put_down="candidate-1"),))
+    again = another_round(of, state, "GET /health: 500")
     assert again is not None
     ask = asked(of, again)
     assert (ask.turn, ask.position, ask.outcomes) == (2, 3, (ShownOutcome(tool_use_id="toolu_1"),))
     assert "GET /health: 500" in ask.remarks[0]
-    assert (again.round, again.candidate, again.tokens) == (2, None, state.tokens)
-    assert loop.another_round(of, again, "GET /health: 500") is None
+    assert (again.round, again.put_down, again.tokens) == (2, None, state.tokens)
+    assert another_round(of, again, "GET /health: 500") is None
 
 
 def test_long_evidence_is_cut() -> None:
-    again = loop.another_round(request(), START, "x" * 1_000_000)
+    again = another_round(request(), START, "x" * 1_000_000)
     assert again is not None
-    assert len(again.remarks[0]) < loop.LONGEST_EVIDENCE + 300
+    assert len(again.remarks[0]) < LONGEST_EVIDENCE + 300
 
 
 def test_a_run_that_goes_on_begins_where_the_last_one_was() -> None:

@@ -10,10 +10,10 @@ from tests.core.loops import PRICE, asked, live, request, turn, use
 from toolagent.contracts.agent import AgentEnd, Guidance, LoopState, ModelAsk, ModelTurnNote, ToolNote
 from toolagent.contracts.model import Usage
 from toolagent.core import loop
-from toolagent.core.loop import FINAL_TOOL
+from toolagent.core.coding import CODING, LONGEST_EVIDENCE, another_round
 from toolagent.core.model_cost import LEAST_ANSWER, cost_of
 
-_NAMES = st.sampled_from(["run_in_uv", "write_file", "no_such_tool", FINAL_TOOL])
+_NAMES = st.sampled_from(["run_in_uv", "write_file", "no_such_tool", CODING.final_tool])
 _STOPS = st.sampled_from(["", "max_tokens", "stop_sequence", "pause_turn", "what_is_new"])
 _LIMITS = st.fixed_dictionaries(
     {
@@ -95,14 +95,16 @@ def test_a_state_of_two_hundred_calls_is_small() -> None:
     def answer(ask: ModelAsk) -> ModelTurnNote:
         # What runs through all the limits of a note's length.
         last = ask.turn > 200
-        wanted = use(FINAL_TOOL if last else "write_file", str(ask.turn), f"toolu_{ask.turn:024}").model_copy(update={"summary": "x" * 160})
+        wanted = use(CODING.final_tool if last else "write_file", str(ask.turn), f"toolu_{ask.turn:024}").model_copy(
+            update={"summary": "x" * 160}
+        )
         return turn(wanted, usage=Usage(input_tokens=10, cache_read_tokens=1_000 * ask.turn, output_tokens=500), said="y" * 400)
 
     def do(use_id: str) -> ToolNote:
-        return ToolNote(tool_use_id=use_id, name="", digest=use_id[-8:], candidate="candidate" if use_id.endswith("201") else None)
+        return ToolNote(tool_use_id=use_id, name="", digest=use_id[-8:], put_down="candidate" if use_id.endswith("201") else None)
 
     result, _ = live(of, answer, do, _clock(0))
-    assert (result.end, result.state.tool_calls) == (AgentEnd.REGISTERED, 201)
+    assert (result.end, result.state.tool_calls) == (AgentEnd.DONE, 201)
     assert len(result.state.model_dump_json()) < 4_000
 
 
@@ -110,7 +112,7 @@ def test_a_state_of_two_hundred_calls_is_small() -> None:
 def test_a_state_with_all_that_people_may_say_and_the_longest_evidence_is_bounded() -> None:
     of = request()
     state = loop.begin(of, 0.0)
-    rejected = loop.another_round(of, state, "字" * 2 * loop.LONGEST_EVIDENCE)
+    rejected = another_round(of, state, "字" * 2 * LONGEST_EVIDENCE)
     assert rejected is not None
     said = 0
     while loop.refusal_of(rejected) is None:
@@ -120,7 +122,7 @@ def test_a_state_with_all_that_people_may_say_and_the_longest_evidence_is_bounde
     assert len(rejected.model_dump_json()) < 95_000
     assert len(rejected.model_dump_json().encode()) < 280_000
     # Once they were said they are forgotten.
-    heard = loop.after_model(rejected, asked(of, rejected), turn(use()))
+    heard = loop.after_model(CODING, rejected, asked(of, rejected), turn(use()))
     assert len(heard.model_dump_json()) < 4_000
 
 

@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
+from engine.calling.fast_call import is_fast
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import JsonSchema, SideEffectScope, ToolManifest
 from toolagent.contracts.sources import BuiltinSource, LocalSource, McpSource, RemoteSource
 from toolagent.contracts.steps import Placement
-from toolagent.core.dispatch import bucket_of, is_fast, placement_of, timeout_of
+from toolagent.core.dispatch import bucket_of, placement_of, timeout_of
 from toolagent.core.idempotency import call_id_for_key, call_id_of_workflow, fingerprint
 from toolagent.core.schemas import MASK, map_values, mask_secrets, mentions_format, values_of_format, with_defaults
 from toolagent.core.shared_processes import process_key
@@ -66,7 +67,7 @@ def test_tools_of_one_mcp_server_are_in_one_process_and_those_with_other_variabl
 @pytest.mark.promise("fast-path-is-for-the-harmless")
 def test_the_fast_path_is_for_quick_harmless_tools_that_run(scope: SideEffectScope, timeout_s: float, running: bool, fast: bool) -> None:
     entry = ToolEntry(manifest=PURE.model_copy(update={"side_effect_scope": scope}), sources=(BUILTIN,))
-    assert is_fast(entry, timeout_s, running_here=running) is fast
+    assert is_fast(entry, timeout_s, is_ready=running) is fast
 
 
 @pytest.mark.parametrize(("asked", "given_s"), [(None, 2), (1, 1), (100, 2)])

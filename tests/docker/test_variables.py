@@ -13,10 +13,10 @@ from engine.runtimes.docker.account import account_of, serving_limits
 from engine.runtimes.docker.engine import Engine
 from engine.runtimes.docker.runtime import DockerRuntime
 from engine.runtimes.docker.settings import DockerSettings
-from engine.runtimes.docker.variables import variables_of
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.sandbox.identities import COUNTED_TOGETHER
 from engine.runtimes.sandbox.identity import Identity
+from engine.runtimes.variables import variables_of
 from tests.docker.conftest import PROJECTS, SECRETS, TOOL, containers_of, request_of, silent
 from tests.docker.subject import versatile
 from toolagent.contracts.calls import ErrorType

@@ -12,8 +12,7 @@ from typing import cast, get_args
 from pydantic import BaseModel
 from temporalio import activity, workflow
 
-from activities.agent_tools import AGENT_TOOLS
-from activities.agent_tools.tool import Role
+from activities.agent_tools import CODING_TOOLS
 from api.app import create_app
 from api.errors import STATUS
 from api.ports import Doors, Limits
@@ -92,7 +91,7 @@ def limits() -> Rows:
 
 
 def agent_functions() -> Rows:
-    return {tool.name: "" for tool in AGENT_TOOLS[Role.CODING]}
+    return {tool.name: "" for tool in CODING_TOOLS}
 
 
 def checks() -> Rows:

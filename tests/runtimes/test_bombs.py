@@ -43,6 +43,7 @@ ROOT = Path(__file__).parents[2]
 OWN_CLIENTS = {
     "engine/runtimes/peers.py": "the clients of the engine, for tools, documents, callbacks, indexes and http_request",
     "engine/runtimes/mcp/web.py": "the SDK's of MCP, for servers over HTTP: its transport bounds what comes, and takes nothing packed",
+    "engine/making/inside/mcp_bridge.py": "in the sandbox, to the server in its own process",
     "engine/roles/providers/anthropic_client.py": "the model's, bounded by anthropic_answers",
     "packages/toolagent/src/toolagent/client/http.py": "the service's, for the command line and other agents",
     "packages/toolagent/src/toolagent/testing/servers/recorder.py": "a test server's, to a model's endpoint",

@@ -6,14 +6,15 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
+from engine.runtimes.dispatch import Dispatch
 from engine.runtimes.supervisor import Reply, Supervisor
-from tests.runtimes.conftest import entry_of, eventually, inside, is_gone, leftovers, nothing, request_of, silent
+from tests.runtimes.conftest import entry_of, eventually, inside, is_gone, leftovers, request_of
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.sources import BuiltinSource
 
 
 def begin(supervisor: Supervisor, entry: ToolEntry, **params: JsonValue) -> asyncio.Task[Reply]:
-    return asyncio.create_task(supervisor.call(entry, request_of(20.0, **params), before_send=nothing, progress=silent))
+    return asyncio.create_task(supervisor.call(Dispatch(entry, request_of(20.0, **params))))
 
 
 async def cancel(task: asyncio.Task[Reply]) -> None:

@@ -13,6 +13,7 @@ import psutil
 import pytest
 from pydantic import JsonValue
 
+from engine.runtimes.dispatch import Dispatch
 from engine.runtimes.docker.engine import Engine
 from engine.runtimes.failures import CallFailed, NotSent, RuntimeFailure, StartFailed
 from engine.runtimes.mcp.runtime import McpRuntime
@@ -25,7 +26,7 @@ from engine.runtimes.sandbox.container import ContainerLevel
 from engine.runtimes.sandbox.rlimits import RLimits
 from engine.runtimes.sandbox.sandbox import Sandbox
 from engine.runtimes.supervisor import Supervisor
-from tests.runtimes.conftest import entry_of, eventually, home_of, inside, nothing, request_of, silent
+from tests.runtimes.conftest import entry_of, eventually, home_of, inside, request_of, silent
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sandbox import SandboxPolicy
@@ -217,27 +218,27 @@ async def test_a_server_that_dies_in_mid_call_leaves_its_outcome_unknown_and_the
 ) -> None:
     entry = entry_of(mcp_source())
     with pytest.raises(CallFailed) as caught:
-        await supervisor.call(entry, request_of(20.0, mode="die"), before_send=nothing, progress=silent)
+        await supervisor.call(Dispatch(entry, request_of(20.0, mode="die")))
     failure = caught.value
     assert (failure.error_type, failure.outcome) == (ErrorType.EXECUTION_ERROR, "unknown")
     assert (failure.details["stderr"], failure.details["tool_ended"]) == ("my last words", "exited with code 3")
     assert (home_of(parts.local.state) / "calls").read_text() == "\n"
-    reply = await supervisor.call(entry, request_of(20.0, mode="text"), before_send=nothing, progress=silent)
+    reply = await supervisor.call(Dispatch(entry, request_of(20.0, mode="text")))
     assert reply.output == {"text": "[1, 2]"}
 
 
 async def test_a_server_that_closes_its_stdout_is_ended_and_started_anew(supervisor: Supervisor, parts: RuntimeParts) -> None:
     entry = entry_of(mcp_source())
     with pytest.raises(CallFailed) as caught:
-        await supervisor.call(entry, request_of(1.0, mode="close"), before_send=nothing, progress=silent)
+        await supervisor.call(Dispatch(entry, request_of(1.0, mode="close")))
     assert (caught.value.error_type, caught.value.outcome) == (ErrorType.TIMEOUT, "unknown")
-    reply = await supervisor.call(entry, request_of(20.0, mode="text"), before_send=nothing, progress=silent)
+    reply = await supervisor.call(Dispatch(entry, request_of(20.0, mode="text")))
     assert reply.output == {"text": "[1, 2]"}
 
 
 async def test_a_cancelled_call_is_told_to_the_server_which_stays(supervisor: Supervisor, parts: RuntimeParts) -> None:
     entry, home = entry_of(mcp_source()), home_of(parts.local.state)
-    call = asyncio.ensure_future(supervisor.call(entry, request_of(20.0, mode="hang"), before_send=nothing, progress=silent))
+    call = asyncio.ensure_future(supervisor.call(Dispatch(entry, request_of(20.0, mode="hang"))))
     await eventually((home / "hanging").exists)
     call.cancel()
     await asyncio.wait([call])
@@ -249,7 +250,7 @@ async def test_a_cancelled_call_is_told_to_the_server_which_stays(supervisor: Su
 async def test_tools_of_one_server_share_its_process(supervisor: Supervisor) -> None:
     source = mcp_source(process="group")
     outputs = [
-        await supervisor.call(entry, request_of(20.0), before_send=nothing, progress=silent)
+        await supervisor.call(Dispatch(entry, request_of(20.0)))
         for entry in (entry_of(source), entry_of(source.model_copy(update={"tool_name": "other"}), tool_id="another"))
     ]
     assert len({cast("dict[str, int]", reply.output)["pid"] for reply in outputs}) == 1

@@ -16,6 +16,7 @@ from typing import cast
 import pytest
 from pydantic import JsonValue
 
+from engine.runtimes.dispatch import Dispatch
 from engine.runtimes.failures import CallFailed, NotSent, RuntimeFailure, StartFailed
 from engine.runtimes.http_exchange import HttpExchange
 from engine.runtimes.mcp.runtime import McpRuntime
@@ -25,7 +26,7 @@ from engine.runtimes.public_servers import PublicServers
 from engine.runtimes.runtime import Running
 from engine.runtimes.supervisor import Supervisor
 from tests.programs import start_program
-from tests.runtimes.conftest import entry_of, nothing, request_of, silent
+from tests.runtimes.conftest import entry_of, request_of, silent
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import McpSource
@@ -247,9 +248,9 @@ async def test_after_a_time_out_a_server_that_answers_keeps_its_session(parts: R
 
 async def test_a_session_that_the_server_forgot_is_made_anew(supervisor: Supervisor, far: Far) -> None:
     entry = entry_of(far.source())
-    await supervisor.call(entry, request_of(20.0), before_send=nothing, progress=silent)
+    await supervisor.call(Dispatch(entry, request_of(20.0)))
     far.session = 2
-    reply = await supervisor.call(entry, request_of(20.0), before_send=nothing, progress=silent)
+    reply = await supervisor.call(Dispatch(entry, request_of(20.0)))
     assert (reply.output, [method for method, _ in far.seen].count("initialize")) == ({"text": "done"}, 2)
 
 

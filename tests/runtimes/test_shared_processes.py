@@ -10,10 +10,11 @@ import pytest
 from pydantic import JsonValue
 
 from engine.calls.file_parameters import CallFolder
+from engine.runtimes.dispatch import Dispatch
 from engine.runtimes.failures import CallFailed, NotSent
 from engine.runtimes.runtime import ToolRequest
 from engine.runtimes.supervisor import Reply, Supervisor
-from tests.runtimes.conftest import entry_of, eventually, is_gone, leftovers, local_source, nothing, request_of, silent
+from tests.runtimes.conftest import entry_of, eventually, is_gone, leftovers, local_source, request_of, silent
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import SecurityContext, ToolManifest
 from toolagent.contracts.routes import RunState, ToolRoute
@@ -30,7 +31,7 @@ ONE, TWO = member("one"), member("two")
 
 
 def begin(supervisor: Supervisor, entry: ToolEntry, **params: JsonValue) -> asyncio.Task[Reply]:
-    return asyncio.create_task(supervisor.call(entry, request_of(20.0, **params), before_send=nothing, progress=silent))
+    return asyncio.create_task(supervisor.call(Dispatch(entry, request_of(20.0, **params))))
 
 
 def route_of(supervisor: Supervisor, entry: ToolEntry) -> ToolRoute:
@@ -196,7 +197,7 @@ async def test_the_files_of_all_their_calls_are_seen_and_no_others(supervisor: S
     async with CallFolder(calls, "call-1", filed, place_of_calls(two)) as folder, CallFolder(calls, "call-1", alone.manifest) as other:
         wanted = [str(one.outputs / "made") for one in (folder, other)]
         request = ToolRequest("call-12345678", {"mode": "write", "paths": [*wanted]}, 20.0, folder.outputs)
-        reply = await supervisor.call(two, request, before_send=nothing, progress=silent)
+        reply = await supervisor.call(Dispatch(two, request))
         written = cast("dict[str, str]", reply.output)
         assert [written[file] == "done" for file in wanted] == [True, False]
         file = await asyncio.to_thread(folder.open, "made")

@@ -11,10 +11,11 @@ import psutil
 import pytest
 from pydantic import JsonValue
 
+from engine.runtimes.dispatch import Dispatch
 from engine.runtimes.failures import CallFailed, NoSlot, NotSent, StartFailed
 from engine.runtimes.ports import free_port
 from engine.runtimes.supervisor import NotRunningHere, Reply, Supervisor
-from tests.runtimes.conftest import Routes, entry_of, eventually, home_of, is_gone, leftovers, local_source, nothing, request_of, silent
+from tests.runtimes.conftest import Routes, entry_of, eventually, home_of, is_gone, leftovers, local_source, request_of, silent
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.routes import RunState
@@ -31,15 +32,21 @@ async def call(
     start_timeout_s: float | None = None,
     **params: JsonValue,
 ) -> Reply:
-    return await supervisor.call(
-        entry,
-        request_of(timeout_s, **params),
-        before_send=nothing,
-        progress=silent,
-        only_if_running=only_if_running,
-        slot_timeout_s=slot_timeout_s,
-        start_timeout_s=start_timeout_s,
-    )
+    dispatch = Dispatch(entry, request_of(timeout_s, **params), slot_timeout_s=slot_timeout_s, start_timeout_s=start_timeout_s)
+    return await (supervisor.call_running(dispatch) if only_if_running else supervisor.call(dispatch))
+
+
+class Told:
+    """Marks, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    async def before_send(self) -> None:
+        self.told.append("sent")
+
+    async def after_not_sent(self) -> None:
+        self.told.append("not sent")
 
 
 async def pid_of(supervisor: Supervisor, entry: ToolEntry) -> int:
@@ -143,17 +150,10 @@ async def test_the_next_source_is_tried_when_nothing_was_sent(supervisor: Superv
         RemoteSource(remote_url=f"http://127.0.0.1:{free_port()}"),
         local_source(),
     )
-    sent: list[str] = []
-
-    async def mark() -> None:
-        sent.append("sent")
-
-    async def take_back() -> None:
-        sent.append("not sent")
-
-    reply = await supervisor.call(entry, request_of(), before_send=mark, after_not_sent=take_back, progress=silent)
+    marks = Told()
+    reply = await supervisor.call(Dispatch(entry, request_of(), marks))
     assert reply.active_source == 2
-    assert sent == ["sent", "not sent", "sent"]
+    assert marks.told == ["sent", "not sent", "sent"]
     assert (routes.saved[-1][0].active_source, routes.saved[-1][0].state) == (2, RunState.RUNNING)
     assert (await call(supervisor, entry)).active_source == 2
 
@@ -190,11 +190,12 @@ async def test_a_request_that_cannot_be_written_does_not_cost_the_process(superv
 
 
 async def test_before_send_may_stop_the_request(supervisor: Supervisor, state: Path) -> None:
-    async def refuse() -> None:
-        raise PermissionError("already sent")
+    class Refusing(Told):
+        async def before_send(self) -> None:
+            raise PermissionError("already sent")
 
     with pytest.raises(PermissionError):
-        await supervisor.call(entry_of(), request_of(mode="hang"), before_send=refuse, progress=silent)
+        await supervisor.call(Dispatch(entry_of(), request_of(mode="hang"), Refusing()))
     assert not (state / "tools/versatile/home/hanging").exists()
 
 
@@ -279,18 +280,15 @@ async def test_a_tool_that_is_stopped_while_it_starts_is_not_started_from_its_ne
 
 
 async def test_a_call_whose_tool_is_stopped_right_before_it_is_sent_is_taken_back(supervisor: Supervisor) -> None:
-    taken_back: list[bool] = []
+    class Stopping(Told):
+        async def before_send(self) -> None:
+            await supervisor.stop("echo")
 
-    async def stop() -> None:
-        await supervisor.stop("echo")
-
-    async def take_back() -> None:
-        taken_back.append(True)
-
+    marks = Stopping()
     entry, request = entry_of(BuiltinSource(handler="echo"), tool_id="echo"), request_of(message=1)
     with pytest.raises(NotSent) as caught:
-        await supervisor.call(entry, request, before_send=stop, after_not_sent=take_back, progress=silent)
-    assert (caught.value.details, taken_back) == ({"reason": "stopped"}, [True])
+        await supervisor.call(Dispatch(entry, request, marks))
+    assert (caught.value.details, marks.told) == ({"reason": "stopped"}, ["not sent"])
 
 
 @pytest.mark.promise("slots-are-bounded")

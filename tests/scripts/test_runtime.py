@@ -8,11 +8,12 @@ import pytest
 import pytest_asyncio
 from pydantic import JsonValue
 
+from engine.runtimes.dispatch import Dispatch
 from engine.runtimes.failures import CallFailed, NotSent, StartFailed
 from engine.runtimes.runtime import Installing, Mortal, ToolRequest
 from engine.runtimes.script import ScriptRuntime
 from engine.runtimes.supervisor import NotRunningHere, Supervisor
-from tests.runtimes.conftest import Routes, nothing
+from tests.runtimes.conftest import Routes
 from tests.scripts.harness import Scripts, silent
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
@@ -31,7 +32,8 @@ class Called:
     async def __call__(self, tool: ToolManifest, params: dict[str, JsonValue] | None = None, *, only_if_running: bool = False) -> JsonValue:
         entry = ToolEntry(manifest=tool, sources=(SOURCE,))
         request = ToolRequest("call-12345678", params or {}, 30.0, self.scripts.state / "out", manifest=tool)
-        reply = await self.supervisor.call(entry, request, before_send=nothing, progress=silent, only_if_running=only_if_running)
+        dispatch = Dispatch(entry, request)
+        reply = await (self.supervisor.call_running(dispatch) if only_if_running else self.supervisor.call(dispatch))
         return reply.output
 
 

@@ -160,7 +160,8 @@ def _told(there: MakingTask) -> str:
 
 def _recorded(service: ServiceProcess, task_id: str) -> set[int]:
     """Turns by their number; each has one line in the ledger, whose key it is."""
-    return {int(str(key).removeprefix("turn-")) for (key,) in rows(service, "SELECT key FROM model_turns WHERE task_id = ?", task_id)}
+    turns = rows(service, "SELECT key FROM model_turns WHERE conversation_id = ?", task_id)
+    return {int(str(key).removeprefix("turn-")) for (key,) in turns}
 
 
 def _served(model: ModelServer, tool_id: str) -> dict[int, int]:

@@ -70,7 +70,7 @@ def test_what_a_model_writes_is_judged_by_examples_that_it_never_saw(made: tuple
     assert [check.check for check in version.evidence.checks if not check.passed] == []
     assert [fault for fault in model.unmet() if "tally" in fault] == []
     assert round(task.cost_usd, 9) == cost_of_turns(5)
-    assert rows(service, "SELECT count(*) FROM model_turns WHERE task_id = ?", task_id) == [(5,)]
+    assert rows(service, "SELECT count(*) FROM model_turns WHERE conversation_id = ?", task_id) == [(5,)]
     # It would answer what the others ask for.
     service.http.delete("/tools/tally").raise_for_status()
     assert left_of(service, task_id, "tally").keys() <= {"tools", "calls/"}

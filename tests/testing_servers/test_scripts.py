@@ -7,7 +7,7 @@ import pytest
 from anthropic import BadRequestError
 from anthropic.types import Message, MessageParam
 
-from activities.agent_tools.offers import shown
+from activities.use_tool import shown
 from tests.testing_servers.conversations import MODEL, ask, ask_streamed, client_of, counts, outcome, said, scenario, user, uses
 from toolagent.testing.servers.model_server import ModelServer, UnexpectedRequestError
 

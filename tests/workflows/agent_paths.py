@@ -38,7 +38,7 @@ async def play_agent(
     ends_well: bool = True,
 ) -> AnyHandle:
     task_id, host = f"task-{stage.queue}", f"host-{stage.queue}"
-    request = AgentRequest(task_id=task_id, prompt="coding", limits=limits, resume_from=state)
+    request = AgentRequest(conversation_id=task_id, prompt="coding", limits=limits, resume_from=state)
     own = Stage(stage.client, names.making_queue(host))
     async with own.workers(steps.all):
         slot = Slot(host=host, patience_s=LONG_S)
@@ -82,7 +82,7 @@ async def host_lost(stage: Stage) -> AnyHandle:
     """Nobody takes its steps any more, and what it wrote is there alone: the run fails."""
     task_id = f"task-{stage.queue}"
     async with stage.workers(MakingSteps().all):
-        request = AgentRequest(task_id=task_id, prompt="coding")
+        request = AgentRequest(conversation_id=task_id, prompt="coding")
         start = AgentStart(request=request, slot=Slot(host=f"host-{stage.queue}", patience_s=PATIENCE_S))
         handle = await stage.start(names.CODING_AGENT, start, workflow_id=names.coding_id(task_id))
         await asyncio.gather(handle.result(), return_exceptions=True)

@@ -19,7 +19,6 @@ from toolagent.contracts.steps import (
     AdmitRequest,
     Admitted,
     Answered,
-    CallOutcome,
     CallRequest,
     Finished,
     Placement,
@@ -101,7 +100,7 @@ async def key_without_its_id(stage: Stage) -> AnyHandle:
 async def retried(stage: Stage) -> AnyHandle:
     """The connection to a repeatable tool is lost once."""
 
-    async def lost_once(_request: CallRequest) -> CallOutcome:
+    async def lost_once(_request: CallRequest) -> Finished:
         if activity.info().attempt == 1:
             raise ApplicationError("The connection was lost.", type=names.TOOL_CONNECTION_LOST, category=BENIGN)
         return Finished(output=1)
@@ -110,7 +109,7 @@ async def retried(stage: Stage) -> AnyHandle:
 
 
 async def broken(stage: Stage) -> AnyHandle:
-    async def no_disk(_request: CallRequest) -> CallOutcome:
+    async def no_disk(_request: CallRequest) -> Finished:
         raise ApplicationError("The disk is gone.", non_retryable=True, category=BENIGN)
 
     return await play_call(stage, Steps(queue=f"{stage.queue}-calls", behaviour=no_disk), f"{stage.queue}-calls")
@@ -127,7 +126,7 @@ async def placed_elsewhere(stage: Stage) -> AnyHandle:
 
 
 async def cancelled_while_running(stage: Stage) -> AnyHandle:
-    async def slow(_request: CallRequest) -> CallOutcome:
+    async def slow(_request: CallRequest) -> Finished:
         try:
             while True:
                 activity.heartbeat()

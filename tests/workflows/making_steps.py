@@ -32,7 +32,7 @@ from toolagent.contracts.making_steps import (
     VerifyStep,
 )
 from toolagent.contracts.model import Usage
-from toolagent.core.loop import FINAL_TOOL
+from toolagent.core.coding import CODING
 from toolagent.core.task_requests import subject_of
 
 __all__ = ["FOUND", "MOVED", "PATIENCE_S", "WAITING", "MakingSteps", "slots", "turn"]
@@ -54,7 +54,7 @@ def turn(*uses: ToolUseNote, stop_reason: str = "tool_use", said: str = "") -> M
 
 
 def _final(ask: ModelAsk) -> ModelTurnNote:
-    return turn(ToolUseNote(id=f"use-{ask.turn}", name=FINAL_TOOL, summary="register", input_digest=str(ask.turn)))
+    return turn(ToolUseNote(id=f"use-{ask.turn}", name=CODING.final_tool, summary="register", input_digest=str(ask.turn)))
 
 
 @dataclass
@@ -135,7 +135,7 @@ class MakingSteps:
         if isinstance(refusal := self.turns.get(0), ApplicationError):
             raise refusal
         assert step.diagnosis in (None, self.found)
-        return AgentRequest(task_id=step.task_id, prompt="coding", limits=self.limits)
+        return AgentRequest(conversation_id=step.task_id, prompt="coding", limits=self.limits)
 
     @activity.defn(name=names.ASK_MODEL)
     async def ask_model(self, ask: ModelAsk) -> ModelTurnNote:
@@ -154,8 +154,8 @@ class MakingSteps:
         await self._held("use")
         if run.name == "read_file":
             raise ApplicationError("The disk is gone.", non_retryable=True, category=ApplicationErrorCategory.BENIGN)
-        candidate = f"candidate-{run.tool_use_id}" if run.name == FINAL_TOOL else None
-        return ToolNote(tool_use_id=run.tool_use_id, name=run.name, summary=run.summary, digest=run.tool_use_id, candidate=candidate)
+        candidate = f"candidate-{run.tool_use_id}" if run.name == CODING.final_tool else None
+        return ToolNote(tool_use_id=run.tool_use_id, name=run.name, summary=run.summary, digest=run.tool_use_id, put_down=candidate)
 
     @activity.defn(name=names.VERIFY_CANDIDATE)
     async def verify(self, step: VerifyStep) -> Assessed:

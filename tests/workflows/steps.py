@@ -15,7 +15,6 @@ from toolagent.contracts.steps import (
     AdmitRequest,
     Admitted,
     Answered,
-    CallOutcome,
     CallPlan,
     CallRequest,
     Finished,
@@ -30,7 +29,7 @@ __all__ = ["PADDING", "Deliberate", "Preceded", "Steps", "Unadmitted", "Unhurrie
 PADDING = "padding"
 """A parameter that a fast call does not answer with."""
 
-Behaviour = Callable[[CallRequest], Awaitable[CallOutcome]]
+Behaviour = Callable[[CallRequest], Awaitable[Finished]]
 
 
 def plan_of(request: AdmitRequest, *, queue: str = "default", host: str | None = None) -> CallPlan:
@@ -49,7 +48,7 @@ def plan_of(request: AdmitRequest, *, queue: str = "default", host: str | None =
     )
 
 
-async def answer(request: CallRequest) -> CallOutcome:
+async def answer(request: CallRequest) -> Finished:
     return Finished(output=request.plan.params, execution_time=0.25)
 
 
@@ -81,7 +80,7 @@ class Steps:
         return self.elsewhere
 
     @activity.defn(name=names.CALL)
-    async def call_tool(self, request: CallRequest) -> CallOutcome:
+    async def call_tool(self, request: CallRequest) -> Finished:
         self.calls.append(request)
         self.called.set()
         return await self.behaviour(request)

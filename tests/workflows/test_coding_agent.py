@@ -20,7 +20,7 @@ OVER = "The time of 1 s is over. Give more with limits.wall_s."
 
 async def ended(client: Client, steps: MakingSteps, limits: AgentLimits, task_id: str = "") -> AgentResult:
     queue, task_id = names.making_queue(steps.host), task_id or f"task-{uuid.uuid4().hex[:8]}"
-    start = AgentStart(request=AgentRequest(task_id=task_id, prompt="coding", limits=limits), slot=Slot(host=steps.host))
+    start = AgentStart(request=AgentRequest(conversation_id=task_id, prompt="coding", limits=limits), slot=Slot(host=steps.host))
     async with Worker(client, task_queue=queue, workflows=[CodingAgent], activities=steps.all):
         return await client.execute_workflow(
             names.CODING_AGENT, start, id=names.coding_id(task_id), task_queue=queue, result_type=AgentResult, execution_timeout=LIFE
@@ -60,7 +60,7 @@ async def test_one_whose_history_is_long_goes_on_in_another_run_with_what_it_kno
     writes = {number: turn(ToolUseNote(id=f"use-{number}", name="write_file", summary="", input_digest=str(number))) for number in (1, 2)}
     task_id = f"task-{uuid.uuid4().hex[:8]}"
     result = await ended(temporal, MakingSteps(turns=writes), AgentLimits(events=EVENTS_OF_A_STEP), task_id)
-    assert (result.end, result.candidate, result.state.turns) == (AgentEnd.REGISTERED, "candidate-use-3", 3)
+    assert (result.end, result.put_down, result.state.turns) == (AgentEnd.DONE, "candidate-use-3", 3)
     assert (result.state.tokens, round(result.state.cost_usd, 2)) == (3 * 1_100, 0.03)
     history = await temporal.get_workflow_handle(names.coding_id(task_id)).fetch_history()
     assert history.events[0].workflow_execution_started_event_attributes.continued_execution_run_id

@@ -18,7 +18,7 @@ from temporalio.worker import Worker
 from tests.workflows.steps import PADDING, Deliberate, Preceded, Steps, Unadmitted, Unhurried, Unrecorded, cancelled
 from toolagent.client import names, stubs
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
-from toolagent.contracts.steps import Admission, AdmitRequest, CallOutcome, CallRequest, Placement
+from toolagent.contracts.steps import Admission, AdmitRequest, CallRequest, Finished, Placement
 from toolagent.core.idempotency import call_id_for_key
 from workflows.invoke_tool import InvokeTool
 from workflows.options import BoundedLocalOptions, admit
@@ -163,7 +163,7 @@ async def test_the_workflow_says_which_tool_it_calls_for_whom(temporal: Client) 
 async def test_a_cancelled_call_ends_with_a_result_that_says_what_became_of_the_tool(temporal: Client) -> None:
     queue = f"q-{uuid.uuid4().hex[:8]}"
 
-    async def slow(_request: CallRequest) -> CallOutcome:
+    async def slow(_request: CallRequest) -> Finished:
         try:
             while True:
                 activity.heartbeat()
@@ -234,7 +234,7 @@ async def test_an_earlier_settlement_stands(temporal: Client) -> None:
 async def test_attempts_that_keep_failing_end_with_an_unknown_outcome(temporal: Client) -> None:
     queue = f"q-{uuid.uuid4().hex[:8]}"
 
-    async def broken(_request: CallRequest) -> CallOutcome:
+    async def broken(_request: CallRequest) -> Finished:
         raise ApplicationError("the disk is gone", non_retryable=True)
 
     steps = Steps(queue=queue, behaviour=broken)

@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from toolagent.contracts.agent import AgentRequest
-from toolagent.contracts.making import MakeRequest
-from toolagent.contracts.making_steps import BriefStep
-from toolagent.contracts.task_specs import BuildTool
-from workflows.making import Work
+from toolagent.contracts.making_steps import Slot
+from workflows.agent_runs import AgentRuns
 
-REQUEST = MakeRequest(task_id="create_00000001", spec=BuildTool(tool_name="reckoner", description="Reckon."))
+TASK_ID = "create_00000001"
 
 
 @dataclass
@@ -42,9 +40,6 @@ class Played:
     def cancellation_reason(self) -> str | None:
         return "enough" if self.agent.told else None
 
-    async def execute_activity(self, *_given: object, **_options: object) -> AgentRequest:
-        return AgentRequest(task_id=REQUEST.task_id, prompt="coding")
-
     def get_external_workflow_handle(self, workflow_id: str) -> Agent:
         assert workflow_id == self.agent.id
         return self.agent
@@ -55,10 +50,10 @@ class Played:
 
 async def test_a_cancellation_that_breaks_a_remark_off_ends_the_agent_before_the_task_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     played = Played()
-    for module in ("making", "lost_hosts"):
+    for module in ("agent_runs", "cancelling"):
         monkeypatch.setattr(f"workflows.{module}.workflow", played)
-    work = Work()
-    await work.hear([{"id": "said", "text": "Faster."}])
+    runs = AgentRuns()
+    await runs.hear([{"id": "said", "text": "Faster."}])
     with pytest.raises(asyncio.CancelledError):
-        await work.coded(REQUEST, BriefStep(task_id=REQUEST.task_id, spec=REQUEST.spec))
+        await runs.result(AgentRequest(conversation_id=TASK_ID, prompt="coding"), Slot(host="here"))
     assert played.agent.told == ["signal", "cancel", "end"]

@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import psutil
 
+from engine.calling.exchange import ask
 from engine.calls.file_parameters import CallFolder, FileParameters, FileRefused
 from engine.disk.leftovers import discard
 from engine.making.gate.replies import answered, failed, misfitting, of_status
@@ -18,6 +19,7 @@ from engine.making.gate.subject import Account, Came, Params, Reply
 from engine.making.outages import Outage, is_outage
 from engine.runtimes import RUNTIMES
 from engine.runtimes.audit import Audit
+from engine.runtimes.dispatch import Dispatch
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.failures import NotSent, RuntimeFailure
 from engine.runtimes.http_exchange import HttpExchange
@@ -59,10 +61,6 @@ class TrialLimits:
 
 
 def _unheard(_: str) -> None:
-    return
-
-
-async def _nothing() -> None:
     return
 
 
@@ -162,13 +160,10 @@ class Trial:
         call_id = f"call-{secrets.token_hex(16)}"
         try:
             async with CallFolder(self._calls, call_id, entry.manifest, place_of_calls(entry)) as folder:
-                if self._files is not None:
-                    params = await self._files.resolve(entry.manifest.input_schema, params, folder)
                 timeout_s = min(entry.manifest.timeout_s, self._limits.call_s)
                 request = ToolRequest(call_id, params, timeout_s, folder.outputs, progress, manifest=entry.manifest, caller=self._caller)
-                reply = await self._supervisor.call(
-                    entry, request, before_send=_nothing, progress=progress, start_timeout_s=self._limits.start_s
-                )
+                dispatch = Dispatch(entry, request, start_timeout_s=self._limits.start_s)
+                reply = await ask(self._supervisor.call, self._files, dispatch, folder)
         except FileRefused as refused:
             return Reply(Came.NOT_SENT, message=refused.error.message)
         except RuntimeFailure as failure:

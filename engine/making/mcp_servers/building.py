@@ -4,18 +4,18 @@ import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from itertools import count
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from engine.making.building import BuildFailed, Built, Place
 from engine.making.launcher import REPOSITORY
 from engine.making.mcp_servers.launchers import Start, launcher_of_server, starts_of
-from engine.making.node_projects.building import prepared_of
+from engine.making.node_projects.building import NODE_BRIDGE, prepared_of
 from engine.making.node_projects.preparing import NodeProjects
 from engine.making.openapi.names import tool_id_of
 from engine.making.openapi.operations import LeftOut
 from engine.making.openapi.tools import Described
 from engine.making.packaging import Room, copy_into, insist_on_room, open_to_all
-from engine.making.python_projects.packing import WORKING_FOLDER, pack_project
+from engine.making.python_projects.packing import BRIDGE, WORKING_FOLDER, pack_project
 from engine.making.python_projects.preparing import Order, Prepared, PythonProjects
 from engine.making.uv_runs import LockFailed
 from engine.making.wanted import NotWanted
@@ -65,7 +65,7 @@ class McpBuilder:
         if plan.language == "nodejs":
             return await self._of_node(plan, spec, repository, about, place, progress)
         try:
-            too_large = await asyncio.to_thread(_too_large, repository)
+            plan, repository, too_large = await asyncio.to_thread(_with_room, plan, repository)
             site = place.work.with_name("site")
             order = Order(repository, plan.project, (), site, place.work, about.tool_name, needs_package=bool(too_large))
             prepared = await self._projects.prepare(order, progress)
@@ -75,9 +75,13 @@ class McpBuilder:
         except (NotWanted, ValueError, OSError) as error:
             raise BuildFailed(f"The project cannot be installed: {error}") from error
         scripts: Mapping[str, str] = prepared.installed.scripts if prepared.installed else {}
-        module = "" if too_large else plan.module
-        starts = starts_of((*plan.programs, *scripts), scripts, module, plan.arguments)[:_MOST_STARTS]
-        listing = await self._listed(tuple(dict.fromkeys(starts)), plan, spec, about, place, progress)
+        modules = () if too_large else await asyncio.to_thread(_modules, repository, plan.module)
+        starts = [
+            one
+            for over in plan.over
+            for one in starts_of((*plan.programs, *scripts), scripts, modules, plan.arguments, over)[:_MOST_STARTS]
+        ]
+        listing = await self._listed(starts, plan, spec, about, place, progress)
         notes = (*prepared.notes, *([f"Only its package was taken. {too_large}"] if too_large else []))
         return _built(listing, spec, about, place, notes)
 
@@ -90,10 +94,13 @@ class McpBuilder:
         failures: list[str] = []
         manifest = ToolManifest(tool_id=about.tool_name, name=about.tool_name, security_context=_rights(spec))
         # With what its README gives to it, before without.
-        ways = [(file, given) for file in files for given in dict.fromkeys((plan.arguments, ()))]
-        for file, arguments in ways[:_MOST_STARTS]:
-            source = McpSource(tool_name="-", host_dir=place.host_dir, command=("node", file, *arguments), environment=self._environment)
-            said = " ".join(("node", file, *arguments))
+        ways = [(file, given) for file in files for given in dict.fromkeys((plan.arguments, ()))][:_MOST_STARTS]
+        if "http" in plan.over:
+            await asyncio.to_thread(_with_bridge, place.folder)
+        for over, file, arguments in [(over, *way) for over in plan.over for way in ways]:
+            started = ("node", file, *arguments) if over == "stdio" else ("node", NODE_BRIDGE.name, file, *arguments)
+            source = McpSource(tool_name="-", host_dir=place.host_dir, command=started, environment=self._environment)
+            said = " ".join(("node", file, *arguments, *(("over HTTP",) if over == "http" else ())))
             progress(f"starting the MCP server ({said})")
             try:
                 listing = await self._runtime.listed(manifest, source, progress)
@@ -117,7 +124,7 @@ class McpBuilder:
         for start in starts:
             progress(f"starting the MCP server ({start.said})")
             try:
-                await asyncio.to_thread((place.folder / "main.py").write_text, launcher_of_server(start, plan.project))
+                await asyncio.to_thread((place.folder / "main.py").write_text, launcher_of_server(start, plan.project, plan.module))
                 listing = await self._runtime.listed(manifest, source, progress)
             except (RuntimeFailure, ValueError) as failure:
                 failures.append(f"{start.said}: {_said(failure)}")
@@ -129,22 +136,46 @@ class McpBuilder:
         raise BuildFailed(f"The MCP server does not start: {'; '.join(failures)[:1_500] or told}", told)
 
 
-def _too_large(repository: Path) -> str:
-    """Why all of it cannot be kept; its package may be smaller."""
+def _with_room(plan: McpBuild, repository: Path) -> tuple[McpBuild, Path, str]:
+    """What is brought: the whole repository, else the folder of the server's project.
+
+    Where there is room for neither, why: its package may be smaller.
+    """
     try:
         insist_on_room(repository)
     except ValueError as error:
-        return str(error)
-    return ""
+        too_large = str(error)
+    else:
+        return plan, repository, ""
+    project, module = PurePosixPath(plan.project), PurePosixPath(plan.module)
+    if not project.parts or not module.is_relative_to(project):
+        return plan, repository, too_large
+    try:
+        insist_on_room(repository / project)
+    except ValueError:
+        return plan, repository, too_large
+    return plan.model_copy(update={"project": "", "module": module.relative_to(project).as_posix()}), repository / project, ""
 
 
 def _pack(repository: Path | None, prepared: Prepared, project: str, into: Path) -> None:
-    pack_project({"main.py": "", WORKING_FOLDER.name: WORKING_FOLDER.read_text()}, prepared, into)
+    pack_project({"main.py": "", **{path.name: path.read_text() for path in (WORKING_FOLDER, BRIDGE)}}, prepared, into)
     if repository is None:
         (into / REPOSITORY / project).mkdir(parents=True)
     else:
         copy_into(repository, into / REPOSITORY, Room())
     open_to_all(into)
+
+
+def _with_bridge(folder: Path) -> None:
+    for path in (NODE_BRIDGE, NODE_BRIDGE.with_name("listening.mjs")):
+        (folder / path.name).write_text(path.read_text())
+    open_to_all(folder)
+
+
+def _modules(repository: Path, module: str) -> tuple[str, ...]:
+    """The file that makes the server, and before it what runs the package that it is in."""
+    program = PurePosixPath(module).with_name("__main__.py").as_posix() if module else ""
+    return tuple(dict.fromkeys(one for one in (program, module) if one and (repository / one).is_file()))
 
 
 def _said(failure: Exception) -> str:

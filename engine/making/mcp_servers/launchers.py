@@ -1,11 +1,12 @@
-"""The programs that start a repository's MCP server on stdin and stdout: `main.py`."""
+"""The programs that start a repository's MCP server, to be spoken to on stdin and stdout: `main.py`."""
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from engine.making.launcher import REPOSITORY, SITE
+from toolagent.contracts.plans import Over
 
 __all__ = ["Start", "launcher_of_server", "starts_of"]
 
@@ -17,13 +18,15 @@ import runpy
 import sys
 from pathlib import Path
 
+from mcp_bridge import bridge
 from working_folder import laid_out
 
 HERE = Path(__file__).resolve().parent
-KIND, NAME, TARGET, ARGUMENTS = {kind!r}, {name!r}, {target!r}, {arguments!r}
+KIND, NAME, TARGET, ARGUMENTS, OVER = {kind!r}, {name!r}, {target!r}, {arguments!r}, {over!r}
 
 SERVERS = (("mcp.server.fastmcp", "FastMCP"), ("fastmcp", "FastMCP"), ("mcp.server", "MCPServer"))
 OVER_HTTP = ("run_sse_async", "run_streamable_http_async", "run_http_async")
+APPS = ("app", "application", "asgi", "asgi_app", "starlette_app", "create_app", "get_app", "make_app", "build_app")
 
 
 async def over_stdio(server, *arguments, **options):
@@ -42,13 +45,38 @@ def listen_no_more():
                 setattr(kind, way, over_stdio)
 
 
+def ran(path, name):
+    """What a file makes. As a module of its package where it imports from there."""
+    parts, folder = [path.stem], path.parent
+    while (folder / "__init__.py").is_file():
+        parts, folder = [folder.name, *parts], folder.parent
+    if len(parts) > 1 and "from ." in path.read_text(errors="replace"):
+        sys.path.insert(0, str(folder))
+        return runpy.run_module(".".join(parts), run_name=name, alter_sys=True)
+    return runpy.run_path(str(path), run_name=name)
+
+
+def served(space):
+    import uvicorn
+
+    found = next((space[name] for name in APPS if callable(space.get(name))), None)
+    if found is None:
+        sys.exit("There is no ASGI app in " + str(TARGET))
+    is_factory = not hasattr(found, "router") and type(found).__name__ == "function"
+    uvicorn.run(found() if is_factory else found, host="127.0.0.1", port=int(os.environ["PORT"]))
+
+
 if __name__ == "__main__":
     repository = Path(laid_out(str(HERE / {repository!r})))
     os.chdir(repository / {project!r})
     # Instead of the folder of this file, whose `main` is none of the repository's.
     sys.path[0:1] = [str(HERE / {site!r})]
     sys.argv = [NAME, *ARGUMENTS]
-    listen_no_more()
+    if OVER == "http":
+        text = repository / {module!r}
+        bridge(text.read_text(errors="replace") if text.is_file() else "")
+    else:
+        listen_no_more()
     if KIND == "script":
         module, _, attribute = TARGET.partition(":")
         __import__(module)
@@ -57,14 +85,14 @@ if __name__ == "__main__":
             found = getattr(found, part)
         sys.exit(found())
     path = repository / TARGET
-    roots = [str(path.parent), str(repository / {project!r}), str(repository / {project!r} / "src")]
-    sys.path[0:0] = roots
+    sys.path[0:0] = [str(path.parent), str(repository / {project!r}), str(repository / {project!r} / "src")]
     if KIND == "file":
         sys.argv = [str(path), *ARGUMENTS]
-        runpy.run_path(str(path), run_name="__main__")
+        ran(path, "__main__")
+    elif KIND == "app":
+        served(ran(path, "server"))
     else:
-        space = runpy.run_path(str(path), run_name="server")
-        servers = [one for one in space.values() if type(one).__name__ in ("FastMCP", "MCPServer")]
+        servers = [one for one in ran(path, "server").values() if type(one).__name__ in ("FastMCP", "MCPServer")]
         if not servers:
             sys.exit("There is no FastMCP server in " + str(TARGET))
         servers[0].run()
@@ -73,35 +101,44 @@ if __name__ == "__main__":
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """`kind`: a console `script` (`target` is `module:function`), a `file` that is run, or a FastMCP `object` in a file."""
+    """`kind`: a console `script` (`target` is `module:function`), a `file` that is run, a FastMCP `object` or an ASGI `app` in a file.
+
+    `over`: whether it speaks on stdin and stdout by itself, or is spoken to by HTTP there.
+    """
 
     kind: str
     name: str
     target: str
     arguments: tuple[str, ...] = ()
+    over: Over = "stdio"
 
     @property
     def said(self) -> str:
-        what = {"script": f"console script {self.name}", "file": f"python {self.target}"}.get(self.kind, f"the server in {self.target}")
-        return " ".join((what, *self.arguments))
+        known = {"script": f"console script {self.name}", "file": f"python {self.target}", "app": f"the app in {self.target}"}
+        what = known.get(self.kind, f"the server in {self.target}")
+        return " ".join((what, *self.arguments, *(("over HTTP",) if self.over == "http" else ())))
 
 
-def starts_of(programs: Sequence[str], scripts: Mapping[str, str], module: str, arguments: tuple[str, ...] = ()) -> tuple[Start, ...]:
-    """What may start it, the likeliest first: those that name MCP, the file itself, then whatever else is installed.
+def starts_of(
+    programs: Sequence[str], scripts: Mapping[str, str], modules: Sequence[str], arguments: tuple[str, ...] = (), over: Over = "stdio"
+) -> tuple[Start, ...]:
+    """What may start it, the likeliest first: those that name MCP, the files themselves, then whatever else is installed.
 
     `arguments` are those that its README gives to it: they are tried before none.
     """
+    inside = "object" if over == "stdio" else "app"
     names = [name for name in dict.fromkeys(programs) if name in scripts]
     with_them = [Start("script", name, scripts[name], arguments) for name in names if arguments]
     named = [*with_them, *(Start("script", name, scripts[name]) for name in names)]
     likely = [one for one in named if "mcp" in f"{one.name} {one.target}".lower()]
-    own = [Start("file", PurePosixPath(module).name, module), Start("object", PurePosixPath(module).name, module)] if module else []
-    return (*likely, *own, *(one for one in named if one not in likely))
+    own = [Start(kind, PurePosixPath(module).name, module) for kind in ("file", inside) for module in modules]
+    found = (*likely, *own, *(one for one in named if one not in likely))
+    return tuple(replace(one, over=over) for one in dict.fromkeys(found))
 
 
-def launcher_of_server(start: Start, project: str) -> str:
-    """Raises ValueError for what leads out of the repository."""
-    for path in (project, start.target if start.kind != "script" else ""):
+def launcher_of_server(start: Start, project: str, module: str) -> str:
+    """`module` is the file that makes the server: it may name the path that it serves. Raises ValueError for what leads out of all."""
+    for path in (project, module, start.target if start.kind != "script" else ""):
         if path.startswith("/") or ".." in PurePosixPath(path).parts:
             raise ValueError(f"{path!r} is nothing in the repository.")
     text = _TEXT.format(
@@ -109,6 +146,8 @@ def launcher_of_server(start: Start, project: str) -> str:
         name=start.name,
         target=start.target,
         arguments=[*start.arguments],
+        over=start.over,
+        module=module,
         repository=REPOSITORY,
         project=project,
         site=SITE,

@@ -25,9 +25,10 @@ from toolagent.contracts.sources import ScriptLanguage
 from toolagent.contracts.task_specs import GithubDeploy
 from toolagent.core.wildcards import chosen
 
-__all__ = ["NodeProgramBuilder", "prepared_of"]
+__all__ = ["NODE_BRIDGE", "NodeProgramBuilder", "prepared_of"]
 
 _CHILD = Path(__file__).parents[1] / "programs" / "inside" / "program.mjs"
+NODE_BRIDGE = Path(__file__).parent / "inside" / "mcp_bridge.mjs"
 _SCRIPT = '// Runs `{command}`. Written by Tool Agent.\nimport {{ run }} from "./program.mjs";\n\nrun({name});\n'
 _MIB = 1024 * 1024
 _LIMITS = SandboxLimits(memory_bytes=2048 * _MIB, processes=128, output_bytes=_MIB, disk_bytes=64 * _MIB, wall_s=60)

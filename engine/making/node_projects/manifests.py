@@ -17,6 +17,7 @@ __all__ = [
     "Programs",
     "build_script",
     "is_made",
+    "is_name",
     "kept_of",
     "manifest_at",
     "named",
@@ -63,8 +64,13 @@ def named(manifest: Table, folder: PurePosixPath) -> Table:
     """With a name and a version that npm takes, without which it packs nothing; without the versions of npm that it insists on."""
     name, version = manifest.text("name"), manifest.text("version")
     own = re.sub(r"[^a-z0-9-]+", "-", folder.name.lower()).strip("-")[:80] or "project"
-    told = {"name": name if _NAME.fullmatch(name) else own, "version": version if _VERSION.fullmatch(version) else "0.0.0"}
+    told = {"name": name if is_name(name) else own, "version": version if _VERSION.fullmatch(version) else "0.0.0"}
     return Table({name: value for name, value in manifest.values.items() if name != "devEngines"} | told)
+
+
+def is_name(name: str) -> bool:
+    """Whether npm takes it for a package."""
+    return _NAME.fullmatch(name) is not None
 
 
 def programs_of(manifest: Table) -> Programs:

@@ -99,19 +99,23 @@ class NpmRuns:
             try:
                 await self.take(("install", _NO_SCRIPTS, *options), work, folder, what)
             except LockFailed as failure:
-                notes.append(await self._looked_over(failure, work, folder, len(notes), _ALL_THE_SAME in options))
-                options = (*options, _ALL_THE_SAME) if notes[-1].endswith(_ALL_THE_SAME) else options
+                note, more = await self._looked_over(failure, work, folder, len(notes), _ALL_THE_SAME in options)
+                notes.append(note)
+                options = (*options, *more)
             else:
                 return tuple(notes)
 
-    async def _looked_over(self, failure: LockFailed, work: Path, folder: Path, already: int, is_lenient: bool) -> str:
-        """What can be done about a failure, in a sentence. Raises the failure where that is nothing."""
+    async def _looked_over(
+        self, failure: LockFailed, work: Path, folder: Path, already: int, is_lenient: bool
+    ) -> tuple[str, tuple[str, ...]]:
+        """What can be done about a failure, in a sentence, and options for that. Raises the failure where that is nothing."""
         told = f"{failure.message}{failure.told}"
         if _UNRESOLVED in told and not is_lenient:
-            return f"What it depends on does not fit together ({failure.message[:300]}), and was installed all the same: {_ALL_THE_SAME}"
+            told = f"What it depends on does not fit together ({failure.message[:300]}), and was installed all the same: {_ALL_THE_SAME}"
+            return told, (_ALL_THE_SAME,)
         gone = next((name for found in _GONE.finditer(told) for name in found.groups() if name), "")
         if already < _MOST_GONE and await asyncio.to_thread(_without, work, folder, gone):
-            return f"{gone}, which it is developed with, is not to be had, and was left out."
+            return f"{gone}, which it is developed with, is not to be had, and was left out.", ()
         raise failure
 
     async def node_version(self, work: Path) -> str:

@@ -13,14 +13,15 @@ from engine.making.node_projects.manifests import build_script, is_made, program
 from engine.making.node_projects.npm_runs import NpmRuns
 from engine.making.node_projects.plain_files import insist_on_plain, new_folder
 from engine.making.node_projects.unpacking import unpacked
-from engine.making.node_projects.workspaces import Layout, laid_out
+from engine.making.node_projects.workspaces import Layout, Package, laid_out
 from engine.making.packaging import BUILDING, Room, copy_into, open_to_all, pack_repository
 from engine.making.uv_runs import LockFailed
+from engine.making.wanted import NotWanted
 from engine.runtimes.folders import entries
 from engine.runtimes.runtime import Progress
 from engine.runtimes.scripts.environments import Environment, ScriptEnvironments
 
-__all__ = ["PACKAGE", "NodeOrder", "NodePrepared", "NodeProjects"]
+__all__ = ["PACKAGE", "NodeOrder", "NodePrepared", "NodeProjects", "insist_on_own_archives"]
 
 PACKAGE = "package"
 """The folder beside our launcher with what is published."""
@@ -127,6 +128,7 @@ class NodeProjects:
         """A folder with the archives of the project and of what of the repository it runs with."""
         packages = [*layout.installed, *([] if order.is_whole else [layout.project])]
         packed = await asyncio.to_thread(new_folder, order.work, _PACKED)
+        insist_on_own_archives(packages)
         if packages:
             folders = [str(source / one.folder) for one in packages]
             for folder in folders:
@@ -134,6 +136,15 @@ class NodeProjects:
             arguments = ("pack", *folders, _NO_SCRIPTS, "--pack-destination", str(packed))
             await self._runs.take(arguments, order.work, source / layout.root, "The project cannot be packed", needs_index=False)
         return packed
+
+
+def insist_on_own_archives(packages: Sequence[Package]) -> None:
+    """npm calls the archives of `@a/b` and `a-b` alike, and the second would take the place of the first. Raises NotWanted."""
+    by_archive: dict[str, str] = {}
+    for package in packages:
+        other = by_archive.setdefault(package.archive, package.name)
+        if other != package.name:
+            raise NotWanted(f"{other} and {package.name} are both packed as {package.archive}. Give one of them another name or version.")
 
 
 def _copied(repository: Path, source: Path) -> None:

@@ -24,6 +24,8 @@ _NOT_RUN = (".js.map", ".mjs.map", ".cjs.map", ".css.map")
 _AS_MUCH = 4
 """Times the room may come out of an archive, with what is not kept."""
 _CHUNK = 64 * 1024
+_LONGEST_HEADER = 64 * 1024
+_HEADERS = (tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
 _BROKEN = (EOFError, zlib.error, tarfile.TarError, ValueError, RecursionError, OverflowError, OSError, NotWanted)
 
 
@@ -37,7 +39,10 @@ def unpacked(archive: Path, into: Path, room: Room) -> None:
         with os.fdopen(opened(archive), "rb") as file:
             _insist_on_small(os.fstat(file.fileno()).st_size, room)
             into.mkdir(parents=True)
-            bounded = _Bounded(gzip.GzipFile(fileobj=file), room.size * _AS_MUCH + room.files * _FOR_HEADERS)
+            most = room.size * _AS_MUCH + room.files * _FOR_HEADERS
+            _insist_on_small_headers(_Bounded(gzip.GzipFile(fileobj=file), most))
+            file.seek(0)
+            bounded = _Bounded(gzip.GzipFile(fileobj=file), most)
             # As a stream: nothing is looked for at its end, or twice.
             with tarfile.open(fileobj=cast("IO[bytes]", bounded), mode="r|") as tar:
                 for member, path in _fitting(tar, room):
@@ -57,6 +62,23 @@ def unpacked(archive: Path, into: Path, room: Room) -> None:
 def _insist_on_small(size: int, room: Room) -> None:
     if size > room.size:
         raise _TooMuch(f"the archive is {size / _MIB:.1f} MiB")
+
+
+def _insist_on_small_headers(archive: "_Bounded") -> None:
+    """What `tarfile` reads as a whole before it says what it is: long names, and the maps of sparse files. Raises _TooMuch, TarError."""
+    while (block := archive.read(tarfile.BLOCKSIZE)).strip(b"\0"):
+        told = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+        left = -(-told.size // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE
+        if told.type == tarfile.GNUTYPE_SPARSE:
+            raise ValueError("it holds a sparse file")
+        if told.type in _HEADERS:
+            if told.size > _LONGEST_HEADER:
+                raise _TooMuch(f"it holds a name, or what is said of a file, of {told.size:,} bytes")
+            if b"GNU.sparse" in archive.read(left):
+                raise ValueError("it holds a sparse file")
+            continue
+        while left > 0 and (part := archive.read(min(left, _CHUNK))):
+            left -= len(part)
 
 
 class _Bounded:

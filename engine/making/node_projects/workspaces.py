@@ -9,7 +9,7 @@ from typing import cast
 
 import yaml
 
-from engine.making.node_projects.manifests import DEPENDENCIES, MANIFEST, manifest_at, named
+from engine.making.node_projects.manifests import DEPENDENCIES, MANIFEST, is_name, manifest_at, named
 from engine.making.node_projects.plain_files import text_of
 from engine.making.projects import Table
 from engine.making.wanted import NotWanted
@@ -174,7 +174,7 @@ def _has_links(manifest: Table) -> bool:
 def _linked(package: Package, by_folder: Mapping[PurePosixPath, Package]) -> Iterator[Package]:
     """What it names by a folder, by the name that it has there."""
     for name, spec in _specs(package.manifest, DEPENDENCIES):
-        if spec.startswith(_LINKS):
+        if spec.startswith(_LINKS) and is_name(name):
             target = by_folder.get(_joined(package.folder, spec.partition(":")[2]))
             if target is not None:
                 yield Package(target.folder, Table({**target.manifest.values, "name": name}))

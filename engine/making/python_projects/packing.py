@@ -9,10 +9,10 @@ from engine.making.packaging import Room, copy_into, insist_on_room, open_to_all
 from engine.making.python_projects.preparing import Prepared
 from toolagent.contracts.plans import AsgiBuild
 
-__all__ = ["WORKING_FOLDER", "pack_asgi", "pack_project", "with_room"]
+__all__ = ["BRIDGE", "WORKING_FOLDER", "pack_asgi", "pack_project", "with_room"]
 
 _INSIDE = Path(__file__).parents[1] / "inside"
-WORKING_FOLDER = _INSIDE / "working_folder.py"
+WORKING_FOLDER, BRIDGE = _INSIDE / "working_folder.py", _INSIDE / "mcp_bridge.py"
 _BESIDE = ("working_folder.py", *(path.relative_to(_INSIDE).as_posix() for path in sorted((_INSIDE / "tool_agent_serving").glob("*.py"))))
 
 

@@ -48,7 +48,7 @@ def older_package(told: str, lock: str) -> str:
         if name in sys.stdlib_module_names:
             continue
         package = canonicalize_name(name)
-        pinned = re.search(rf"^{re.escape(package)}==(\d+)\.", lock, re.MULTILINE)
+        pinned = re.search(rf"^{re.escape(package)}(?:\[[^]]*\])?==(\d+)\.", lock, re.MULTILINE)
         if pinned and int(pinned[1]):
             return f"{package}<{pinned[1]}"
     return ""

@@ -22,6 +22,11 @@ _CODE = re.compile(r"^\s*(?:from|import)\s+(?:mcp\.server|mcp\b(?=\s+import.*\b(
 _STARTS = re.compile(r"\.run\(|stdio_server\(|\.run_stdio_async\(|\.run_async\(")
 _MAIN = re.compile(r"^if __name__ == [\"']__main__[\"']:", re.MULTILINE)
 _MCP = re.compile(r"mcp", re.IGNORECASE)
+_HTTP = re.compile(
+    r"StreamableHTTP|\bSseServerTransport|\bSSEServerTransport|streamable_http_app\(|\bsse_app\(|\bhttp_app\(|createMcpExpressApp"
+)
+_STDIO = re.compile(r"stdio", re.IGNORECASE)
+_NODE_SOURCES = frozenset({".ts", ".mts", ".js", ".mjs", ".cjs"})
 _ARGUMENTS = re.compile(r'"args"\s*:\s*(\[[^\]]{0,2000}\])')
 _NODE_FILE = re.compile(r"/[\w-]+\.[cm]?js$")
 _PLACEHOLDER = re.compile(r"[<>{}$]|^/|your|path|https?:", re.IGNORECASE)
@@ -35,7 +40,10 @@ _LIKELY = ("server.py", "main.py", "__main__.py", "app.py", "__init__.py")
 
 
 def recognise_mcp_servers(tree: Tree) -> Iterator[Finding]:
-    """`details`: `language`, `project` (where something says what it depends on), `programs` that may start it, `module`, its file."""
+    """`details`: `language`, `project` (where something says what it depends on), `programs` that may start it, `module`, its file.
+
+    `http`: `alone` where its code speaks HTTP and names no stdio, `too` where it has both.
+    """
     found = [*_python(tree), *_node(tree)]
     found.sort(key=lambda one: (is_aside(one.path), str(one.details.get("project", "~")).count("/"), "project" not in one.details))
     yield from found[:_MOST_FOUND]
@@ -66,10 +74,18 @@ def _of_python(tree: Tree, project: PurePosixPath | None, files: list[PurePosixP
         details["programs"] = [*likely]
         names = (*scripts, pyproject_of(tree, project).table("project").text("name"))
         details["arguments"] = [*_arguments(tree, project, names)]
+    details.update(_http(tree, files))
     if best is not None:
         details["module"] = best.as_posix()
     said = "" if project is not None else " No file says what it depends on."
     return Finding(kind=FindingKind.MCP_SERVER, path=where.as_posix(), summary=f"An MCP server.{said}", details=details)
+
+
+def _http(tree: Tree, files: Iterable[PurePosixPath]) -> dict[str, JsonValue]:
+    texts = [tree.text(path) or "" for path in files]
+    if not any(_HTTP.search(text) for text in texts):
+        return {}
+    return {"http": "too" if any(_STDIO.search(text) for text in texts) else "alone"}
 
 
 def _arguments(tree: Tree, project: PurePosixPath, names: Iterable[str]) -> list[str]:
@@ -135,6 +151,8 @@ def _node(tree: Tree) -> Iterator[Finding]:
         details: dict[str, JsonValue] = {"language": "nodejs", "project": _text(path.parent)}
         details["programs"] = [*_mcp_first(programs)]
         details["arguments"] = [*_arguments(tree, path.parent, (*programs, package.text("name")))]
+        inside = (one for one in tree.files if one.suffix in _NODE_SOURCES and one.is_relative_to(path.parent))
+        details.update(_http(tree, [one for one in inside if not is_aside(one.as_posix())][:_MOST]))
         if main:
             details["module"] = (path.parent / main).as_posix()
         yield Finding(kind=FindingKind.MCP_SERVER, path=path.as_posix(), summary="An MCP server.", details=details)

@@ -25,7 +25,6 @@ from engine.runtimes.docker.serving import TMP, Shape, container_config, created
 from engine.runtimes.docker.shaping import mounts_of, shape_of
 from engine.runtimes.docker.unused import UnusedTimer
 from engine.runtimes.docker.users import user_of
-from engine.runtimes.docker.variables import handed_over, variables_of
 from engine.runtimes.failures import NotSent, StartFailed
 from engine.runtimes.http_exchange import HttpExchange
 from engine.runtimes.own_servers import own_target
@@ -35,6 +34,7 @@ from engine.runtimes.runtime import Progress, Retired, Running, ToolRequest
 from engine.runtimes.sandbox.egress import Opening, Way
 from engine.runtimes.sandbox.identity import Identity
 from engine.runtimes.sandbox.watch import Watch
+from engine.runtimes.variables import handed_over, variables_of
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.containers import ContainerInfo
 from toolagent.contracts.manifest import ToolManifest

@@ -12,9 +12,9 @@ from engine.runtimes.docker.engine import Document, Engine, EngineFailure, Engin
 from engine.runtimes.docker.image import Image
 from engine.runtimes.docker.labels import IMAGE, SEAL, Marks
 from engine.runtimes.docker.limits import ContainerLimits
-from engine.runtimes.docker.variables import GIVEN
 from engine.runtimes.docker.volumes import bind
 from engine.runtimes.sandbox.egress import Way
+from engine.runtimes.variables import GIVEN
 from toolagent.contracts.containers import ContainerInfo
 
 __all__ = ["TMP", "Shape", "container_config", "created", "entered", "entry", "hardened", "info_of", "inspected", "removed"]

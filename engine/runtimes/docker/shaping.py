@@ -8,9 +8,9 @@ from engine.runtimes.docker.image import Image
 from engine.runtimes.docker.labels import Kind, Marks, digest
 from engine.runtimes.docker.serving import Shape
 from engine.runtimes.docker.settings import DockerSettings
-from engine.runtimes.docker.variables import Variables
 from engine.runtimes.docker.volumes import bind, calls_of, image_mounts, volume_mounts
 from engine.runtimes.failures import StartFailed
+from engine.runtimes.variables import Variables
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import DockerSource

@@ -10,7 +10,6 @@ from mcp import MCPError
 from pydantic import JsonValue, ValidationError
 
 from engine.runtimes.boxed_runs import BoxedRun, BoxedRuns, Launched, LocalSettings, Sandboxing
-from engine.runtimes.docker.variables import variables_of
 from engine.runtimes.failures import CallFailed, NotSent, RuntimeFailure, StartFailed
 from engine.runtimes.http_exchange import HttpExchange
 from engine.runtimes.launching import launched
@@ -27,6 +26,7 @@ from engine.runtimes.processes import Launcher
 from engine.runtimes.projects import Projects
 from engine.runtimes.remote_keys import Secrets, filled, key_of
 from engine.runtimes.runtime import Progress, Running, ToolRequest
+from engine.runtimes.variables import variables_of
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import McpSource
@@ -239,7 +239,7 @@ async def _abandon(begun: Launched) -> None:
 def _explained(server: Server, failure: RuntimeFailure) -> RuntimeFailure:
     """With the end of the server's log, where it is not known what became of the call."""
     if isinstance(failure, CallFailed) and failure.outcome == "unknown" and server.log:
-        failure.details = {**failure.details, "stderr": server.log}
+        failure.explain(stderr=server.log)
     return failure
 
 

@@ -8,6 +8,8 @@ import pytest_asyncio
 from pydantic import JsonValue
 from temporalio.testing import ActivityEnvironment
 
+from activities.agents.coding import CodingRole
+from activities.agents.transcript import Transcript
 from activities.use_tool import UseTool
 from engine.making.candidates import Candidates
 from engine.making.dependencies.gate import DependencyGate
@@ -23,6 +25,7 @@ from engine.store.content.folder import FolderContent
 from engine.store.database import Database
 from engine.store.files import FileStore
 from engine.store.messages import MessageTable
+from engine.store.model_turns import ModelTurnTable
 from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
 from engine.store.tool_outcomes import ToolOutcomeTable
@@ -42,6 +45,7 @@ OWN = "word_counter"
 class Agent:
     """Asks for tools as a model does, each use in a message of its own."""
 
+    role: CodingRole
     use_tool: UseTool
     benches: Workbenches
     messages: MessageTable
@@ -60,7 +64,7 @@ class Agent:
         self.position += 1
         use = ToolUse(id="toolu_1", name=name, input=given)
         await self.messages.put(TASK, self.position, Message(role="assistant", content=(use,)))
-        return ToolRun(task_id=TASK, position=self.position, tool_use_id=use.id, name=name, summary=name, remaining_s=120.0)
+        return ToolRun(conversation_id=TASK, position=self.position, tool_use_id=use.id, name=name, summary=name, remaining_s=120.0)
 
     async def do(self, run: ToolRun) -> ToolNote:
         return await self.environment.run(self.use_tool.use_tool, run)
@@ -114,8 +118,11 @@ async def make_agent(tmp_path: Path, sqlite_url: str) -> AsyncGenerator[Make]:
             made.append(benches)
             messages, outcomes, notes = MessageTable(database, files), ToolOutcomeTable(database, files), TaskNoteTable(database)
             proposals = Proposals(gate, locks, candidates, is_anothers)
-            use_tool = UseTool(benches, gate, proposals, TaskTable(database), messages, outcomes, notes)
-            return Agent(use_tool, benches, messages, outcomes, notes, candidates, taken)
+            tasks = TaskTable(database)
+            role = CodingRole(benches, gate, proposals, tasks)
+            kept = Transcript(messages, outcomes, ModelTurnTable(database, messages), notes, tasks)
+            use_tool = UseTool(kept, (role,))
+            return Agent(role, use_tool, benches, messages, outcomes, notes, candidates, taken)
 
         yield make
         for benches in made:

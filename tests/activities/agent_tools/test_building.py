@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from activities.agent_tools.offers import shown
+from activities.use_tool import shown
 from engine.making.workbench.places import WORK
 from engine.making.workbench.proposals import Proposal
 from tests.activities.agent_tools.conftest import OWN, TASK, Agent
@@ -69,8 +69,8 @@ async def test_a_tool_is_made_and_put_down(agent: Agent) -> None:
     assert '{"status": "ok", "idna": true}' in said
     assert "import argparse" in await agent.told("read_file", path=f"{WORK}/words/main.py")
     note = await agent.use("register_tool", **ABOUT, input_schema=SCHEMA, side_effect_scope="none")
-    assert note.candidate is not None, (await agent.shown()).content
-    candidate = await agent.candidates.load(note.candidate)
+    assert note.put_down is not None, (await agent.shown()).content
+    candidate = await agent.candidates.load(note.put_down)
     (entry,) = candidate.entries
     (source,) = entry.sources
     assert isinstance(source, LocalSource)
@@ -82,14 +82,14 @@ async def test_a_tool_is_made_and_put_down(agent: Agent) -> None:
     assert b"--hash=" in files["requirements.lock"]
     assert b"iniconfig" not in files["requirements.lock"]
     again = await agent.use("register_tool", **ABOUT, input_schema=SCHEMA, side_effect_scope="none")
-    assert again.candidate == note.candidate
+    assert again.put_down == note.put_down
     assert [line.kind.value for line in await agent.notes.after(TASK)][1:3] == ["TOOL_USE", "TOOL_RESULT"]
 
 
 async def test_a_tool_without_dependencies_can_be_put_down(agent: Agent) -> None:
     await agent.told("create_uv_project", name="words")
     await agent.told("write_file", path="words/main.py", content="print()\n")
-    assert (await agent.use("register_tool", **ABOUT)).candidate is not None
+    assert (await agent.use("register_tool", **ABOUT)).put_down is not None
 
 
 async def test_what_the_gate_refuses_is_not_installed_and_not_put_down(agent: Agent) -> None:
@@ -103,8 +103,8 @@ async def test_what_the_gate_refuses_is_not_installed_and_not_put_down(agent: Ag
     await agent.told("write_file", path="words/pyproject.toml", content='[project]\nname = "words"\nversion = "1"\n')
     await agent.told("write_file", path="words/requirements.lock", content="reqeusts==1 --hash=sha256:00\n")
     note = await agent.use("register_tool", **ABOUT)
-    assert note.candidate is not None
-    source = (await agent.candidates.load(note.candidate)).entries[0].sources[0]
+    assert note.put_down is not None
+    source = (await agent.candidates.load(note.put_down)).entries[0].sources[0]
     assert isinstance(source, LocalSource)
     assert "reqeusts" not in str(await archive_of(agent, source.content or ""))
     await agent.told("write_file", path="words/main.py", content='# /// script\n# dependencies = ["x"]\n# ///\n')
@@ -139,8 +139,8 @@ async def test_a_project_that_became_a_link_is_not_packed(agent: Agent, tmp_path
     await agent.told("create_uv_project", name="other")
     await agent.told("run_in_uv", project_dir="other", command="cd /work; rm words; mv was words; ln -s /etc/passwd words/passwd")
     note = await agent.use("register_tool", **ABOUT)
-    assert note.candidate is not None
-    source = (await agent.candidates.load(note.candidate)).entries[0].sources[0]
+    assert note.put_down is not None
+    source = (await agent.candidates.load(note.put_down)).entries[0].sources[0]
     assert isinstance(source, LocalSource)
     assert "passwd" not in await archive_of(agent, source.content or "")
     assert [process.has_ended for process in running] == [True]
@@ -151,7 +151,7 @@ async def test_a_tool_that_is_to_be_mended_keeps_its_id(agent: Agent) -> None:
     await agent.told("write_file", path="words/main.py", content="print()\n")
     agent.taken.add(OWN)
     assert "already" in await agent.refused("register_tool", **ABOUT)
-    proposals, bench = agent.use_tool._proposals, await agent.bench()  # pyright: ignore[reportPrivateUsage]
+    proposals, bench = agent.role._proposals, await agent.bench()  # pyright: ignore[reportPrivateUsage]
     proposal = Proposal(
         OWN,
         is_docker=False,

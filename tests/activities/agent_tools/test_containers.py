@@ -112,8 +112,8 @@ async def test_a_docker_tool_is_put_down_by_its_dockerfile(docking: Agent) -> No
     await docking.told("write_file", path="app/Dockerfile", content=f"FROM {IMAGE}\nEXPOSE 8000\n")
     assert "no container" in await docking.refused("register_tool", **about, host_dir=f"{WORK}/app", container_id="0123456789ab")
     note = await docking.use("register_tool", **about, host_dir=f"{WORK}/app", endpoint_path="/run")
-    assert note.candidate is not None
-    (entry,) = (await docking.candidates.load(note.candidate)).entries
+    assert note.put_down is not None
+    (entry,) = (await docking.candidates.load(note.put_down)).entries
     (source,) = entry.sources
     assert isinstance(source, DockerSource)
     assert (source.dockerfile, source.internal_port, source.endpoint_path) == ("Dockerfile", 8000, "/run")

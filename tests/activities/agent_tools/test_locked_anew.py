@@ -38,8 +38,8 @@ async def test_a_text_that_is_no_metadata_is_no_reason_to_refuse_and_no_list_is_
     await agent.told("write_file", path="words/main.py", content='print("# /// script")\n')
     await agent.told("write_file", path="words/main.py.lock", content="version = 1\n")
     note = await agent.use("register_tool", **ABOUT)
-    assert note.candidate is not None, (await agent.shown()).content
-    source = (await agent.candidates.load(note.candidate)).entries[0].sources[0]
+    assert note.put_down is not None, (await agent.shown()).content
+    source = (await agent.candidates.load(note.put_down)).entries[0].sources[0]
     assert isinstance(source, LocalSource)
     assert sorted(await archive_of(agent, source.content or "")) == ["main.py", "pyproject.toml", "requirements.lock"]
 
@@ -56,11 +56,11 @@ async def test_what_was_not_installed_here_is_of_the_age_that_was_judged_too(age
     await agent.told("create_uv_project", name="words")
     await agent.told("write_file", path="words/main.py", content="print()\n")
     await agent.told("write_file", path="words/pyproject.toml", content=DECLARED.format("\"iniconfig>=2.1; sys_platform == 'win32'\""))
-    proposals = agent.use_tool._proposals  # pyright: ignore[reportPrivateUsage]
+    proposals = agent.role._proposals  # pyright: ignore[reportPrivateUsage]
     for then, is_old in ((datetime(2024, 1, 1, tzinfo=UTC), False), (datetime(2026, 1, 1, tzinfo=UTC), True)):
         proposals._gate = Judged(then)  # pyright: ignore[reportPrivateUsage]
         note = await agent.use("register_tool", **ABOUT)
-        assert (note.candidate is not None) is is_old, (await agent.shown()).content
+        assert (note.put_down is not None) is is_old, (await agent.shown()).content
 
 
 class Judged:

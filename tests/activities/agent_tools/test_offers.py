@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from activities.agent_tools.offers import fault_in, offers_of, shown
-from activities.agent_tools.tool import Role
+from activities.use_tool import shown
+from tests.activities.roles import OFFERED
 from toolagent.contracts.model import ToolUse
-from toolagent.core.loop import FINAL_TOOL
+from toolagent.core.coding import CODING
 from toolagent.validation.schemas import schema_faults
 
 SNAPSHOT = Path(__file__).parent / "offers.json"
@@ -32,16 +32,16 @@ SEED = {
 
 def test_the_tools_are_those_that_were_agreed_on(request: pytest.FixtureRequest) -> None:
     """`pytest tests/api tests/activities/agent_tools --update-snapshots` writes them anew."""
-    offers = [offer.model_dump(mode="json") for offer in offers_of(Role.CODING)]
+    offers = [offer.model_dump(mode="json") for offer in OFFERED.offers]
     if request.config.getoption("--update-snapshots", default=False):
         SNAPSHOT.write_text(json.dumps(offers, ensure_ascii=False, indent=1) + "\n")
     assert offers == json.loads(SNAPSHOT.read_text())
 
 
 def test_they_are_the_ten_of_the_seed_with_its_parameters() -> None:
-    offers = {offer.name: offer.input_schema for offer in offers_of(Role.CODING)}
+    offers = {offer.name: offer.input_schema for offer in OFFERED.offers}
     assert [*offers] == [*SEED]
-    assert FINAL_TOOL in offers
+    assert CODING.final_tool in offers
     for name, (required, optional) in SEED.items():
         schema = offers[name]
         properties, demanded = schema["properties"], schema.get("required", [])
@@ -66,7 +66,7 @@ def test_they_are_the_ten_of_the_seed_with_its_parameters() -> None:
     ],
 )
 def test_arguments_that_do_not_fit_are_named_with_what_was_meant(name: str, given: dict[str, JsonValue], told: str) -> None:
-    fault = fault_in(Role.CODING)(ToolUse(id="1", name=name, input=given))
+    fault = OFFERED.fault_in(ToolUse(id="1", name=name, input=given))
     assert bool(fault) == bool(told)
     assert told in fault
 

@@ -11,10 +11,10 @@ import pytest
 from pydantic import JsonValue
 from sqlalchemy import delete
 
+from activities.agents.tool import AgentToolUnavailable
 from engine.making.workbench.bench import Workbenches
 from engine.making.workbench.runs import BenchParts
 from engine.runtimes.scripts.execution import Executor
-from engine.runtimes.scripts.failures import ScriptFailure
 from engine.store import tables
 from tests.activities.agent_tools.conftest import OWN, TASK, Agent
 from tests.activities.agent_tools.test_building import ABOUT
@@ -75,9 +75,9 @@ async def test_no_secret_is_in_the_log(agent: Agent) -> None:
 async def test_what_of_ours_does_not_work_is_raised_and_at_last_told(agent: Agent, tmp_path: Path) -> None:
     parts = agent.benches._parts  # pyright: ignore[reportPrivateUsage]
     without = BenchParts(parts._launcher, Executor(parts._launcher, "No sandbox works here."), parts.programs, parts.installer)  # pyright: ignore[reportPrivateUsage]
-    agent.use_tool._benches = Workbenches(tmp_path / "other", without, "none")  # pyright: ignore[reportPrivateUsage]
+    agent.role._benches = Workbenches(tmp_path / "other", without, "none")  # pyright: ignore[reportPrivateUsage]
     run = await agent.ask("create_uv_project", name="words")
-    with pytest.raises(ScriptFailure):
+    with pytest.raises(AgentToolUnavailable):
         await agent.do(run)
     agent.environment.info = replace(agent.environment.info, attempt=3)
     note = await agent.do(run)
@@ -112,7 +112,7 @@ async def test_a_host_whose_clock_is_ahead_of_temporals_leaves_the_agent_its_tim
 
 
 async def test_what_answers_too_late_is_not_the_end_of_the_agents_time(agent: Agent) -> None:
-    agent.use_tool._gate = Judges(TimeoutError("the index is slow"))  # pyright: ignore[reportPrivateUsage]
+    agent.role._gate = Judges(TimeoutError("the index is slow"))  # pyright: ignore[reportPrivateUsage]
     run = await agent.ask("uv_add_dependency", project_dir="words", package="idna")
     with pytest.raises(TimeoutError):
         await agent.do(run)
@@ -128,12 +128,12 @@ async def test_an_index_that_is_away_is_asked_again_before_the_model_is_told(age
     await agent.told("create_uv_project", name="words")
     await agent.told("write_file", path="words/main.py", content="print()\n")
     away = Judges(DependencyRefusal(kind=RefusalKind.INDEX_UNAVAILABLE, message="The index is away."))
-    agent.use_tool._gate = agent.use_tool._proposals._gate = away  # pyright: ignore[reportPrivateUsage]
+    agent.role._gate = agent.role._proposals._gate = away  # pyright: ignore[reportPrivateUsage]
     given: dict[str, JsonValue] = {"project_dir": "words", "package": "idna"} if name == "uv_add_dependency" else {**ABOUT}
     run = await agent.ask(name, **given)
     for attempt in (1, 2):
         agent.environment.info = replace(agent.environment.info, attempt=attempt)
-        with pytest.raises(ScriptFailure, match="away"):
+        with pytest.raises(AgentToolUnavailable, match="away"):
             await agent.do(run)
     agent.environment.info = replace(agent.environment.info, attempt=3)
     assert (await agent.do(run)).is_error
@@ -142,11 +142,11 @@ async def test_an_index_that_is_away_is_asked_again_before_the_model_is_told(age
 
 async def test_the_runtime_that_is_asked_for_is_the_one_that_is_put_down(agent: Agent) -> None:
     wanted = task(2, BuildTool(tool_name=OWN, description="Count words.", runtime="docker"))
-    await agent.use_tool._tasks.create(wanted)  # pyright: ignore[reportPrivateUsage]
+    await agent.role._tasks.create(wanted)  # pyright: ignore[reportPrivateUsage]
     run = await agent.ask("register_tool", **ABOUT)
     (message,) = await agent.messages.read(TASK, run.position, run.position)
     await agent.messages.put(wanted.task_id, run.position, message)
-    note = await agent.do(run.model_copy(update={"task_id": wanted.task_id}))
+    note = await agent.do(run.model_copy(update={"conversation_id": wanted.task_id}))
     assert note.is_error
     assert "runtime_type 'docker'" in note.summary
 
@@ -168,7 +168,7 @@ async def test_a_use_of_no_task_is_our_fault(agent: Agent) -> None:
     (message,) = await agent.messages.read(TASK, run.position, run.position)
     await agent.messages.put(other, run.position, message)
     with pytest.raises(UnknownTaskError):
-        await agent.do(run.model_copy(update={"task_id": other}))
+        await agent.do(run.model_copy(update={"conversation_id": other}))
 
 
 class Judges:

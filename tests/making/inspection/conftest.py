@@ -10,12 +10,15 @@ import pytest_asyncio
 
 from engine.making.building import Place
 from engine.making.locking import ProjectLocks
+from engine.making.node_projects.npm_runs import NpmRuns
+from engine.making.node_projects.preparing import NodeProjects
 from engine.making.python_projects.preparing import PythonProjects
 from engine.making.uv_runs import UvRuns
 from engine.runtimes.boxed_runs import LocalSettings, Sandboxing
 from engine.runtimes.guardian import Guardian
 from engine.runtimes.http_exchange import HttpExchange
 from engine.runtimes.local import LocalRuntime
+from engine.runtimes.mcp.runtime import McpRuntime
 from engine.runtimes.ownership import Owner
 from engine.runtimes.processes import Launcher
 from engine.runtimes.scripts.environments import Installer
@@ -67,4 +70,31 @@ async def local(state: Path, launcher: Launcher, sandbox: Sandboxing) -> AsyncGe
     http = HttpExchange(tls=ssl.create_default_context())
     settings = LocalSettings(data=state / "data", state=state, calls=state / "calls", start_timeout_s=20.0, stop_grace_s=2.0)
     yield LocalRuntime(settings, launcher, sandbox, http)
+    await http.aclose()
+
+
+def written(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.fixture
+def executor(launcher: Launcher, sandbox: Sandboxing) -> Executor:
+    return Executor(launcher, sandbox.sandbox)
+
+
+@pytest.fixture
+def node(executor: Executor, sandbox: Sandboxing) -> NodeProjects:
+    programs = sandbox.environments.programs
+    installer = Installer(indexes_of(programs, environment()), through(sandbox.egress, trusted=True))
+    return NodeProjects(NpmRuns(executor, programs, installer), sandbox.environments)
+
+
+@pytest_asyncio.fixture
+async def servers(state: Path, launcher: Launcher, sandbox: Sandboxing) -> AsyncGenerator[McpRuntime]:
+    http = HttpExchange(tls=ssl.create_default_context())
+    settings = LocalSettings(data=state / "data", state=state, calls=state / "calls", start_timeout_s=30.0, stop_grace_s=2.0)
+    yield McpRuntime(settings, launcher, sandbox, http, lambda _: None)
     await http.aclose()

@@ -2,36 +2,27 @@
 
 import json
 import shutil
-import ssl
-from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 from pydantic import JsonValue
 
 from engine.making.building import BuildFailed, Place
 from engine.making.mcp_servers.building import McpBuilder
 from engine.making.node_projects.building import NodeProgramBuilder
-from engine.making.node_projects.npm_runs import NpmRuns
 from engine.making.node_projects.preparing import NodeProjects
 from engine.making.openapi.tools import Described
 from engine.making.programs.building import ProgramBuilder
 from engine.making.python_projects.preparing import PythonProjects
-from engine.runtimes.boxed_runs import LocalSettings, Sandboxing
-from engine.runtimes.http_exchange import HttpExchange
+from engine.runtimes.boxed_runs import Sandboxing
 from engine.runtimes.mcp.runtime import McpRuntime
-from engine.runtimes.processes import Launcher
 from engine.runtimes.runtime import ToolRequest
-from engine.runtimes.scripts.environments import Installer
 from engine.runtimes.scripts.execution import Executor
-from engine.runtimes.scripts.network import through
+from tests.making.inspection.conftest import written
 from tests.runtimes.conftest import silent
 from toolagent.contracts.plans import McpBuild, ProgramBuild
 from toolagent.contracts.sources import McpSource, ScriptSource
 from toolagent.contracts.task_specs import GithubDeploy
-from workers.scripts import indexes_of
-from workers.settings import environment
 
 ABOUT = Described("notes", "Notes.")
 SPEC = GithubDeploy(repo_url="https://example.com/a/b", tool_name="notes")
@@ -59,33 +50,6 @@ def main():
     asked = parser.parse_args()
     print(importlib.metadata.version("notes") if asked.kind == "version" else len(asked.text.split()))
 """
-
-
-def written(folder: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-    return folder
-
-
-@pytest.fixture
-def executor(launcher: Launcher, sandbox: Sandboxing) -> Executor:
-    return Executor(launcher, sandbox.sandbox)
-
-
-@pytest.fixture
-def node(executor: Executor, sandbox: Sandboxing) -> NodeProjects:
-    programs = sandbox.environments.programs
-    installer = Installer(indexes_of(programs, environment()), through(sandbox.egress, trusted=True))
-    return NodeProjects(NpmRuns(executor, programs, installer), sandbox.environments)
-
-
-@pytest_asyncio.fixture
-async def servers(state: Path, launcher: Launcher, sandbox: Sandboxing) -> AsyncGenerator[McpRuntime]:
-    http = HttpExchange(tls=ssl.create_default_context())
-    settings = LocalSettings(data=state / "data", state=state, calls=state / "calls", start_timeout_s=30.0, stop_grace_s=2.0)
-    yield McpRuntime(settings, launcher, sandbox, http, lambda _: None)
-    await http.aclose()
 
 
 async def test_each_command_of_a_program_becomes_a_tool(tmp_path: Path, projects: PythonProjects, executor: Executor, place: Place) -> None:

@@ -15,7 +15,8 @@ from engine.making.meant import meant_in
 from engine.making.recognisers import RECOGNISERS
 from engine.making.repository_addresses import CloneFailed
 from engine.making.trees import Tree
-from toolagent.contracts.making import Finding, FindingKind
+from tests.making.inspection.recognised import found, only
+from toolagent.contracts.making import FindingKind
 
 FASTAPI = "from fastapi import FastAPI\n\napp = FastAPI()\n"
 SERVERS: JsonValue = [{"url": "https://example.com"}]
@@ -26,21 +27,9 @@ DOCUMENT: dict[str, JsonValue] = {
 }
 
 
-def found(folder: Path, files: Mapping[str, str]) -> tuple[Finding, ...]:
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(textwrap.dedent(text))
-    return inspect(Tree.read(folder)).findings
-
-
 def apps(folder: Path, files: Mapping[str, str], kind: FindingKind = FindingKind.ASGI) -> list[tuple[JsonValue, ...]]:
     names = ("root", "module", "attribute", "is_factory", "framework")
     return [tuple(one.details[name] for name in names) for one in found(folder, files) if one.kind is kind]
-
-
-def only(findings: tuple[Finding, ...], kind: FindingKind) -> Finding:
-    (one,) = (finding for finding in findings if finding.kind is kind)
-    return one
 
 
 def test_each_kind_of_finding_has_a_recogniser_and_each_module_is_one() -> None:
@@ -305,16 +294,6 @@ def test_of_a_gradio_app_the_module_is_found_that_launches_it(tmp_path: Path) ->
     assert [one[1] for one in apps(tmp_path, {}, FindingKind.GRADIO)] == ["ui"]
 
 
-def test_an_mcp_server_of_node_is_given_what_its_readme_gives_to_it(tmp_path: Path) -> None:
-    package = {"name": "@a/notes", "bin": {"notes": "cli.js"}, "dependencies": {"@modelcontextprotocol/sdk": "1"}}
-    readme = '{"args": ["-y", "mcp-remote", "https://x"]} {"args": ["-y", "@a/notes@latest", "--stdio"]}'
-    assert only(found(tmp_path, {"package.json": json.dumps(package), "README.md": readme}), FindingKind.MCP_SERVER).details[
-        "arguments"
-    ] == ["--stdio"]
-    other = '{"args": ["/path/to/notes/dist/index.js", "--quiet"]}'
-    assert only(found(tmp_path, {"README.md": other}), FindingKind.MCP_SERVER).details["arguments"] == ["--quiet"]
-
-
 @pytest.mark.parametrize(
     ("package", "files", "starts"),
     [
@@ -338,20 +317,6 @@ def test_an_app_of_node_is_what_something_starts(
 )
 def test_a_manifest_that_attacks_is_no_app(tmp_path: Path, text: str) -> None:
     assert not [one for one in found(tmp_path, {"package.json": text}) if one.kind is FindingKind.NODE_APP]
-
-
-def test_the_server_that_a_manifest_tells_clients_to_start_goes_before_others(tmp_path: Path) -> None:
-    server = "from mcp.server.fastmcp import FastMCP\nserver = FastMCP('x')\nif __name__ == '__main__':\n    server.run()\n"
-    files = {
-        "pyproject.toml": '[project]\nname = "x"\nversion = "1"\ndependencies = ["mcp"]\n',
-        "bin/a_bridge.py": server,
-        "bin/notes.py": server,
-    }
-    for manifest in ("mcp-server.json", "manifest.json"):
-        files[manifest] = '{"server": {"command": "python", "args": ["./bin/notes.py"]}}'
-        (one,) = [one for one in found(tmp_path / manifest, files) if one.kind is FindingKind.MCP_SERVER]
-        assert one.details["module"] == "bin/notes.py"
-        del files[manifest]
 
 
 def test_of_documents_side_by_side_the_one_that_is_called_so_goes_first(tmp_path: Path) -> None:

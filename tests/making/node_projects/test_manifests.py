@@ -10,7 +10,8 @@ from pydantic import JsonValue
 from engine.making.node_projects.engines import engines_note
 from engine.making.node_projects.manifests import build_script, named, programs_of, started_of
 from engine.making.node_projects.plain_files import insist_on_plain, new_folder, text_of
-from engine.making.node_projects.workspaces import laid_out
+from engine.making.node_projects.preparing import insist_on_own_archives
+from engine.making.node_projects.workspaces import Package, laid_out
 from engine.making.projects import Table
 from engine.making.uv_runs import LockFailed
 from engine.making.wanted import NotWanted
@@ -90,6 +91,15 @@ def test_what_a_project_needs_of_its_workspace_is_found_each_before_its_users(tm
     assert found.project.manifest.table("dependencies").values == {"@x/core": "*", "ms": "2"}
     needed = ["packages/base", "packages/test", "packages/core", "packages/cli"]
     assert json.loads((source / "package.json").read_text())["workspaces"] == needed
+
+
+def test_of_two_packages_that_are_packed_alike_neither_takes_the_place_of_the_other(tmp_path: Path) -> None:
+    values = [{"name": name, "version": "1.0.0"} for name in ("@a/b", "a-b")]
+    alike = [Package(PurePosixPath(str(number)), Table(one)) for number, one in enumerate(values)]
+    with pytest.raises(NotWanted, match=r"@a/b and a-b are both packed as a-b-1\.0\.0\.tgz"):
+        insist_on_own_archives(alike)
+    files: dict[str, JsonValue] = {"package.json": {"dependencies": {"../x": "file:x"}}, "x/package.json": {"name": "x"}}
+    assert laid_out(written(tmp_path, files), PurePosixPath()).siblings == ()
 
 
 def test_a_workspace_of_pnpm_is_one_of_npm_with_the_versions_of_its_catalog(tmp_path: Path) -> None:

@@ -92,6 +92,20 @@ def as_headers(path: Path) -> None:
         file.write(told.tobuf(tarfile.GNU_FORMAT) + bytes(told.size))
 
 
+def as_sparse(path: Path) -> None:
+    """A map of many millions of holes, each of which would be a number in memory."""
+    made = tarfile.TarInfo("package/a")
+    made.pax_headers = {"GNU.sparse.map": ",".join(["0"] * 20_000), "GNU.sparse.size": "1"}
+    with tarfile.open(path, "w:gz", format=tarfile.PAX_FORMAT) as tar:
+        tar.addfile(made)
+
+
+def as_sparse_of_old(path: Path) -> None:
+    made = tarfile.TarInfo("package/a")
+    made.type = tarfile.GNUTYPE_SPARSE
+    archive(path, (made, b""))
+
+
 def as_climber(path: Path) -> None:
     archive(path, member("package/../../out"))
 
@@ -111,6 +125,8 @@ ATTACKS = (
     as_many_folders,
     as_large,
     as_headers,
+    as_sparse,
+    as_sparse_of_old,
     as_climber,
     as_file_in_a_file,
 )

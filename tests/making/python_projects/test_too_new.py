@@ -64,7 +64,7 @@ def test_another_fault_is_none_of_its_python(told: str) -> None:
     assert not is_too_new(told)
 
 
-LOCK = "flask==3.0.0 \\\n    --hash=sha256:0\nmcp==2.3.0\nyoung==0.9.1\nmarkupsafe==3.0.1\n"
+LOCK = "flask==3.0.0 \\\n    --hash=sha256:0\nmcp[cli]==2.3.0\nyoung==0.9.1\nmarkupsafe==3.0.1\n"
 
 
 @pytest.mark.parametrize(

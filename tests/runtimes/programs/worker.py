@@ -3,19 +3,21 @@
 import asyncio
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from engine.runtimes import make_runtimes
 from engine.runtimes.boxed_runs import LocalSettings
 from engine.runtimes.builtin import builtin_tools
 from engine.runtimes.builtin.options import BuiltinOptions
+from engine.runtimes.dispatch import Dispatch
 from engine.runtimes.guardian import Guardian
 from engine.runtimes.http_exchange import HttpExchange
 from engine.runtimes.ownership import Owner
 from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.processes import Launcher
 from engine.runtimes.supervisor import Supervisor
-from tests.runtimes.conftest import BASE_ENVIRONMENT, PROJECTS, Routes, entry_of, inside, nothing, request_of
+from tests.runtimes.conftest import BASE_ENVIRONMENT, PROJECTS, Routes, entry_of, inside, request_of
 from tests.sandboxing import sandboxing
 
 
@@ -33,7 +35,8 @@ async def main(state: Path, environments: Path, uv: str, setpriv: str | None) ->
     )
     supervisor, told = Supervisor(make_runtimes(parts), Routes(), "here"), list[str]()
     for leave in (False, True):
-        await supervisor.call(entry_of(), request_of(mode="spawn", leave=leave), before_send=nothing, progress=told.append)
+        request = replace(request_of(mode="spawn", leave=leave), progress=told.append)
+        await supervisor.call(Dispatch(entry_of(), request))
     route = supervisor.route("versatile")
     if route is None or route.pid is None:
         raise AssertionError(route)

@@ -27,7 +27,7 @@ from toolagent.contracts.making_steps import (
     VerifyStep,
 )
 from toolagent.contracts.routes import ToolControl, ToolRoute
-from toolagent.contracts.steps import Admission, AdmitRequest, CallOutcome, CallRequest, Placement, PlaceRequest, SettleRequest
+from toolagent.contracts.steps import Admission, AdmitRequest, CallRequest, Finished, Placement, PlaceRequest, SettleRequest
 
 __all__ = [
     "admit",
@@ -76,7 +76,7 @@ async def place(_request: PlaceRequest) -> Placement:
 
 
 @activity.defn(name=names.CALL)
-async def call_tool(_request: CallRequest) -> CallOutcome:
+async def call_tool(_request: CallRequest) -> Finished:
     """Make the call."""
     _bodiless()
 

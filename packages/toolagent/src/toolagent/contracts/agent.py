@@ -1,7 +1,7 @@
-"""What a durable agent remembers between its steps, and what its steps hand to each other through the workflow.
+"""What a durable agent of any role remembers between its steps, and what its steps hand to each other through the workflow.
 
-Messages are not in here: they lie in the store by task and position. Here are positions, counts and short notes, so that a history stays
-small however long the conversation is.
+Messages are not in here: they lie in the store by conversation and position. Here are positions, counts and short notes, so that a history
+stays small however long the conversation is. On the wire a conversation's id is `task_id`, and what an agent put down its `candidate`.
 """
 
 from enum import StrEnum
@@ -13,6 +13,7 @@ from toolagent.contracts.contract import Contract
 from toolagent.contracts.model import Price, Usage
 
 __all__ = [
+    "CODING",
     "AgentEnd",
     "AgentLimits",
     "AgentRequest",
@@ -27,12 +28,18 @@ __all__ = [
     "ToolUseNote",
 ]
 
+CODING = "coding"
+"""The role that writes tools: that of payloads from before there were others."""
+
+ConversationId = Annotated[str, Field(alias="task_id")]
+PutDown = Annotated[str | None, Field(alias="candidate", description="What names the thing that the agent was to make, once it is made.")]
+
 
 class AgentEnd(StrEnum):
     """Why an agent stopped."""
 
-    REGISTERED = "registered"
-    """It has put down a candidate to be checked."""
+    DONE = "registered"
+    """It has put down what it was to make."""
     GAVE_UP = "gave_up"
     """It answered without doing anything, though it was asked to go on."""
     TURNS = "turns"
@@ -62,7 +69,7 @@ class AgentLimits(Contract):
         Field(ge=0, description="The limit in money of a model without a price: for what it costs under the name that answers."),
     ] = None
     turn_tokens: Annotated[int, Field(ge=1, description="What one turn may write; a model's thinking counts too.")] = 16_000
-    rounds: Annotated[int, Field(ge=1, description="How often a candidate may be put down.")] = 3
+    rounds: Annotated[int, Field(ge=1, description="How often something may be put down, where it is checked.")] = 3
     events: Annotated[
         int, Field(ge=5, description="Of the history of one run, which another one goes on from: a tenth of what the server allows.")
     ] = 4_000
@@ -101,13 +108,14 @@ class ModelTurnNote(Contract):
 class ToolRun(Contract):
     """A use of a tool that is to be done. Its input is in the message at `position`."""
 
-    task_id: str
+    conversation_id: ConversationId
     position: int
     tool_use_id: str
     name: str
     summary: str
     remaining_s: Annotated[float, Field(description="What is left of the agent's time.")]
     until: Annotated[float | None, Field(description="When that is over, in seconds since 1970: the same for each attempt.")] = None
+    role: str = CODING
 
 
 class ToolNote(Contract):
@@ -120,7 +128,7 @@ class ToolNote(Contract):
     digest: Annotated[str, Field(description="Of what came of it: two that are alike have the same.")] = ""
     size: Annotated[int, Field(ge=0, description="Bytes of what the model is shown in the store.")] = 0
     text: str | None = None
-    candidate: Annotated[str | None, Field(description="Set when a candidate was put down: what names it.")] = None
+    put_down: PutDown = None
 
 
 class ShownOutcome(Contract):
@@ -140,7 +148,7 @@ class ModelAsk(Contract):
     enough is left for that.
     """
 
-    task_id: str
+    conversation_id: ConversationId
     prompt: str
     turn: int
     position: int
@@ -150,6 +158,7 @@ class ModelAsk(Contract):
     limits: AgentLimits | None = None
     tokens: int = 0
     cost_usd: float = 0.0
+    role: str = CODING
 
 
 class LoopState(Contract):
@@ -171,20 +180,21 @@ class LoopState(Contract):
     fingerprints: Annotated[tuple[str, ...], Field(description="Of the latest uses with their outcomes, to notice circles.")] = ()
     idle_turns: Annotated[int, Field(description="Turns in a row that wanted nothing done.")] = 0
     round: int = 1
-    candidate: str | None = None
+    put_down: PutDown = None
     end: AgentEnd | None = None
     reason: str = ""
 
 
 class AgentRequest(Contract):
-    """What an agent is started with. What it is told of its task is in the store; the first turn's activity puts it together."""
+    """What an agent is started with. What it is told of its task is in the store, at position 0 of its conversation."""
 
-    task_id: str
+    conversation_id: ConversationId
     prompt: str
     limits: AgentLimits = AgentLimits()
     price: Annotated[Price | None, Field(description="Of the model; None: not known.")] = None
     opening: Annotated[int, Field(ge=0, description="Bytes that the first turn reads: the task, the prompt, and what tools there are.")] = 0
     resume_from: LoopState | None = None
+    role: str = CODING
 
 
 class AgentResult(Contract):
@@ -192,5 +202,5 @@ class AgentResult(Contract):
 
     end: AgentEnd
     reason: str
-    candidate: str | None = None
+    put_down: PutDown = None
     state: LoopState

@@ -15,9 +15,14 @@ __all__ = [
     "NodeAppBuild",
     "NothingToBuild",
     "OpenApiRemote",
+    "Over",
     "ProgramBuild",
     "ToolFileBuild",
 ]
+
+
+Over = Literal["stdio", "http"]
+"""How an MCP server is spoken to where it was started."""
 
 
 class _Plan(Contract):
@@ -82,6 +87,7 @@ class McpBuild(_Plan):
     programs: Annotated[tuple[str, ...], Field(description="Console scripts that may start it.")] = ()
     module: Annotated[str, Field(description="The file that makes the server, in the repository; empty: not known.")] = ""
     arguments: Annotated[tuple[str, ...], Field(description="What its README gives to it.")] = ()
+    over: Annotated[tuple[Over, ...], Field(description="How it is spoken to, the likelier first.")] = ("stdio",)
 
 
 class NodeAppBuild(_Plan):

@@ -14,11 +14,9 @@ __all__ = [
     "AdmitRequest",
     "Admitted",
     "Answered",
-    "CallOutcome",
     "CallPlan",
     "CallRequest",
     "Finished",
-    "NotRunning",
     "PlaceRequest",
     "Placement",
     "SettleRequest",
@@ -82,7 +80,6 @@ class PlaceRequest(Contract):
 
 class CallRequest(Contract):
     plan: CallPlan
-    only_if_running: Annotated[bool, Field(description="Do not start anything: answer `not_running` instead.")] = False
 
 
 class Finished(Contract):
@@ -98,15 +95,6 @@ class Finished(Contract):
     active_source: int | None = None
     host: str | None = None
     left_behind: Annotated[str, Field(description="What the tool left that could not be removed; empty: nothing.")] = ""
-
-
-class NotRunning(Contract):
-    """The tool does not run here (any more): make an ordinary call."""
-
-    kind: Literal["not_running"] = "not_running"
-
-
-CallOutcome = Annotated[Finished | NotRunning, Field(discriminator="kind")]
 
 
 class SettleRequest(Contract):

@@ -5,7 +5,10 @@ from collections.abc import Mapping, Sequence
 from toolagent.contracts.agent import ModelAsk
 from toolagent.contracts.model import Block, Carried, Message, Text, ToolOutcome, ToolUse
 
-__all__ = ["next_message", "opening_message", "sendable"]
+__all__ = ["OPENING", "next_message", "opening_message", "sendable"]
+
+OPENING = 0
+"""The position of what an agent is told first: before the messages that are sent."""
 
 _NOT_RUN = "Not run. Ask for it again if it is still needed."
 _NOTHING = "(nothing)"

@@ -1,18 +1,16 @@
-"""Where and how a call is made: bucket, queue, fast path, and the time it gets."""
+"""Where and how a call is made: bucket, queue, and the time it gets."""
 
 from collections.abc import Collection
 
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.manifest import SideEffectScope, ToolManifest
+from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import BuiltinSource, DockerSource, LocalSource, McpSource, RemoteSource, ScriptSource, ToolSource
 from toolagent.contracts.steps import Placement
 
-__all__ = ["DEFAULT_BUCKET", "FAST_TIMEOUT_S", "bucket_of", "is_fast", "lives_on_host", "placement_of", "timeout_of"]
+__all__ = ["DEFAULT_BUCKET", "bucket_of", "lives_on_host", "placement_of", "timeout_of"]
 
 DEFAULT_BUCKET = "default"
-FAST_TIMEOUT_S = 2.0
-"""A local activity blocks its workflow and cannot be cancelled: nothing slower goes this way (DESIGN §3)."""
 
 
 def bucket_of(manifest: ToolManifest, buckets: Collection[str]) -> str:
@@ -45,8 +43,3 @@ def placement_of(entry: ToolEntry, buckets: Collection[str], host: str) -> Place
 def timeout_of(call: ToolCall, manifest: ToolManifest) -> float:
     """Seconds a call may take: what the caller asks for, never more than the tool allows."""
     return min(call.timeout_s or manifest.timeout_s, manifest.timeout_s)
-
-
-def is_fast(entry: ToolEntry, timeout_s: float, *, running_here: bool) -> bool:
-    """Whether the call may be made inside the workflow's own task (DESIGN §3)."""
-    return entry.manifest.side_effect_scope is SideEffectScope.NONE and timeout_s <= FAST_TIMEOUT_S and running_here

@@ -1,7 +1,7 @@
-"""The rules of a durable agent: what comes next, and what the outcome of a step changes.
+"""The loop of a durable agent of any role: what comes next, and what the outcome of a step changes.
 
 Pure: no clock, no I/O. The workflow does what `next_step` asks for, tells what came of it, and keeps the state. A state only grows by what
-it has to remember; messages are in the store, by position.
+it has to remember; messages are in the store, by position. What one role does otherwise than another is in its `Rules`.
 """
 
 from collections import Counter
@@ -23,14 +23,13 @@ from toolagent.contracts.agent import (
 from toolagent.core.model_cost import Exhausted, answer_budget
 
 __all__ = [
-    "FINAL_TOOL",
     "MOST_HEARD",
     "AskModel",
     "Finish",
+    "Rules",
     "RunTools",
     "after_model",
     "after_tools",
-    "another_round",
     "begin",
     "ended",
     "next_step",
@@ -39,9 +38,6 @@ __all__ = [
     "unanswered",
     "with_guidance",
 ]
-
-FINAL_TOOL = "register_tool"
-"""Puts down a candidate: a turn ends with it."""
 
 IDLE_TURNS = 2
 """How often a model that does nothing is asked to go on."""
@@ -55,25 +51,30 @@ CIRCLE_END = 6
 MOST_REMARKS = 20
 """Pieces of guidance that may wait for the next turn."""
 
-LONGEST_EVIDENCE = 12_000
 MOST_HEARD = 50
-"""Pieces of guidance that a task hears."""
+"""Pieces of guidance that an agent hears."""
 
 _BUDGETS = {end.value for end in (AgentEnd.TOKENS, AgentEnd.MONEY, AgentEnd.UNPRICED)}
 
-_GO_ON = (
-    "You used no tool. The task is done only when register_tool has been called and what it puts down passes the checks. "
-    "Go on with the next step, or, if it cannot be done, say in plain words what stands in the way."
-)
-_GO_ON_SHORTER = (
-    "Your answer was cut off because it was too long, before any tool was used. Go on in smaller steps: write long files in parts, the "
-    "first with write_file and the rest with mode append."
-)
 _CIRCLE = (
     "You have done the same thing {times} times with the same outcome ({what}). Doing it again will not change it: look at why, and try "
     "another way."
 )
-_AFTER_FINAL = f"Not run: it came after {FINAL_TOOL}, which ends a turn."
+_CUT_OFF = "Your answer was cut off because it was too long, before any tool was used."
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Of one role. Texts are for its model."""
+
+    final_tool: str
+    """Puts down what the agent is to make, and ends it: nothing of a turn that comes after it is run."""
+    go_on: str
+    """Said after a turn that used no tool."""
+    smaller_steps: str
+    """Said where an answer was too long: how to make shorter ones."""
+    gave_up: str
+    """Why it ended that used no tool, though it was asked to: for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,8 @@ def next_step(request: AgentRequest, state: LoopState, now_s: float) -> AskModel
         case int(max_tokens):
             return AskModel(
                 ModelAsk(
-                    task_id=request.task_id,
+                    conversation_id=request.conversation_id,
+                    role=request.role,
                     prompt=request.prompt,
                     turn=state.turns + 1,
                     position=state.position + 1,
@@ -136,7 +138,7 @@ def next_step(request: AgentRequest, state: LoopState, now_s: float) -> AskModel
             )
 
 
-def after_model(state: LoopState, ask: ModelAsk, note: ModelTurnNote) -> LoopState:
+def after_model(rules: Rules, state: LoopState, ask: ModelAsk, note: ModelTurnNote) -> LoopState:
     """An answer came. What was said with `ask` is no longer to be said; guidance that came meanwhile is."""
     answered = state.model_copy(
         update={
@@ -159,9 +161,9 @@ def after_model(state: LoopState, ask: ModelAsk, note: ModelTurnNote) -> LoopSta
                 answered, AgentEnd.CONTEXT, "The conversation is longer than the model can read. Split the task into smaller ones."
             )
         case _ if note.uses:
-            return answered.model_copy(update={"pending": _until_final(note.uses), "idle_turns": 0})
+            return answered.model_copy(update={"pending": _until_final(rules, note.uses), "idle_turns": 0})
         case _:
-            return _idle(answered, note)
+            return _idle(rules, answered, note)
 
 
 def after_tools(state: LoopState, notes: tuple[ToolNote, ...]) -> LoopState:
@@ -211,38 +213,20 @@ def out_of_time(request: AgentRequest, state: LoopState, last: str = "") -> Loop
     return ended(state, AgentEnd.WALL_TIME, f"{_time_is_over(request)}{told}")
 
 
-def another_round(request: AgentRequest, state: LoopState, evidence: str) -> LoopState | None:
-    """A candidate did not pass: the state to go on from, in which the model is told why. None when all rounds are used."""
-    if state.round >= request.limits.rounds:
-        return None
-    shown = evidence if len(evidence) <= LONGEST_EVIDENCE else f"{evidence[:LONGEST_EVIDENCE]}… ({len(evidence):,} characters)"
-    return state.model_copy(
-        update={
-            "round": state.round + 1,
-            "end": None,
-            "reason": "",
-            "candidate": None,
-            "pending": (),
-            "fingerprints": (),
-            "idle_turns": 0,
-            "remarks": (*state.remarks, f"What you put down did not pass the checks. Mend it and call {FINAL_TOOL} again.\n\n{shown}"),
-        }
-    )
-
-
 def _time_is_over(request: AgentRequest) -> str:
     return f"The time of {request.limits.wall_s:g} s is over. Give more with limits.wall_s."
 
 
 def _finish(state: LoopState, end: AgentEnd, reason: str) -> Finish:
-    return Finish(AgentResult(end=end, reason=reason, candidate=state.candidate, state=state))
+    return Finish(AgentResult(end=end, reason=reason, put_down=state.put_down, state=state))
 
 
 def _tools(request: AgentRequest, state: LoopState, remaining_s: float) -> RunTools:
     return RunTools(
         allowed=tuple(
             ToolRun(
-                task_id=request.task_id,
+                conversation_id=request.conversation_id,
+                role=request.role,
                 position=state.position,
                 tool_use_id=use.id,
                 name=use.name,
@@ -261,18 +245,19 @@ def _tools(request: AgentRequest, state: LoopState, remaining_s: float) -> RunTo
     )
 
 
-def _until_final(uses: tuple[ToolUseNote, ...]) -> tuple[ToolUseNote, ...]:
-    """What comes after the final tool is not done: it would change what is being checked."""
-    final = next((place for place, use in enumerate(uses) if use.name == FINAL_TOOL and not use.fault), len(uses))
-    after = (use if use.fault else use.model_copy(update={"fault": _AFTER_FINAL}) for use in uses[final + 1 :])
+def _until_final(rules: Rules, uses: tuple[ToolUseNote, ...]) -> tuple[ToolUseNote, ...]:
+    """What comes after the final tool is not done: it would change what was put down."""
+    final = next((place for place, use in enumerate(uses) if use.name == rules.final_tool and not use.fault), len(uses))
+    told = f"Not run: it came after {rules.final_tool}, which ends a turn."
+    after = (use if use.fault else use.model_copy(update={"fault": told}) for use in uses[final + 1 :])
     return (*uses[: final + 1], *after)
 
 
-def _idle(state: LoopState, note: ModelTurnNote) -> LoopState:
+def _idle(rules: Rules, state: LoopState, note: ModelTurnNote) -> LoopState:
     if state.idle_turns >= IDLE_TURNS:
         said = f" It said: {note.said}" if note.said else ""
-        return ended(state, AgentEnd.GAVE_UP, f"The model stopped without putting down a tool.{said}")
-    remark = _GO_ON_SHORTER if note.stop_reason == "max_tokens" else _GO_ON
+        return ended(state, AgentEnd.GAVE_UP, f"{rules.gave_up}{said}")
+    remark = f"{_CUT_OFF} Go on in smaller steps: {rules.smaller_steps}" if note.stop_reason == "max_tokens" else rules.go_on
     return state.model_copy(update={"idle_turns": state.idle_turns + 1, "remarks": (*state.remarks, remark)})
 
 
@@ -288,10 +273,8 @@ def _after_tool(state: LoopState, note: ToolNote) -> LoopState:
             "unread": state.unread + (note.size if note.text is None else len(note.text.encode("utf-8", "surrogatepass"))),
         }
     )
-    if note.candidate is not None:
-        return ended(
-            done.model_copy(update={"candidate": note.candidate}), AgentEnd.REGISTERED, note.summary or "A candidate was put down."
-        )
+    if note.put_down is not None:
+        return ended(done.model_copy(update={"put_down": note.put_down}), AgentEnd.DONE, note.summary or "It is done.")
     return _circles(done, use, note)
 
 

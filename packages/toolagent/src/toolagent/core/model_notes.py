@@ -20,14 +20,14 @@ _LONGEST_SUMMARY = 160
 _LONGEST_SAID = 400
 _LONGEST_FAULT = 2_000
 _CUT_SHORT = frozenset({"max_tokens", "model_context_window_exceeded"})
-_HALF = (
-    "Not run: your answer was cut off in the middle of this call, because it was too long. Make it in smaller steps: write long files in "
-    "parts, the first with write_file and the rest with mode append."
-)
+_HALF = "Not run: your answer was cut off in the middle of this call, because it was too long. Make it in smaller steps: "
 
 
-def note_of(turn: ModelTurn, fault_of: Callable[[ToolUse], str]) -> ModelTurnNote:
-    """`fault_of` says why a use is not run (unknown tool, arguments that do not fit), in words the model can act on; empty: it is run."""
+def note_of(turn: ModelTurn, smaller_steps: str, fault_of: Callable[[ToolUse], str]) -> ModelTurnNote:
+    """`smaller_steps` is told where an answer was too long, as the role's rules have it.
+
+    `fault_of` says why a use is not run (unknown tool, arguments that do not fit), in words the model can act on; empty: it is run.
+    """
     uses = [block for block in turn.content if isinstance(block, ToolUse)]
     half = turn.content[-1] if turn.stop_reason in _CUT_SHORT and turn.content else None
     said = " ".join(block.text for block in turn.content if isinstance(block, Text))
@@ -43,7 +43,7 @@ def note_of(turn: ModelTurn, fault_of: Callable[[ToolUse], str]) -> ModelTurnNot
                 name=use.name[:_LONGEST_SUMMARY],
                 summary=shown_text(shown_use(use.name, use.input), _LONGEST_SUMMARY),
                 input_digest=digest_of(use.input),
-                fault=_HALF if use is half else fault_of(use)[:_LONGEST_FAULT],
+                fault=f"{_HALF}{smaller_steps}" if use is half else fault_of(use)[:_LONGEST_FAULT],
             )
             for use in islice(uses, MOST_USES)
         ),

@@ -1,6 +1,6 @@
 """Which ways lead to a tool, of what a repository was recognised as, in the order in which they are tried."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -16,6 +16,7 @@ from toolagent.contracts.plans import (
     NodeAppBuild,
     NothingToBuild,
     OpenApiRemote,
+    Over,
     ProgramBuild,
     ToolFileBuild,
 )
@@ -125,6 +126,9 @@ def _examples(inspection: Inspection) -> Iterator[BuildPlan | Tried]:
         yield ToolFileBuild(paths=_paths(found), found=f"tool files {', '.join(_paths(found)[:_MOST])}")
 
 
+_SPOKEN_TO: Mapping[str, tuple[Over, ...]] = {"alone": ("http", "stdio"), "too": ("stdio", "http")}
+
+
 def _mcp(inspection: Inspection) -> Iterator[BuildPlan | Tried]:
     for one in _of(inspection, FindingKind.MCP_SERVER)[:_MOST]:
         if "project" not in one.details:
@@ -136,6 +140,7 @@ def _mcp(inspection: Inspection) -> Iterator[BuildPlan | Tried]:
             programs=_texts(one, "programs"),
             module=_text(one, "module"),
             arguments=_texts(one, "arguments"),
+            over=_SPOKEN_TO.get(_text(one, "http"), ("stdio",)),
             found=_found("MCP server", one),
         )
 

@@ -1,15 +1,15 @@
 """One attempt at a call: what it has told the database, and how its end is put."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from pydantic import JsonValue
 
-from activities.faults import told_of
-from activities.heartbeats import Pulse
+from engine.calling.turn import Again, Turn
+from engine.calls.endings import told_of
 from engine.calls.file_parameters import FileRefused
 from engine.calls.large_results import FittedOutput
-from engine.calls.settlement import record_of
-from engine.runtimes.failures import CallFailed, RuntimeFailure
+from engine.calls.records import record_of
+from engine.runtimes.failures import CallFailed, NoSlot, RuntimeFailure
 from engine.store.calls import CallTable
 from engine.store.clock import now
 from toolagent.contracts.calls import ErrorType, ToolError, ValidationIssue
@@ -17,7 +17,7 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.steps import CallPlan, Finished
 from toolagent.core.texts import well_formed_contract
 
-__all__ = ["MAX_SENDS", "MAX_TRIES", "AlreadySent", "Attempt"]
+__all__ = ["MAX_SENDS", "MAX_TRIES", "AlreadySent", "Attempt", "QueuedAttempt", "is_lost"]
 
 MAX_SENDS = 3
 """How often a repeatable tool is asked when the connection to it is lost, or its worker."""
@@ -26,41 +26,39 @@ MAX_TRIES = 3
 """How many attempts at a call may be lost, or fail for a reason that nobody foresaw, whether the tool was asked or not."""
 
 
+SLOT_PAUSE = timedelta(seconds=1)
+"""A call that waits for a slot of its tool gives the slot of its bucket to others in between."""
+
+
 class AlreadySent(Exception):
     """An earlier attempt sent the request, and nobody knows what became of it; it may not be sent again, or not any more."""
 
 
 class Attempt:
-    """Commits that the request leaves before it does. Only on the fast path, where nothing has effects, that is not wanted."""
+    """One of which nothing is noted: the tool may be asked again. It tells when its request leaves."""
 
-    def __init__(self, plan: CallPlan, entry: ToolEntry, calls: CallTable, workflow_id: str, run_id: str, host: str, pulse: Pulse) -> None:
-        self._pulse = pulse
-        self._plan = plan
-        self._entry = entry
-        self._calls = calls
-        self._workflow_id = workflow_id
-        self._run_id = run_id
-        self._host = host
+    def __init__(self, plan: CallPlan, entry: ToolEntry, host: str) -> None:
+        self.plan, self.entry, self._host = plan, entry, host
         self._sent_at: datetime | None = None
-        self._sends = 0
+
+    @property
+    def left_s(self) -> float:
+        """What the tool has of its time."""
+        return self.plan.timeout_s
+
+    @property
+    def was_sent(self) -> bool:
+        return self._sent_at is not None
 
     async def before_send(self) -> None:
-        """Raises AlreadySent when earlier attempts may have reached a tool that may not be asked again, or the call is settled."""
-        if not self._plan.fast:
-            record = await record_of(self._plan, self._entry.manifest, self._workflow_id, self._run_id)
-            self._sends = await self._calls.mark_sent(record, again=self._plan.repeatable)
-            if not 0 < self._sends <= MAX_SENDS:
-                raise AlreadySent
-        self._pulse.sending()
         self._sent_at = now()
 
     async def after_not_sent(self) -> None:
-        """It is certain that nothing left now; the mark of an earlier attempt stays."""
-        if self._sends:
-            await self._calls.unmark_sent(self._plan.call_id)
-            self._sends = 0
-        self._pulse.not_sent()
         self._sent_at = None
+
+    def after_failure(self, failure: RuntimeFailure) -> Finished:
+        """How the call ends by it; raises what another attempt may mend."""
+        return self.failed(failure)
 
     def answered(self, fitted: FittedOutput, duration_s: float, active_source: int) -> Finished:
         return Finished(
@@ -92,7 +90,7 @@ class Attempt:
         return Finished(
             error=well_formed_contract(error),
             validation_errors=issues,
-            execution_time=self._elapsed(),
+            execution_time=(now() - self._sent_at).total_seconds() if self._sent_at else 0.0,
             started_at=self._sent_at,
             host=self._host,
         )
@@ -109,8 +107,50 @@ class Attempt:
         message = f"The call was cancelled while the tool worked; {done}."
         return self.refused(ToolError(type=ErrorType.CANCELLED, message=message, details=details))
 
+
+class QueuedAttempt(Attempt):
+    """Commits that the request leaves before it does."""
+
+    def __init__(self, plan: CallPlan, entry: ToolEntry, host: str, calls: CallTable, turn: Turn) -> None:
+        super().__init__(plan, entry, host)
+        self._calls, self._turn = calls, turn
+        self._sends = 0
+
+    @property
+    def left_s(self) -> float:
+        """What earlier attempts left the tool of its time."""
+        earlier_s = self._turn.earlier_s
+        return round(self.plan.timeout_s - earlier_s, 1) if earlier_s else self.plan.timeout_s
+
+    async def before_send(self) -> None:
+        """Raises AlreadySent when earlier attempts may have reached a tool that may not be asked again, or the call is settled."""
+        record = await record_of(self.plan, self.entry.manifest, self._turn.workflow_id, self._turn.run_id)
+        self._sends = await self._calls.mark_sent(record, again=self.plan.repeatable)
+        if not 0 < self._sends <= MAX_SENDS:
+            raise AlreadySent
+        self._turn.sending()
+        await super().before_send()
+
+    async def after_not_sent(self) -> None:
+        """It is certain that nothing left now; the mark of an earlier attempt stays."""
+        if self._sends:
+            await self._calls.unmark_sent(self.plan.call_id)
+            self._sends = 0
+        self._turn.not_sent()
+        await super().after_not_sent()
+
+    def after_failure(self, failure: RuntimeFailure) -> Finished:
+        """A slot that did not come free, and a lost connection to a repeatable tool, are tried again; everything else is the answer."""
+        if isinstance(failure, NoSlot):
+            self._turn.only_waited()
+            raise Again("no_slot", failure.message, SLOT_PAUSE)
+        if is_lost(failure) and self.plan.repeatable and self._sends < MAX_SENDS:
+            self._turn.beat()  # the next attempt must know what the tool has had of its time
+            raise Again("connection_lost", failure.message)
+        return self.failed(failure)
+
     async def unknown(self) -> Finished:
-        record = await self._calls.get(self._plan.call_id)
+        record = await self._calls.get(self.plan.call_id)
         self._sent_at = record.sent_at if record else None
         message = (
             "An earlier attempt sent the request, and its end is not known: its worker died, or failed (its log says how). "
@@ -128,39 +168,26 @@ class Attempt:
     def given_up(self) -> Finished:
         """What `settle` says of it: whether one of the attempts had sent the request."""
         message = (
-            f"The call was attempted {self._pulse.tries} times, and no attempt came to its end: each was lost with its worker, or failed "
+            f"The call was attempted {self._turn.tries} times, and no attempt came to its end: each was lost with its worker, or failed "
             "for a reason of ours (the service's log says which). It is not attempted again."
         )
-        return self.refused(ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details={"attempts": self._pulse.tries}))
+        return self.refused(ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details={"attempts": self._turn.tries}))
 
     def out_of_time(self) -> Finished:
         """As `given_up`."""
-        message = f"The {self._plan.timeout_s:g} s of the call were used up by attempts that were lost with their worker or connection."
-        return self.refused(ToolError(type=ErrorType.TIMEOUT, message=message, details={"timeout_s": self._plan.timeout_s}))
+        message = f"The {self.plan.timeout_s:g} s of the call were used up by attempts that were lost with their worker or connection."
+        return self.refused(ToolError(type=ErrorType.TIMEOUT, message=message, details={"timeout_s": self.plan.timeout_s}))
 
     def faulted(self, error: Exception) -> Finished:
         """By what nobody foresaw, for the last time."""
-        message = f"The call failed {self._pulse.tries + 1} times for a reason of ours: {told_of(error)}"
-        details: JsonValue = {"attempts": self._pulse.tries + 1, "cause": type(error).__name__}
+        message = f"The call failed {self._turn.tries + 1} times for a reason of ours: {told_of(error)}"
+        details: JsonValue = {"attempts": self._turn.tries + 1, "cause": type(error).__name__}
         return self.refused(ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details=details))
 
-    @property
-    def left_s(self) -> float:
-        """What earlier attempts left the tool of its time."""
-        earlier_s = self._pulse.earlier_s
-        return round(self._plan.timeout_s - earlier_s, 1) if earlier_s else self._plan.timeout_s
 
-    @property
-    def may_be_repeated(self) -> bool:
-        """Whether the tool may be asked once more, when what became of the request is not known."""
-        return self._plan.repeatable and self._sends < MAX_SENDS
-
-    @property
-    def was_sent(self) -> bool:
-        return self._sent_at is not None
-
-    def _elapsed(self) -> float:
-        return (now() - self._sent_at).total_seconds() if self._sent_at else 0.0
+def is_lost(failure: RuntimeFailure) -> bool:
+    """Whether the connection broke, so that a tool that may be asked again may answer."""
+    return isinstance(failure, CallFailed) and failure.outcome == "unknown" and failure.error_type is not ErrorType.TIMEOUT
 
 
 def _issues_of(failure: RuntimeFailure) -> tuple[ValidationIssue, ...]:

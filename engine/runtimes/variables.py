@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from engine.runtimes.failures import StartFailed
+from engine.runtimes.given_secrets import remember_given
 from engine.runtimes.sandbox.identity import Identity
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import DockerSource, LocalSource, McpSource, ScriptSource
@@ -42,12 +43,15 @@ def variables_of(
 
     def value(name: str) -> str:
         if found := resolve(name):
+            remember_given(found)
             return found
         message = f"The secret {name!r} in the `environment` of {tool_id!r} is not set. Set TOOL_AGENT_SECRET_{name}."
         raise StartFailed(ErrorType.DEPENDENCY_ERROR, message, {"secret": name, "setting": f"TOOL_AGENT_SECRET_{name}"})
 
     resolved = {name: _resolved(text, value) for name, text in source.environment.items()}
     secret = {name: text for name, text in resolved.items() if text != source.environment[name]}
+    for text in secret.values():
+        remember_given(text)
     return Variables({name: text for name, text in resolved.items() if name not in secret}, secret)
 
 

@@ -1,13 +1,14 @@
-"""Whether the tools are there that a tool needs (seed 004 §6.4)."""
+"""Whether the tools are there that the tool needs."""
 
 from pydantic import JsonValue
 
+from engine.calls.checks.asked import Asked, Check, Refused, Sources
 from engine.calls.lookup import ToolLookup
 from toolagent.contracts.calls import ErrorType, ToolError
 from toolagent.contracts.manifest import ToolDependency, ToolManifest, ToolStatus
 from toolagent.validation.versions import NoSuchVersion, NotARangeError
 
-__all__ = ["unmet_dependencies"]
+__all__ = ["CHECK", "unmet_dependencies"]
 
 _ANY = "*"
 
@@ -36,3 +37,12 @@ async def _why_not(needed: ToolDependency, lookup: ToolLookup) -> str | None:
         return f"no such version can be called; there is {', '.join(found.versions[:20])}"
     status = found.manifest.status
     return None if status is ToolStatus.ACTIVE else f"version {found.manifest.version} is {status.value}"
+
+
+async def _check(asked: Asked, sources: Sources) -> Asked:
+    if (error := await unmet_dependencies(asked.manifest, sources.lookup)) is not None:
+        raise Refused(error)
+    return asked
+
+
+CHECK = Check("dependencies", "the tool's `dependencies`, the registry", _check, (ErrorType.DEPENDENCY_ERROR,))

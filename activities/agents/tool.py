@@ -1,37 +1,28 @@
-"""What an agent's tool is, and what it is given to work with."""
+"""What an agent's tool is: a function that a model may call. `S` is what the tools of a role work with."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
-from engine.making.workbench.bench import Workbench
-from engine.making.workbench.proposals import Judge, Proposals
-from engine.making.workbench.refusal import BenchRefused
-from engine.runtimes.runtime import Progress
 from toolagent.contracts.model import ToolOffer
-from toolagent.contracts.task_specs import MakeRuntime
 from toolagent.core.suggestions import nearest
 
-__all__ = ["AgentTool", "AgentToolRefused", "Arguments", "Role", "Site", "Used"]
+__all__ = ["AgentTool", "AgentToolRefused", "AgentToolUnavailable", "Arguments", "Used"]
 
 A = TypeVar("A", bound="Arguments")
+S = TypeVar("S")
 
 _FAULTS_TOLD = 8
 
 
-class Role(StrEnum):
-    """Who asks a model, and so which tools it has."""
-
-    ROUTER = "router"
-    SERVICE = "service"
-    CODING = "coding"
-
-
-class AgentToolRefused(BenchRefused):
+class AgentToolRefused(Exception):
     """What the model got wrong; the message is the outcome that it is shown."""
+
+
+class AgentToolUnavailable(Exception):
+    """Something of ours does not work: it is tried again, and the model is told so at last."""
 
 
 class Arguments(BaseModel):
@@ -41,40 +32,21 @@ class Arguments(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
-    """`own_tool` is the id that the task is about, `is_repair`: it is there, and to be mended. `use` names this use in all attempts.
-
-    `runtime` is the one that the task asks for. `remaining_s` is what is left of the agent's time; `beat` tells people what is being done.
-    """
-
-    task_id: str
-    own_tool: str
-    is_repair: bool
-    runtime: MakeRuntime | None
-    use: str
-    remaining_s: float
-    bench: Workbench
-    gate: Judge
-    proposals: Proposals
-    beat: Progress
-
-
-@dataclass(frozen=True, slots=True)
 class Used:
-    """What is shown to the model; `candidate` names what was put down."""
+    """What is shown to the model; `put_down` names what the agent was to make, and ends it."""
 
     value: dict[str, JsonValue]
-    candidate: str | None = None
+    put_down: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class AgentTool(Generic[A]):
-    """`use` raises AgentToolRefused, and everything that a workbench raises."""
+class AgentTool(Generic[A, S]):
+    """`use` raises AgentToolRefused, and what its role knows."""
 
     name: str
     description: str
     arguments: type[A]
-    use: Callable[[A, Site], Awaitable[Used]]
+    use: Callable[[A, S], Awaitable[Used]]
 
     @property
     def offer(self) -> ToolOffer:
@@ -89,7 +61,7 @@ class AgentTool(Generic[A]):
             return str(refused)
         return ""
 
-    async def run(self, given: dict[str, JsonValue], site: Site) -> Used:
+    async def run(self, given: dict[str, JsonValue], site: S) -> Used:
         """Raises AgentToolRefused for arguments that do not fit, and what `use` raises."""
         return await self.use(self._read(given), site)
 

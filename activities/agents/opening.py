@@ -1,0 +1,41 @@
+"""Where the conversation of an agent begins: what it is told is written down, and its request made of that."""
+
+from datetime import UTC, datetime
+
+from activities.agents.models import Models
+from activities.agents.role import AnyRole
+from activities.agents.transcript import Transcript
+from engine.store.task_notes import NewNote
+from toolagent.contracts.agent import AgentLimits, AgentRequest
+from toolagent.contracts.making import TaskNoteKind
+from toolagent.contracts.model import Message, Price, Text
+from toolagent.core.coding_log import start_line
+from toolagent.core.conversation import OPENING
+
+__all__ = ["Openings"]
+
+
+class Openings:
+    """Of any role."""
+
+    def __init__(self, models: Models, transcript: Transcript) -> None:
+        self._models, self._kept = models, transcript
+
+    async def open(self, conversation_id: str, text: str, role: AnyRole, prompt: str, limits: AgentLimits) -> AgentRequest:
+        """May be repeated: what was written first stands."""
+        await self._kept.messages.put(conversation_id, OPENING, Message(role="user", content=(Text(text=text),)))
+        started = NewNote("agent", TaskNoteKind.START, start_line(datetime.now(UTC), text))
+        await self._kept.notes.write(conversation_id, (started,))
+        said = (text, await self._models.text_of(prompt), *(offer.model_dump_json() for offer in role.offers))
+        return AgentRequest(
+            conversation_id=conversation_id,
+            role=role.name,
+            prompt=prompt,
+            limits=limits,
+            price=self.price(),
+            opening=sum(len(part.encode("utf-8", "surrogatepass")) for part in said),
+        )
+
+    def price(self, why: str = "") -> Price | None:
+        """Of the model that is set; None: not known. Raises ApplicationError where none is set."""
+        return self._models.prices.of(self._models.asked(why).model)

@@ -1,0 +1,62 @@
+"""A role of agents: its rules, the tools of its model, and what those work with."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from pydantic import JsonValue
+
+from activities.agents.tool import AgentTool, AgentToolRefused, Used
+from engine.runtimes.runtime import Progress
+from toolagent.contracts.agent import ToolRun
+from toolagent.contracts.model import ToolOffer, ToolUse
+from toolagent.core.loop import Rules
+from toolagent.core.suggestions import nearest
+
+__all__ = ["AgentRole", "AnyRole", "PendingUse"]
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, slots=True)
+class PendingUse:
+    """A use of a tool that is to be done. `key` names it in all attempts; `say` tells people what is being done."""
+
+    run: ToolRun
+    key: str
+    remaining_s: float
+    say: Progress
+
+
+class AgentRole(ABC, Generic[S]):
+    """One for each role that a host serves. `name` is that on the wire."""
+
+    def __init__(self, name: str, rules: Rules, tools: Sequence[AgentTool[Any, S]]) -> None:
+        self.name, self.rules = name, rules
+        self._tools = {tool.name: tool for tool in tools}
+        self.offers: tuple[ToolOffer, ...] = tuple(tool.offer for tool in tools)
+        """The same at each turn, so that a model's cache of them holds."""
+
+    @abstractmethod
+    async def site(self, use: PendingUse) -> S:
+        """What the tools work with."""
+
+    def fault_in(self, use: ToolUse) -> str:
+        """Why a use is not run, as the model is told; empty when it is."""
+        tool = self._tools.get(use.name)
+        if tool is not None:
+            return tool.fault(use.input)
+        near = nearest(use.name, [*self._tools], 1)
+        meant = f" Did you mean {near[0]!r}?" if near else ""
+        return f"There is no tool {use.name[:80]!r}.{meant} There are: {', '.join(self._tools)}."
+
+    async def use(self, given: dict[str, JsonValue], use: PendingUse) -> Used:
+        """Raises AgentToolRefused for what the model got wrong, AgentToolUnavailable for what does not work here."""
+        tool = self._tools.get(use.run.name)
+        if tool is None:
+            raise AgentToolRefused(self.fault_in(ToolUse(id="", name=use.run.name)))
+        return await tool.run(given, await self.site(use))
+
+
+AnyRole = AgentRole[Any]

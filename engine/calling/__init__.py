@@ -1,0 +1,1 @@
+"""Making a call: the attempt with its mark, the exchange with the tool, the call that is made at once."""

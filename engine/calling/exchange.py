@@ -1,0 +1,109 @@
+"""Files in, the request, what came of it kept: the way of every call to its tool and back."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from pydantic import JsonValue
+
+from engine.calling.attempt import Attempt
+from engine.calling.turn import Interrupted, Turn
+from engine.calls.call_folders import CallFolders
+from engine.calls.file_parameters import CallFolder, FileParameters, FileRefused
+from engine.calls.large_results import FittedOutput, LargeResults, OutputRefused
+from engine.runtimes.dispatch import Dispatch
+from engine.runtimes.failures import RuntimeFailure
+from engine.runtimes.runtime import ToolRequest
+from engine.runtimes.supervisor import Aftermath, Reply, Supervisor
+from toolagent.contracts.calls import ErrorType, ToolError
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.manifest import JsonSchema
+from toolagent.contracts.steps import CallPlan, Finished
+from toolagent.core.failures import StoreFullError, StoreUnavailableError
+from toolagent.core.shared_processes import place_of_calls
+from toolagent.validation.checkers import CheckersBusyError
+
+__all__ = ["STORE_PAUSES_S", "Exchange", "Send", "ask"]
+
+Send = Callable[[Dispatch], Awaitable[Reply]]
+"""`Supervisor.call`, or `Supervisor.call_running`."""
+
+STORE_PAUSES_S = (0.2, 1.0, 3.0)
+"""Between attempts to keep what a tool has made, which cannot be had again."""
+
+
+async def ask(send: Send, files: FileParameters | None, dispatch: Dispatch, folder: CallFolder) -> Reply:
+    """Send the request with the files that its parameters name. Raises FileRefused, and what `send` raises."""
+    if files is None:
+        return await send(dispatch)
+    params = await files.resolve(dispatch.entry.manifest.input_schema, dispatch.request.params, folder)
+    return await send(replace(dispatch, request=replace(dispatch.request, params=params)))
+
+
+class Exchange:
+    """`slot_wait_s` is how long a call waits for one of the tool's own slots; then another attempt is made."""
+
+    def __init__(
+        self, supervisor: Supervisor, files: FileParameters, results: LargeResults, folders: CallFolders, *, slot_wait_s: float = 2.0
+    ) -> None:
+        self._supervisor, self._files, self._results = supervisor, files, results
+        self._folders, self._slot_wait_s = folders, slot_wait_s
+        self._looked_after: set[asyncio.Task[Aftermath]] = set()
+
+    async def make(self, send: Send, attempt: Attempt, turn: Turn) -> Finished:
+        """How it ended. Raises Interrupted, and what the attempt raises."""
+        entry = attempt.entry
+        folder = self._folders.of(attempt.plan.call_id, entry.manifest, place_of_calls(entry))
+        async with folder:
+            outcome = await self._made(send, attempt, folder, turn)
+        if folder.left is None:
+            return outcome
+        return outcome.model_copy(update={"left_behind": f"The tool left files that cannot be removed: {folder.left.reason}."})
+
+    async def _made(self, send: Send, attempt: Attempt, folder: CallFolder, turn: Turn) -> Finished:
+        plan, entry = attempt.plan, attempt.entry
+        request = ToolRequest(plan.call_id, plan.params, attempt.left_s, folder.outputs, turn.say, entry.manifest, plan.caller)
+        try:
+            reply = await ask(send, self._files, Dispatch(entry, request, attempt, self._slot_wait_s, plan.start_timeout_s), folder)
+            fitted = await self._kept(plan, entry.manifest.output_schema, reply.output, folder)
+            return attempt.answered(fitted, reply.duration_s, reply.active_source)
+        except FileRefused as refusal:
+            return attempt.file_refused(refusal)
+        except OutputRefused as refusal:
+            return attempt.refused(refusal.error, refusal.issues)
+        except RuntimeFailure as failure:
+            if failure.error_type is ErrorType.TIMEOUT:
+                self._look_after(entry)
+            return attempt.after_failure(failure)
+        except asyncio.CancelledError:
+            if not turn.is_call_cancelled:
+                raise Interrupted from None
+            return attempt.cancelled(await self._supervisor.settle_cancelled(entry) if attempt.was_sent else None)
+
+    async def _kept(self, plan: CallPlan, schema: JsonSchema, output: JsonValue, folder: CallFolder) -> FittedOutput:
+        """The output with its files, or itself, in the content store, and checked. It is worth some patience: the tool has run."""
+        for pause_s in (*STORE_PAUSES_S, None):
+            try:
+                taken = await self._files.take_in(schema, output, folder)
+                return await self._results.fit(plan.call_id, schema, taken)
+            except (StoreUnavailableError, CheckersBusyError) as error:
+                if pause_s is None:
+                    raise OutputRefused(_not_kept(error, plan)) from error
+                await asyncio.sleep(pause_s)
+        raise AssertionError("The last attempt returns or raises.")
+
+    def _look_after(self, entry: ToolEntry) -> None:
+        """A tool that hangs would time out every later call: end it unless it comes to rest. Nobody has to wait for that."""
+        task = asyncio.create_task(self._supervisor.settle_cancelled(entry), name=f"look after {entry.manifest.tool_id}")
+        self._looked_after.add(task)
+        task.add_done_callback(self._looked_after.discard)
+
+
+def _not_kept(error: StoreUnavailableError | CheckersBusyError, plan: CallPlan) -> ToolError:
+    """`unavailable` invites to call again, which only a repeatable tool may be."""
+    store = "store_full" if isinstance(error, StoreFullError) else "store_unavailable"
+    cause = "checkers_busy" if isinstance(error, CheckersBusyError) else store
+    kind = ErrorType.UNAVAILABLE if plan.repeatable else ErrorType.EXECUTION_ERROR
+    return ToolError(
+        type=kind, message=f"The tool ran, but what it made could not be kept: {error}", details={"cause": cause, "outcome": "executed"}
+    )

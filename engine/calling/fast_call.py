@@ -1,0 +1,62 @@
+"""A call that is made at once, where it is admitted: decided, made, settled, without a queue and without a mark.
+
+Only what has no effects and is short goes this way, so that all of it may happen again.
+"""
+
+import structlog
+
+from engine.calling.attempt import Attempt, is_lost
+from engine.calling.exchange import Exchange
+from engine.calling.turn import Interrupted, Turn
+from engine.calls.settlement import Settlements
+from engine.runtimes.failures import RuntimeFailure
+from engine.runtimes.supervisor import NotRunningHere, Supervisor
+from toolagent.contracts.calls import ToolResult
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.manifest import SideEffectScope
+from toolagent.contracts.steps import AdmitRequest, CallPlan, Finished, SettleRequest
+from toolagent.core.failures import StoreUnavailableError
+
+__all__ = ["FAST_TIMEOUT_S", "FastCall", "is_fast"]
+
+FAST_TIMEOUT_S = 2.0
+"""A local activity blocks its workflow and cannot be cancelled: nothing slower goes this way."""
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class _FastAttempt(Attempt):
+    def after_failure(self, failure: RuntimeFailure) -> Finished:
+        if is_lost(failure) and self.plan.repeatable:
+            raise NotRunningHere(self.plan.tool_id) from failure
+        return self.failed(failure)
+
+
+class FastCall:
+    """Of a tool that is up on this host."""
+
+    def __init__(self, supervisor: Supervisor, exchange: Exchange, settlements: Settlements, host: str) -> None:
+        self._supervisor, self._exchange, self._settlements, self._host = supervisor, exchange, settlements, host
+
+    def takes(self, plan: CallPlan, entry: ToolEntry) -> bool:
+        """Whether the call may be made like this: without effects, short, and nothing is to be started for it."""
+        return is_fast(entry, plan.timeout_s, is_ready=self._supervisor.is_ready(entry))
+
+    async def make(self, plan: CallPlan, entry: ToolEntry, request: AdmitRequest, turn: Turn) -> ToolResult | None:
+        """Its result; None where it is to wait in its queue like any other call. Raises Interrupted, StoreUnavailableError."""
+        plan = plan.model_copy(update={"fast": True})
+        try:
+            outcome = await self._exchange.make(self._supervisor.call_running, _FastAttempt(plan, entry, self._host), turn)
+        except NotRunningHere:
+            return None
+        except (Interrupted, StoreUnavailableError):
+            raise
+        except Exception:  # noqa: BLE001 - whatever it is, nothing has happened, and the queue is there
+            _log.warning("fast_call_failed", call_id=plan.call_id, then="it is made as an ordinary one", exc_info=True)
+            return None
+        settling = SettleRequest(plan=plan, outcome=outcome, workflow_id=request.workflow_id, run_id=request.run_id)
+        return await self._settlements.settle_with(entry, settling)
+
+
+def is_fast(entry: ToolEntry, timeout_s: float, *, is_ready: bool) -> bool:
+    return entry.manifest.side_effect_scope is SideEffectScope.NONE and timeout_s <= FAST_TIMEOUT_S and is_ready

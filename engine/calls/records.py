@@ -1,0 +1,48 @@
+"""What is written down of a call besides its result."""
+
+from functools import partial
+
+from pydantic import JsonValue
+
+from engine.calls.long_values import walked
+from engine.store.clock import now
+from toolagent.contracts.manifest import JsonSchema, ToolManifest
+from toolagent.contracts.records import CallRecord
+from toolagent.contracts.steps import AdmitRequest, CallPlan
+from toolagent.core.idempotency import fingerprint
+from toolagent.core.schemas import mask_secrets, mentions_secrets
+
+__all__ = ["record_of", "record_of_refused"]
+
+
+async def record_of(plan: CallPlan, manifest: ToolManifest | None, workflow_id: str, run_id: str) -> CallRecord:
+    """The record of a call as far as it is known before its end; secrets are masked."""
+    return CallRecord(
+        call_id=plan.call_id,
+        tool_id=plan.tool_id,
+        version=plan.version,
+        fingerprint=plan.fingerprint,
+        workflow_id=workflow_id,
+        run_id=run_id,
+        params=await _masked(manifest.input_schema, plan.params) if manifest else {},
+        caller=plan.caller,
+        created_at=now(),
+    )
+
+
+async def _masked(schema: JsonSchema, params: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    return await walked(params, partial(mask_secrets, schema, params)) if mentions_secrets(schema) else params
+
+
+def record_of_refused(request: AdmitRequest) -> CallRecord:
+    """Without its parameters: which of them are secret is not known of a call that does not fit its tool."""
+    return CallRecord(
+        call_id=request.call_id,
+        tool_id=request.call.tool_id,
+        version=request.call.version or "",
+        fingerprint=fingerprint(request.call),
+        workflow_id=request.workflow_id,
+        run_id=request.run_id,
+        caller=request.call.caller,
+        created_at=now(),
+    )

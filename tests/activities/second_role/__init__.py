@@ -1,0 +1,1 @@
+"""A second role, as CONTRIBUTING says: its list of functions, its role file, its workflow."""

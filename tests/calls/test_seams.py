@@ -1,0 +1,30 @@
+"""What surrounds a call is a list of files: one that has no line would never be asked, and one that the docs do not name nobody knows."""
+
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+
+import pytest
+
+from engine.calls import checks, effects
+from engine.calls.checks import CHECKS
+from engine.calls.effects import EFFECTS
+
+DOCS = (Path(__file__).parents[2] / "docs" / "calls.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("package", "name", "shared", "listed"),
+    [(checks, "CHECK", "asked", [check.name for check in CHECKS]), (effects, "EFFECT", "ended", [effect.name for effect in EFFECTS])],
+)
+def test_each_file_has_its_line_in_the_list(package: object, name: str, shared: str, listed: list[str]) -> None:
+    path, module = getattr(package, "__path__"), getattr(package, "__name__")  # noqa: B009 - of a module
+    files = {found.name for found in iter_modules(path)} - {shared}
+    assert {getattr(import_module(f"{module}.{file}"), name).name for file in files} == set(listed)
+    assert files == set(listed)
+
+
+def test_the_tables_of_the_docs_say_the_order_and_what_each_may_answer() -> None:
+    rows = [f"| `{check.name}` | {check.reads} | {', '.join(f'`{kind.value}`' for kind in check.refuses_with)} |" for check in CHECKS]
+    assert "\n".join(rows) in DOCS
+    assert "\n".join(f"| `{effect.name}` | {effect.does} |" for effect in EFFECTS) in DOCS

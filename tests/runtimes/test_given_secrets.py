@@ -1,0 +1,30 @@
+"""What a tool writes may quote a secret that it was given; what we pass on may not."""
+
+import base64
+from urllib.parse import quote
+
+from engine.runtimes.failures import CallFailed, StartFailed
+from engine.runtimes.variables import variables_of
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.sources import LocalSource
+
+SECRET = "hunter2/hunter2"  # noqa: S105 - a text to look for
+
+
+def test_no_failure_holds_a_secret_that_a_tool_was_given_in_any_form() -> None:
+    source = LocalSource(host_dir="x", environment={"TOKEN": "secret:TOKEN", "COLOUR": "blue"})
+    assert variables_of(source, "x", {"TOKEN": SECRET}.get).secret == {"TOKEN": SECRET}
+    written = f"GET /run?key={quote(SECRET, safe='')} blue\nBasic {base64.b64encode(SECRET.encode()).decode()}"
+    failure = StartFailed(ErrorType.UNAVAILABLE, f"It said: {SECRET}", {"stderr": written, "lines": [{SECRET: SECRET}]})
+    failure.explain(log=written)
+    assert failure.message == "It said: ***"
+    assert failure.details == {
+        "stderr": "GET /run?key=*** blue\nBasic ***",
+        "lines": [{"***": "***"}],
+        "log": "GET /run?key=*** blue\nBasic ***",
+    }
+
+
+def test_what_is_too_short_to_be_told_from_words_stays() -> None:
+    variables_of(LocalSource(host_dir="x", environment={"TOKEN": "secret:TOKEN"}), "x", {"TOKEN": "is"}.get)
+    assert CallFailed(ErrorType.EXECUTION_ERROR, "It is so.").message == "It is so."

@@ -1,0 +1,83 @@
+"""The agent of a task, run by run: a child workflow that hears what people say to the task, and ends before anybody clears up behind it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from pydantic import JsonValue
+from temporalio import workflow
+from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
+
+from toolagent.client import names
+from toolagent.contracts.agent import AgentRequest, AgentResult, Guidance
+from toolagent.contracts.making_steps import AgentStart, Slot
+from toolagent.core.loop import MOST_HEARD
+from workflows import making_options as options
+from workflows.cancelling import heed_cancellation
+from workflows.inputs import guidance_of
+
+__all__ = ["AgentRuns"]
+
+
+class AgentRuns:
+    """One at a time."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, Guidance] = {}
+        self._heard: frozenset[str] = frozenset()
+        """By an agent, in an earlier round."""
+        self._tell: Callable[[Guidance], Awaitable[None]] | None = None
+
+    async def hear(self, given: Sequence[JsonValue]) -> None:
+        """For the agent, now or when there is one. The same `id` is told once; of more than it hears the task is not told at all."""
+        guidance = guidance_of(given)
+        if guidance is None or guidance.id in self._said or len(self._said) >= MOST_HEARD:
+            return
+        self._said[guidance.id] = guidance
+        if self._tell is not None:
+            await self._tell(guidance)
+
+    async def result(self, asked: AgentRequest, slot: Slot) -> AgentResult:
+        """How it ended. Raises ApplicationError, ChildWorkflowError."""
+        heed_cancellation()
+        try:
+            agent = await workflow.start_child_workflow(
+                names.CODING_AGENT,
+                AgentStart(request=asked, slot=slot),
+                result_type=AgentResult,
+                **options.coding_agent(asked.conversation_id),
+            )
+        except WorkflowAlreadyStartedError as error:
+            taken = f"Somebody else runs the workflow {error.workflow_id!r} on Temporal, which is to be the task's agent."
+            raise ApplicationError(f"{taken} Terminate it, and ask for the task again.", non_retryable=True) from error
+
+        async def tell(guidance: Guidance) -> None:
+            # The agent hears the same twice as once. One that has ended hears it in the next round, or never.
+            try:
+                await agent.signal(names.GUIDE, guidance)
+            except ApplicationError:
+                return
+
+        self._tell = tell
+        try:
+            try:
+                for guidance in [one for one in self._said.values() if one.id not in self._heard]:
+                    await tell(guidance)
+                # It may have come while the agent was being told: a signal that is under way can swallow it.
+                heed_cancellation()
+                await workflow.wait([agent])
+            except asyncio.CancelledError:
+                # It is to have ended before anybody clears up behind it.
+                await _cancelled(agent.id)
+            result = await agent
+        finally:
+            self._tell = None
+        self._heard = frozenset(result.state.heard)
+        return result
+
+
+async def _cancelled(agent_id: str) -> None:
+    """The agent, in whichever run it is. Cancelled as a child only its first run would hear of it, which may have ended long ago."""
+    try:
+        await workflow.get_external_workflow_handle(agent_id).cancel()
+    except ApplicationError:
+        return  # it has ended

@@ -20,7 +20,7 @@ from engine.making.workbench.files import BenchFiles
 from engine.making.workbench.notes import use_digest
 from engine.making.workbench.places import WORK, Area, Place, place_of
 from engine.making.workbench.refusal import BenchRefused
-from engine.making.workbench.runs import BenchParts, Run
+from engine.making.workbench.runs import UV, BenchParts, Run
 from engine.runtimes.docker.building import BuildContainers
 from engine.runtimes.sandbox.box import Mount
 from engine.runtimes.sandbox.identity import owner_of
@@ -140,7 +140,7 @@ class Workbench:
         """What the gate let pass: installed, and written into the project. Raises BenchRefused, ScriptFailure."""
         project = await asyncio.to_thread(self.project_of, project_dir)
         await self.environments.install(project, verdict.requirement, verdict.not_after, wall_s)
-        uv = (str(self._parts.programs.uv.file), "add", "--frozen", "--offline", "--quiet", *(["--dev"] if dev else []))
+        uv = (str(UV), "add", "--frozen", "--offline", "--quiet", *(["--dev"] if dev else []))
         folder, python = Path(WORK / project), ("--python", str(self._parts.programs.python.file))
         mounts = (Mount(self.folder / Area.WORK.value, Path(WORK), writable=True),)
         done = await self._parts.run(

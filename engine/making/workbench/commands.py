@@ -7,7 +7,7 @@ from pathlib import Path
 from engine.making.finishing import finished
 from engine.making.workbench.places import LOGS, WORK, Area, Place, environment_of
 from engine.making.workbench.refusal import BenchRefused
-from engine.making.workbench.runs import BenchParts, Run, too_much
+from engine.making.workbench.runs import UV, BenchParts, Run, too_much
 from engine.runtimes.processes import Process, exit_text
 from engine.runtimes.sandbox.box import Mount
 from engine.runtimes.scripts.execution import Execution
@@ -84,9 +84,8 @@ class BenchCommands:
 
     def _run_of(self, project: str, environment: Path, command: str, wall_s: float) -> Run:
         seen, folder = environment_of(project), Path(WORK / project)
-        uv = self._parts.programs.uv.file.parent
         variables = {
-            "PATH": f"{seen}/bin:{uv}:/usr/bin:/bin",
+            "PATH": f"{seen}/bin:{UV.parent}:/usr/bin:/bin",
             "VIRTUAL_ENV": str(seen),
             "UV_PROJECT_ENVIRONMENT": str(seen),
             "UV_NO_SYNC": "1",

@@ -11,7 +11,7 @@ from engine.disk.removal import remove
 from engine.making.finishing import finished
 from engine.making.workbench.places import environment_of
 from engine.making.workbench.refusal import BenchRefused
-from engine.making.workbench.runs import BenchParts, Run, too_much
+from engine.making.workbench.runs import UV, BenchParts, Run, too_much
 from engine.runtimes.file_lock import locked
 from engine.runtimes.folders import seal
 from engine.runtimes.sandbox.box import Mount
@@ -60,7 +60,7 @@ class ProjectEnvironments:
                 return newest
             part = await finished(self._part, project)
             await finished(remove, part.with_name(_FRESH))
-            target, uv = str(environment_of(project)), str(self._parts.programs.uv.file)
+            target, uv = str(environment_of(project)), str(UV)
             python = str(self._parts.programs.python.file)
             # Found from where it is, as it is made at one place and used at another where the sandbox has no view of its own.
             made = (uv, "venv", "--relocatable", "--no-project", "--allow-existing", "--python", python, target)
@@ -107,7 +107,7 @@ class ProjectEnvironments:
         # What is built is other people's code, which would see the password in the address of the index.
         without_builds = ("--no-build",) if (await self._parts.index()).passwords else ()
         verb, *more = how
-        uv = (str(self._parts.programs.uv.file), "pip", verb, "--compile-bytecode", "--python", str(target / "bin/python"))
+        uv = (str(UV), "pip", verb, "--compile-bytecode", "--python", str(target / "bin/python"))
         # The task's own: what an installer writes there, another task's must not read.
         cache = Mount(await asyncio.to_thread(self._cache), _CACHE, writable=True)
         return Run((*uv, *without_builds, *more), target, wall_s, (*mounts, cache), {"UV_CACHE_DIR": str(_CACHE)}, reaches_index=True)

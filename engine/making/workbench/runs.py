@@ -21,7 +21,7 @@ from toolagent.contracts.manifest import SecurityContext
 from toolagent.contracts.sandbox import SandboxLimits
 from toolagent.contracts.sources import ScriptLanguage
 
-__all__ = ["BenchParts", "Run", "too_much"]
+__all__ = ["UV", "BenchParts", "Run", "too_much"]
 
 _MIB = 1024 * 1024
 _LIMITS = SandboxLimits(
@@ -41,6 +41,9 @@ _VARIABLES = {
     "DO_NOT_TRACK": "1",
 }
 _LOG_BYTES = 8 * _MIB
+
+UV = Path("/opt/tool-agent/uv")
+"""Where programs see uv, wherever it is on this host: `/work` and the like are other folders to them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,7 @@ class BenchParts:
 
     def _box(self, name: str, run: Run, index: Index) -> Box:
         limits = self.executor.sandbox.grant(SecurityContext(limits=_LIMITS)).enforced.limits
-        mounts = (*self.programs.python.mounts, *self.programs.uv.mounts, *run.mounts)
+        mounts = (*self.programs.python.mounts, Mount(self.programs.uv.file, UV), *run.mounts)
         return Box(run_name(name), run.folder, limits, mounts, {**index.variables, **_VARIABLES, **run.variables})
 
 

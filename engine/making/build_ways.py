@@ -113,7 +113,7 @@ class WayBuilder:
         plan: BuildPlan = step.plan
         match plan:
             case ToolFileBuild():
-                return await builder.of_tool_files(plan, repository, about)
+                return await builder.of_tool_files(plan, repository, about, place)
             case OpenApiRemote():
                 return await builder.remote(plan, repository, about, self._folder / "work")
             case AsgiBuild():

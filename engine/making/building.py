@@ -92,11 +92,11 @@ class ModellessBuilder:
         self._environment = dict(environment or {})
         self._private_hosts, self._resolve = private_hosts, resolve
 
-    async def of_tool_files(self, plan: ToolFileBuild, repository: Path, about: Described) -> Built:
-        """Raises BuildFailed."""
+    async def of_tool_files(self, plan: ToolFileBuild, repository: Path, about: Described, place: Place) -> Built:
+        """Scripts that name their files have these alone, in folders below `place.work`. Raises BuildFailed."""
         try:
-            candidate, folders = await asyncio.to_thread(tool_file_candidate, repository, plan.paths, about)
-        except ValueError as error:
+            candidate, folders = await asyncio.to_thread(tool_file_candidate, repository, plan.paths, about, place.work / "scripts")
+        except (OSError, ValueError) as error:
             raise BuildFailed(str(error)) from error
         return Built(candidate, folders, await asyncio.to_thread(left_out_of, repository, plan.paths))
 

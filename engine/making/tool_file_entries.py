@@ -1,9 +1,11 @@
 """Tools of `*.tool.json` that a repository brings, under the name of the task."""
 
 import re
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from engine.disk.removal import remove
 from engine.making.openapi.names import tool_id_of
 from engine.making.openapi.operations import LeftOut
 from engine.making.openapi.tools import Described
@@ -15,7 +17,7 @@ from toolagent.contracts.making import Candidate
 from toolagent.contracts.manifest import ToolGroup, ToolManifest, ToolStatus
 from toolagent.contracts.sources import ScriptSource, backend_runtime_of
 from toolagent.contracts.tool_files import ExternalScript, ToolFile
-from toolagent.validation.tool_folders import NoScriptError, Script, find_script
+from toolagent.validation.tool_folders import NoScriptError, Script, anothers_scripts, find_script
 
 __all__ = ["left_out_of", "tool_file_candidate"]
 
@@ -24,8 +26,8 @@ _ASIDE = "It is in a folder for examples or tests."
 _NOT_IN_AN_ID = re.compile(r"[^a-z0-9_-]+")
 
 
-def tool_file_candidate(repository: Path, paths: Sequence[str], about: Described) -> tuple[Candidate, dict[str, Path]]:
-    """The tools, and the folder of each one's script. Raises ValueError. Blocks.
+def tool_file_candidate(repository: Path, paths: Sequence[str], about: Described, work: Path) -> tuple[Candidate, dict[str, Path]]:
+    """The tools, and the folder of each one's script, below `work` where that names its files. Raises OSError, ValueError. Blocks.
 
     Their ids are the task's: a repository takes nobody's place.
     """
@@ -34,7 +36,10 @@ def tool_file_candidate(repository: Path, paths: Sequence[str], about: Described
     ids = [about.tool_name] if len(read) == 1 else _ids(about.tool_name, [file for file, _ in read])
     groups = () if len(read) == 1 else (about.tool_name,)
     entries = tuple(_entry(file, script, tool_id, groups) for (file, script), tool_id in zip(read, ids, strict=True))
-    folders = {tool_id: script.folder for (_, script), tool_id in zip(read, ids, strict=True)}
+    by_path = {path: (file.tool_id, script) for path, (file, script) in zip(paths, read, strict=True)}
+    for path, (index, reason) in anothers_scripts(by_path).items():
+        raise ValueError(f"{path}: $.handler.files[{index}]: {reason}")
+    folders = {tool_id: _folder_of(script, work / tool_id) for (_, script), tool_id in zip(read, ids, strict=True)}
     group = ToolGroup(group_id=about.tool_name, name=about.tool_name, description=about.description, tool_ids=tuple(ids))
     return Candidate(entries=entries, group=group if groups else None), folders
 
@@ -54,9 +59,20 @@ def _read(tree: Tree, path: str) -> tuple[ToolFile, Script]:
     if not isinstance(read.file.handler, ExternalScript) or read.file.handler.content is not None:
         raise ValueError(f"{path}: Only a script beside it can be the tool of a repository.")
     try:
-        return read.file, find_script(read.file.handler, (tree.folder / path).parent, None, ())
+        return read.file, find_script(read.file.handler, (tree.folder / path).parent, None)
     except NoScriptError as error:
         raise ValueError(f"{path}: {error}") from error
+
+
+def _folder_of(script: Script, alone: Path) -> Path:
+    """Its own, or `alone` with a copy of the files that it is given."""
+    if script.given is None:
+        return script.folder
+    remove(alone)
+    for name in script.given:
+        (alone / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(script.folder / name, alone / name)
+    return alone
 
 
 def _entry(file: ToolFile, script: Script, tool_id: str, groups: tuple[str, ...]) -> ToolEntry:

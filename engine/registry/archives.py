@@ -24,6 +24,8 @@ _CHUNK = 1 << 20
 _BY_HASH = (b"\1\0\0\0", b"\3\0\0\0")
 
 Stamp = tuple[tuple[str, int, int, int], ...]
+Part = tuple[Path, tuple[str, ...] | None]
+"""A folder, and the names below it that are kept; None for all."""
 
 
 class NotPackedError(ValueError):
@@ -43,20 +45,21 @@ class ProjectArchives:
 
     def __init__(self, files: ArchiveStore) -> None:
         self._files = files
-        self._known: dict[Path, tuple[Stamp, str]] = {}
-        self._folders: dict[str, set[tuple[Path, str]]] = {}
+        self._known: dict[Part, tuple[Stamp, str]] = {}
+        self._parts: dict[str, set[tuple[Part, str]]] = {}
 
-    async def content_of(self, folder: Path, name: str) -> str | None:
-        """The id of a folder's archive; None when there is no such folder. Raises NotPackedError."""
-        stamp = await asyncio.to_thread(_stamp_of, folder)
+    async def content_of(self, folder: Path, name: str, given: tuple[str, ...] | None = None) -> str | None:
+        """The id of an archive of the folder, or of its `given` files; None when there is no such folder. Raises NotPackedError."""
+        part = (folder, given)
+        stamp = await asyncio.to_thread(_stamp_of, *part)
         if stamp is None:
             return None
-        known = self._known.get(folder)
+        known = self._known.get(part)
         if known is not None and known[0] == stamp and await self.has(known[1]):
             return known[1]
-        file_id = await self._put(await asyncio.to_thread(packed, folder), name)
-        self._known[folder] = (stamp, file_id)
-        self.note(file_id, folder, name)
+        file_id = await self._put(await asyncio.to_thread(packed, *part), name)
+        self._known[part] = (stamp, file_id)
+        self.note(file_id, folder, name, given)
         return file_id
 
     async def has(self, file_id: str) -> bool:
@@ -72,18 +75,18 @@ class ProjectArchives:
 
         Raises StoreFullError, ContentUnavailableError.
         """
-        for folder, name in [*self._folders.get(file_id, ())]:
+        for part, name in [*self._parts.get(file_id, ())]:
             try:
-                content = await asyncio.to_thread(packed, folder)
+                content = await asyncio.to_thread(packed, *part)
                 if file_id_of(hashlib.sha256(content).hexdigest(), _file_name(name)) == file_id:
                     return await self._put(content, name) == file_id
             except NotPackedError:
                 continue
         return False
 
-    def note(self, file_id: str, folder: Path, name: str) -> None:
+    def note(self, file_id: str, folder: Path, name: str, given: tuple[str, ...] | None = None) -> None:
         """The archive may have been made of that folder."""
-        self._folders.setdefault(file_id, set()).add((folder, name))
+        self._parts.setdefault(file_id, set()).add(((folder, given), name))
 
     async def _put(self, content: bytes, name: str) -> str:
         try:
@@ -93,12 +96,12 @@ class ProjectArchives:
         return file.file_id
 
 
-def packed(folder: Path) -> bytes:
-    """A tar of the folder that is the same wherever and whenever it is made. Blocks. Raises NotPackedError."""
+def packed(folder: Path, given: tuple[str, ...] | None = None) -> bytes:
+    """A tar of the folder, or of its `given` files: the same wherever and whenever it is made. Blocks. Raises NotPackedError."""
     target = io.BytesIO()
     try:
         with tarfile.open(fileobj=target, mode="w", format=tarfile.PAX_FORMAT) as archive:
-            for path in _files_in(folder):
+            for path in _files_in(folder, given):
                 _add(archive, path, folder)
     except OSError as error:
         raise NotPackedError(f"The folder cannot be read ({error.strerror}).") from error
@@ -129,10 +132,10 @@ def _insist_on_inside(link: Path, folder: Path) -> None:
         raise NotPackedError(f"{name} is a link that leads out of the folder. Put a copy there.")
 
 
-def _files_in(folder: Path) -> list[Path]:
+def _files_in(folder: Path, given: tuple[str, ...] | None) -> list[Path]:
     found: list[Path] = []
     size = 0
-    for path in _walk(folder):
+    for path in _walk(folder) if given is None else (folder / name for name in given):
         found.append(path)
         size += path.lstat().st_size
         if size > MAX_BYTES or len(found) > MAX_FILES:
@@ -165,11 +168,11 @@ def _raise(error: OSError) -> None:
     raise error
 
 
-def _stamp_of(folder: Path) -> Stamp | None:
+def _stamp_of(folder: Path, given: tuple[str, ...] | None) -> Stamp | None:
     try:
         if not _is_folder(folder):
             return None
-        files = _files_in(folder)
+        files = _files_in(folder, given)
         # A link that leads nowhere counts too: with it the folder cannot be packed any more.
         found = [(path.relative_to(folder).as_posix(), path.stat() if path.exists() else path.lstat()) for path in files]
     except OSError as error:

@@ -12,7 +12,16 @@ from toolagent.core.dependencies import Node
 from toolagent.core.texts import well_formed
 from toolagent.core.tool_file_rules import circles, doubles
 from toolagent.core.tool_files import FileFault, ReadToolFile
-from toolagent.validation.tool_folders import NoScriptError, NotReadError, Script, files_below, find_script, real, text_of
+from toolagent.validation.tool_folders import (
+    NoScriptError,
+    NotReadError,
+    Script,
+    anothers_scripts,
+    files_below,
+    find_script,
+    real,
+    text_of,
+)
 from toolagent.validation.tool_rules import matches
 from toolagent.validation.versions import newest_first
 
@@ -110,7 +119,15 @@ def _found_below(where: ToolFolders) -> FoundFiles:
             if leads_to not in seen:
                 seen.add(leads_to)
                 _take(found, path, where.script_root, shared)
+    _without_anothers_scripts(found)
     return found
+
+
+def _without_anothers_scripts(found: FoundFiles) -> None:
+    faults = anothers_scripts({tool.name: (tool.file.tool_id, tool.script) for tool in found.tools if tool.script is not None})
+    for tool in [*found.tools]:
+        if (fault := faults.get(tool.name)) is not None:
+            found.refuse(tool, ("handler", "files", fault[0]), fault[1])
 
 
 def without_doubles(found: FoundFiles, before: Mapping[str, Version], taken: Mapping[str, str]) -> None:
@@ -189,7 +206,7 @@ def _take(found: FoundFiles, path: Path, script_root: Path | None, shared: tuple
         try:
             script = find_script(handler, path.parent, script_root, shared)
         except NoScriptError as error:
-            found.refuse(tool, ("handler", "scriptPath"), str(error))
+            found.refuse(tool, error.field, str(error))
         else:
             found.tools[-1] = replace(tool, script=script)
 

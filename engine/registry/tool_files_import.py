@@ -114,7 +114,7 @@ class ToolFilesImport:
         if handler.content is not None:
             loaded.contents[tool.name] = handler.content
             if tool.script:
-                self._archives.note(handler.content, tool.script.folder, tool.file.tool_id)
+                self._archives.note(handler.content, tool.script.folder, tool.file.tool_id, tool.script.given)
             if not (await self._archives.has(handler.content) or await self._archives.remake(handler.content)):
                 reason = (
                     f"There is no {handler.content} in the content store; calls will fail. Leave it out to take what lies beside this file."
@@ -122,7 +122,8 @@ class ToolFilesImport:
                 loaded.found.faults.append(tool.fault(("handler", "content"), reason))
             return
         try:
-            content = await self._archives.content_of(tool.script.folder, tool.file.tool_id) if tool.script else None
+            script = tool.script
+            content = await self._archives.content_of(script.folder, tool.file.tool_id, script.given) if script else None
         except NotPackedError as error:
             loaded.found.refuse(tool, ("handler", "scriptPath"), f"The folder of the script cannot be kept: {error}")
             return

@@ -111,7 +111,10 @@ async def test_service_and_command_line_refuse_the_same_with_the_same_words(
     (files.folder / "round" / "main.py").symlink_to("main.py")
     (files.folder / "folder" / "main.py").mkdir()
     files.write_script("main.py")
-    files.write("among", tool_file("custom:among", handler=SCRIPT))
+    files.write("among", tool_file("custom:among", handler={**SCRIPT, "files": ["*.py"]}))
+    files.write_script("own.py")
+    files.write("own", tool_file("custom:own", handler={**SCRIPT, "scriptPath": "own.py", "files": ["no*"]}))
+    files.write("other", tool_file("custom:other", handler={**SCRIPT, "scriptPath": "own.py"}))
     files.write("large", tool_file("custom:large", description="x" * 2_000_000))
     (files.folder / "latin.tool.json").write_bytes(json.dumps(tool_file()).encode("utf-16"))
     choice: JsonValue = {"properties": {"n": {"enum": ["y" * 600]}}}
@@ -121,26 +124,10 @@ async def test_service_and_command_line_refuse_the_same_with_the_same_words(
     for name in ("d", "e"):
         files.write(name, tool_file("custom:d"))
     service = {(fault.file, fault.field, fault.reason.rpartition(" (line ")[0] or fault.reason) for fault in await files.run()}
-    options = ("--script-root", str(files.scripts), "--tool-dirs", str(files.folder))
+    options = ("--script-root", str(files.scripts))
     listed = json.loads(toolagent("validate", str(files.folder), *options, "--json").stdout)
     assert {(one["file"], one["field"], one["reason"]) for one in listed} == service
-    assert len(service) == 11
-
-
-def test_a_script_right_in_a_folder_of_many_tools_is_a_fault_and_one_in_a_folder_of_its_own_is_none(
-    toolagent: Invoke, tmp_path: Path
-) -> None:
-    handler: JsonValue = {"type": "external-script", "scriptPath": "main.py", "language": "python"}
-    for folder in (tmp_path, tmp_path / "a", tmp_path / "b"):
-        folder.mkdir(exist_ok=True)
-        (folder / "x.tool.json").write_text(document(f"custom:{folder.name.lower()[:9]}", {"handler": handler}), "utf-8")
-        (folder / "main.py").write_text("print(1)", "utf-8")
-    listed = json.loads(toolagent("validate", str(tmp_path), "--json").stdout)
-    assert [(one["file"], one["field"]) for one in listed] == [(str(tmp_path / "x.tool.json"), "$.handler.scriptPath")]
-    assert toolagent("validate", str(tmp_path / "a")).exit_code == 0
-    for options in (("--tool-dirs", f"elsewhere, {tmp_path / 'a'}"), ("--script-root", str(tmp_path / "a"))):
-        assert toolagent("validate", str(tmp_path / "a"), *options).exit_code == 1
-    assert toolagent("validate", str(tmp_path / "a"), "--tool-dirs", str(tmp_path)).exit_code == 0
+    assert len(service) == 12
 
 
 async def test_what_the_service_loads_from_a_data_folder_elsewhere_passes(toolagent: Invoke, database: "Database", tmp_path: Path) -> None:

@@ -137,10 +137,33 @@ async def test_a_script_behind_a_link_that_leads_out_is_refused(files: ToolFiles
     assert await files.faults() == {("a/bad.tool.json", "$.handler.scriptPath")}
 
 
-async def test_a_script_right_among_other_tools_is_refused_since_it_would_be_given_them(files: ToolFiles) -> None:
+@pytest.mark.parametrize("pattern", ["no.py", "*.txt", "/etc/passwd", "~/x", "../x.py", "lib/../../x.py", "a\\b", "", "x" * 1025, "**x"])
+async def test_a_pattern_that_names_nothing_or_leads_out_of_the_folder_is_refused(files: ToolFiles, pattern: str) -> None:
     files.write_script("main.py")
-    files.write("bad", but(handler=SCRIPT))
-    assert await files.faults() == {("bad.tool.json", "$.handler.scriptPath")}
+    files.write_script("helper.py")
+    (files.data / "x.py").write_text("print(1)", "utf-8")
+    files.write("bad", but(handler={**SCRIPT, "files": ["helper.py", pattern]}))
+    assert await files.faults() == {("bad.tool.json", "$.handler.files[1]")}
+
+
+async def test_a_pattern_that_means_a_link_out_of_the_folder_is_refused(files: ToolFiles, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("s", "utf-8")
+    files.write_script("a/main.py")
+    (files.folder / "a" / "data.txt").symlink_to(tmp_path / "secret")
+    files.write("a/bad", but(handler={**SCRIPT, "files": ["*.txt"]}))
+    assert await files.faults() == {("a/bad.tool.json", "$.handler.files[0]")}
+
+
+async def test_a_pattern_that_means_the_script_of_another_tool_is_refused(files: ToolFiles) -> None:
+    files.write_script("main.py")
+    files.write_script("other.py")
+    files.write("bad", but(handler={**SCRIPT, "files": ["*.py"]}))
+    files.write("other", tool_file("custom:other", handler={**SCRIPT, "scriptPath": "other.py"}))
+    (fault,) = await files.run()
+    assert (fault.field, fault.reason.partition(" (line")[0]) == (
+        "$.handler.files[0]",
+        "'other.py' is the script of 'custom:other'. Name the files that this script needs.",
+    )
 
 
 async def test_tools_that_depend_on_each_other_in_a_circle_are_refused_and_who_depends_on_them_is_not(files: ToolFiles) -> None:

@@ -1,12 +1,15 @@
 """Tools in files of their own come, change and go with their files."""
 
+import io
 import json
+import tarfile
 from pathlib import Path
 
 import pytest
 from pydantic import JsonValue
 
 from engine.store.database import Database
+from tests.registry.importing import files_of
 from tests.registry.tool_files import SCRIPT, ToolFiles, tool_file
 from toolagent.contracts.manifest import ToolStatus
 from toolagent.contracts.sources import BackendRuntime, BuiltinSource, ScriptLanguage, ScriptSource
@@ -44,6 +47,35 @@ async def test_a_script_is_kept_with_its_folder_and_a_change_of_it_is_a_change_o
     assert (source.script_path, source.language) == ("main.py", ScriptLanguage.PYTHON)
     assert source.content is not None
     assert first.sources != second.sources
+
+
+async def test_a_script_right_among_other_tools_is_given_itself_alone_and_what_its_file_names(files: ToolFiles, tmp_path: Path) -> None:
+    files.write("a", tool_file(handler=SCRIPT))
+    files.write("b", tool_file("custom:b", handler={**SCRIPT, "scriptPath": "b.py", "files": ["lib/**", "b.json"]}))
+    for name in ("main.py", "b.py", "b.json", "c.json", "lib/x.py", "lib/deep/y.py", "lib/.venv/z.py"):
+        files.write_script(name)
+    assert await files.run() == ()
+    assert await _kept(files, "custom:a", tmp_path) == ["main.py"]
+    assert await _kept(files, "custom:b", tmp_path) == ["b.json", "b.py", "lib/deep/y.py", "lib/x.py"]
+    before = await files.registry.entry("custom:b")
+    files.write_script("c.json", "{}")
+    assert await files.run() == ()
+    assert await files.registry.entry("custom:b") == before
+
+
+async def _kept(files: ToolFiles, tool_id: str, root: Path) -> list[str]:
+    """What a script is given, by names."""
+    entry = await files.registry.entry(tool_id)
+    assert entry is not None
+    (source,) = entry.sources
+    assert isinstance(source, ScriptSource)
+    assert source.content is not None
+    store = files_of(files.database, root)
+    stored = await store.get(source.content)
+    assert stored is not None
+    content = b"".join([chunk async for chunk in store.read(stored)])
+    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        return sorted(archive.getnames())
 
 
 async def test_a_script_that_is_not_beside_its_file_is_sought_below_the_script_root(files: ToolFiles) -> None:

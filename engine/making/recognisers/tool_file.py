@@ -8,7 +8,7 @@ from engine.making.recognisers.recogniser import is_example
 from engine.making.trees import Tree
 from toolagent.contracts.making import Finding, FindingKind
 from toolagent.contracts.tool_files import ExternalScript
-from toolagent.core.tool_files import SUFFIX, ReadToolFile, read_tool_file
+from toolagent.core.tool_files import SUFFIX, ReadToolFile, read_tool_file, shown_path
 from toolagent.validation.tool_folders import NoScriptError, find_script
 from toolagent.validation.tool_rules import ToolRules
 
@@ -51,9 +51,9 @@ def _usable(tree: Tree, path: str, read: ReadToolFile) -> Finding:
     if file.handler.content is not None:
         return _faulty(path, "$.handler.content: The files of a repository's tool lie beside it, in no content store.")
     try:
-        script = find_script(file.handler, (tree.folder / path).parent, None, ())
+        script = find_script(file.handler, (tree.folder / path).parent, None)
     except NoScriptError as error:
-        return _faulty(path, f"$.handler.scriptPath: {error}")
+        return _faulty(path, f"{shown_path(error.field)}: {error}")
     place = script.folder.relative_to(tree.folder.resolve()) / script.name
     details: dict[str, JsonValue] = {"tool_id": file.tool_id, "version": file.version, "script": place.as_posix()}
     if is_example(path):

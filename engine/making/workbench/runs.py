@@ -42,7 +42,7 @@ _VARIABLES = {
 }
 _LOG_BYTES = 8 * _MIB
 
-UV = Path("/opt/tool-agent/uv")
+UV = Path("/programs/uv")
 """Where programs see uv, wherever it is on this host: `/work` and the like are other folders to them."""
 
 

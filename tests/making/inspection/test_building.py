@@ -223,19 +223,35 @@ def tool_file(name: str) -> str:
     return json.dumps({"toolId": name, "displayName": "X", "description": "x", "version": "1.2.3", "handler": handler})
 
 
-async def test_tools_in_files_take_the_name_of_the_task(tmp_path: Path, builder: ModellessBuilder) -> None:
+async def test_tools_in_files_take_the_name_of_the_task(tmp_path: Path, builder: ModellessBuilder, place: Place) -> None:
     (tmp_path / "x.py").write_text("print(1)")
     (tmp_path / "a.tool.json").write_text(tool_file("core:a"))
     (tmp_path / "b.tool.json").write_text(tool_file("b"))
-    one = await builder.of_tool_files(ToolFileBuild(paths=("a.tool.json",)), tmp_path, ABOUT)
+    one = await builder.of_tool_files(ToolFileBuild(paths=("a.tool.json",)), tmp_path, ABOUT, place)
     assert [(entry.manifest.tool_id, entry.manifest.version) for entry in one.candidate.entries] == [("notes", "1.2.3")]
     assert one.folders == {"notes": tmp_path}
-    both = await builder.of_tool_files(ToolFileBuild(paths=("a.tool.json", "b.tool.json")), tmp_path, ABOUT)
+    both = await builder.of_tool_files(ToolFileBuild(paths=("a.tool.json", "b.tool.json")), tmp_path, ABOUT, place)
     assert [entry.manifest.tool_id for entry in both.candidate.entries] == ["notes_a", "notes_b"]
     assert both.candidate.group is not None
 
 
-async def test_what_is_no_tool_of_those_in_files_is_told(tmp_path: Path, builder: ModellessBuilder) -> None:
+async def test_a_script_that_names_its_files_has_these_alone(tmp_path: Path, builder: ModellessBuilder, place: Place) -> None:
+    for name in ("x.py", "y.py", "README.md", "lib/one.py", "lib/deep/two.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    handler = {"type": "external-script", "scriptPath": "x.py", "language": "python", "files": ["lib"]}
+    (tmp_path / "a.tool.json").write_text(json.dumps({**json.loads(tool_file("a")), "handler": handler}))
+    built = await builder.of_tool_files(ToolFileBuild(paths=("a.tool.json",)), tmp_path, ABOUT, place)
+    folder = built.folders["notes"]
+    found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    assert found == {"x.py", "lib/one.py", "lib/deep/two.py"}
+    other = {**json.loads(tool_file("b")), "handler": {**handler, "scriptPath": "y.py", "files": ["x.py"]}}
+    (tmp_path / "b.tool.json").write_text(json.dumps(other))
+    with pytest.raises(BuildFailed, match=r"b.tool.json: \$.handler.files\[0\]: 'x.py' is the script of 'a'"):
+        await builder.of_tool_files(ToolFileBuild(paths=("a.tool.json", "b.tool.json")), tmp_path, ABOUT, place)
+
+
+async def test_what_is_no_tool_of_those_in_files_is_told(tmp_path: Path, builder: ModellessBuilder, place: Place) -> None:
     for folder in ("", "examples", "scripts"):
         (tmp_path / folder).mkdir(exist_ok=True)
         (tmp_path / folder / "x.py").write_text("print(1)")
@@ -245,7 +261,7 @@ async def test_what_is_no_tool_of_those_in_files_is_told(tmp_path: Path, builder
     assert isinstance(way, ToolFileBuild)
     assert way.paths == ("a.tool.json", "scripts/a.tool.json")
     assert isinstance(way, ToolFileBuild)
-    left_out = {one.operation: one.reason for one in (await builder.of_tool_files(way, tmp_path, ABOUT)).left_out}
+    left_out = {one.operation: one.reason for one in (await builder.of_tool_files(way, tmp_path, ABOUT, place)).left_out}
     assert set(left_out) == {"b.tool.json", "examples/a.tool.json"}
     assert "cannot be used" in left_out["b.tool.json"]
 

@@ -1,6 +1,6 @@
 """`toolagent validate`: what is wrong with files of tools, without a service."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -17,7 +17,16 @@ from toolagent.core.commented_json import Place
 from toolagent.core.dependencies import Node
 from toolagent.core.tool_file_rules import circles, doubles
 from toolagent.core.tool_files import SUFFIX, FileFault, ReadToolFile, read_tool_file
-from toolagent.validation.tool_folders import NoScriptError, NotReadError, files_below, find_script, real, text_of
+from toolagent.validation.tool_folders import (
+    NoScriptError,
+    NotReadError,
+    Script,
+    anothers_scripts,
+    files_below,
+    find_script,
+    real,
+    text_of,
+)
 from toolagent.validation.tool_rules import ToolRules, matches
 
 __all__ = ["validate"]
@@ -32,6 +41,7 @@ class _Checked:
     path: Path
     read: ReadToolFile
     faults: list[FileFault]
+    script: Script | None = None
 
 
 def validate(
@@ -52,14 +62,6 @@ def validate(
             help="Where scripts are that are not beside their file; unset: `scripts` in the data folder.",
         ),
     ] = None,
-    tool_dirs: Annotated[
-        str | None,
-        typer.Option(
-            envvar="TOOL_AGENT_TOOL_DIRS",
-            show_default=False,
-            help="Folders that hold many tools, separated by commas: no script may lie right there; unset: `tools` in the data folder.",
-        ),
-    ] = None,
     json_output: AsJson = False,
 ) -> None:
     """Check `*.tool.json` files: each fault with its line, its JSON path and the reason. Exit code 1 when there are any.
@@ -72,11 +74,8 @@ def validate(
     """
     with reported():
         files = _files(target)
-        data = data_dir or _data_dir_of(target)
-        scripts = script_root or data / _SCRIPTS
-        folders = [Path(name.strip()) for name in tool_dirs.split(",") if name.strip()] if tool_dirs else [data / _TOOLS]
-        shared = _shared(target, files, (scripts, *folders))
-        checked = [_checked(path, scripts, shared) for path in files]
+        scripts = script_root or (data_dir or _data_dir_of(target)) / _SCRIPTS
+        checked = [_checked(path, scripts) for path in files]
         _compare(checked)
         faults = [(one.path, fault) for one in checked for fault in one.faults]
         if json_output:
@@ -109,16 +108,7 @@ def _data_dir_of(target: Path) -> Path:
     return next((folder for folder in around if folder == place or place.is_relative_to(folder / _TOOLS)), Path("data"))
 
 
-def _shared(target: Path, files: Sequence[Path], known: Iterable[Path]) -> frozenset[Path]:
-    """Folders in which a script would be given other tools: the known ones, and the target where it is outside of them and has tools
-    in folders of their own. One whose files all lie right in it is the folder of a tool, perhaps in several versions."""
-    folders = {folder.resolve() for folder in known}
-    is_inside = any(target.resolve().is_relative_to(folder) for folder in folders)
-    has_folders = any(path.parent.absolute() != target.absolute() for path in files)
-    return frozenset(folders if is_inside or not target.is_dir() or not has_folders else {*folders, target.resolve()})
-
-
-def _checked(path: Path, script_root: Path, shared: Collection[Path]) -> _Checked:
+def _checked(path: Path, script_root: Path) -> _Checked:
     try:
         read = read_tool_file(text_of(path), _RULES)
     except NotReadError as error:
@@ -126,16 +116,24 @@ def _checked(path: Path, script_root: Path, shared: Collection[Path]) -> _Checke
     faults = [*read.faults]
     if not path.name.endswith(SUFFIX):
         faults.append(FileFault("$", f"A service loads only files whose names end in {SUFFIX}.", Place(1, 1)))
+    script = None
     if read.file is not None and isinstance(handler := read.file.handler, ExternalScript) and handler.content is None:
         try:
-            find_script(handler, path.parent, script_root, shared)
+            script = find_script(handler, path.parent, script_root)
         except NoScriptError as error:
-            faults.append(read.fault(("handler", "scriptPath"), str(error)))
-    return _Checked(path, read, faults)
+            faults.append(read.fault(error.field, str(error)))
+    return _Checked(path, read, faults, script)
 
 
 def _compare(checked: Sequence[_Checked]) -> None:
     """What is wrong with files only beside others."""
+    scripts = {
+        str(one.path): (one.read.file.tool_id, one.script) for one in checked if one.read.file is not None and one.script is not None
+    }
+    anothers = anothers_scripts(scripts)
+    for one in checked:
+        if (fault := anothers.get(str(one.path))) is not None:
+            one.faults.append(one.read.fault(("handler", "files", fault[0]), fault[1]))
     by_name = {str(one.path): one for one in checked if not one.faults}
     files = {name: file for name, one in by_name.items() if (file := one.read.file) is not None}
     nodes = {name: Node(file.tool_id, file.version, file.dependencies) for name, file in files.items()}

@@ -49,6 +49,14 @@ class ExternalScript(Contract):
         str | None,
         Field(alias="entryPoint", min_length=1, max_length=200, description="A function of the script; unset: the script itself is run."),
     ] = None
+    files: Annotated[
+        tuple[Annotated[str, Field(min_length=1, max_length=1024)], ...],
+        Field(
+            max_length=100,
+            description="Ours: patterns (`lib/*.py`, `data/**`) of files in the script's folder. It is given itself and these alone; "
+            "unset: its whole folder, or, where that holds many tools, itself alone.",
+        ),
+    ] = ()
     content: Annotated[
         FileId | None,
         Field(description="Ours: the script's folder in the content store, as an export names it; unset: the folder beside this file."),

@@ -1,6 +1,6 @@
 """What keeps a file of a tool from being used, besides what it says: its size, where its script lies, and other files."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -26,11 +26,8 @@ def too_large(size: int) -> str | None:
     return f"The file is larger than {MAX_BYTES // 1000} kB." if size > MAX_BYTES else None
 
 
-def misplaced(path: str, bases: Sequence[str], found: ScriptPlace | None, shared: Collection[PurePath]) -> str | None:
-    """Why a script cannot be used that was looked for from each of `bases`, and `found` from one of them or from none.
-
-    `shared` are real folders that hold many tools: a script right in one of them would be given all the others.
-    """
+def misplaced(path: str, bases: Sequence[str], found: ScriptPlace | None) -> str | None:
+    """Why a script cannot be used that was looked for from each of `bases`, and `found` from one of them or from none."""
     if found is None:
         return f"There is no file {path!r} {' nor '.join(f'in {base!r}' for base in bases)}."
     if found.real is None:
@@ -39,8 +36,6 @@ def misplaced(path: str, bases: Sequence[str], found: ScriptPlace | None, shared
         return f"{path!r} leads out of {found.base!r} by a link. Put the script itself there."
     if not found.is_file:
         return f"{path!r} is no file."
-    if found.real.parent in shared:
-        return f"{found.real.name!r} lies among other tools, and everything beside a script is given to it: give it a folder."
     return None
 
 

@@ -133,6 +133,10 @@ def unsafe_script_path(path: str) -> str | None:
     return None
 
 
+def _leads_out(pattern: str) -> bool:
+    return ".." in pattern.split("/") or _NOT_IN_A_PATH.search(pattern) is not None
+
+
 def _parsed(value: dict[str, JsonValue]) -> ToolFile:
     # As JSON, so that "1" is no number and a list is a tuple.
     return ToolFile.model_validate_json(json.dumps(value), strict=True)
@@ -152,8 +156,8 @@ def _faults(value: dict[str, JsonValue], rules: Rules) -> Iterator[Found]:
     yield from _misspelled(value)
     yield from _of_schemas(file, rules)
     yield from _of_security(file)
-    if isinstance(file.handler, ExternalScript) and (reason := unsafe_script_path(file.handler.script_path)):
-        yield ("handler", "scriptPath"), reason
+    if isinstance(file.handler, ExternalScript):
+        yield from _of_script(file.handler)
     for index, dependency in enumerate(file.dependencies):
         if reason := rules.range_fault(dependency.version):
             yield ("dependencies", index, "version"), reason
@@ -223,12 +227,21 @@ def _has_fault(part: JsonValue, message: str, rules: Rules) -> bool:
             return False
 
 
+def _of_script(handler: ExternalScript) -> Iterator[Found]:
+    if reason := unsafe_script_path(handler.script_path):
+        yield ("handler", "scriptPath"), reason
+    for index, pattern in enumerate(handler.files):
+        if _leads_out(pattern) or pattern.startswith(("/", "~")):
+            reason = "A pattern of files in the script's folder is expected here: `helper.py`, `lib/*.py`, `data/**`; without `..`."
+            yield ("handler", "files", index), reason
+
+
 def _of_security(file: ToolFile) -> Iterator[Found]:
     context = file.security_context
     accesses = (("allowRead", context.file_access.allow_read), ("allowWrite", context.file_access.allow_write))
     for name, patterns in accesses:
         for index, pattern in enumerate(patterns):
-            if not pattern or ".." in pattern.split("/") or _NOT_IN_A_PATH.search(pattern):
+            if not pattern or _leads_out(pattern):
                 reason = "A pattern of paths is expected here: `self`, `./*`, `.cache/**`; without `..`."
                 yield ("securityContext", "fileAccess", name, index), reason
     for index, host in enumerate(context.network_access.allow_hosts):

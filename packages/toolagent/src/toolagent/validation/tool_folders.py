@@ -2,16 +2,18 @@
 
 import os
 import stat
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from toolagent.contracts.tool_files import ExternalScript
 from toolagent.core.tool_file_rules import ScriptPlace, misplaced, too_large
 from toolagent.core.tool_files import SUFFIX
 
-__all__ = ["NoScriptError", "NotReadError", "Script", "files_below", "find_script", "real", "text_of"]
+__all__ = ["NoScriptError", "NotReadError", "Script", "anothers_scripts", "files_below", "find_script", "real", "text_of"]
 
+_MOST_MATCHED = 15_000
 _LEFT_OUT = frozenset({".venv", "__pycache__", ".git", "node_modules", ".pytest_cache", ".ruff_cache", ".mypy_cache"})
 
 
@@ -20,15 +22,29 @@ class NotReadError(ValueError):
 
 
 class NoScriptError(ValueError):
-    """The text says what is wrong and what to do."""
+    """The text says what is wrong and what to do, `field` where in the file it is said."""
+
+    def __init__(self, message: str | None, field: tuple[str | int, ...] = ("handler", "scriptPath")) -> None:
+        super().__init__(message)
+        self.field = field
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """`name` lies in `folder`, which is all that the script gets to see of the tool."""
+    """`name` lies in `folder`. `matched` are the names, below it, that each pattern of `files` means.
+
+    The script gets to see the whole folder, or, where it `is_alone`, itself and these.
+    """
 
     folder: Path
     name: str
+    matched: tuple[tuple[str, ...], ...] = ()
+    is_alone: bool = False
+
+    @property
+    def given(self) -> tuple[str, ...] | None:
+        """What it sees, by names below its folder; None for all."""
+        return tuple(sorted({self.name, *(name for names in self.matched for name in names)})) if self.is_alone else None
 
 
 def files_below(folder: Path, note: Callable[[OSError], None] | None = None) -> Iterator[Path]:
@@ -61,17 +77,62 @@ def text_of(path: Path) -> str:
         raise NotReadError(f"The file cannot be read: {error.strerror}.") from error
 
 
-def find_script(handler: ExternalScript, beside: Path, script_root: Path | None, shared: Collection[Path]) -> Script:
+def find_script(handler: ExternalScript, beside: Path, script_root: Path | None, shared: Collection[Path] = ()) -> Script:
     """Below the folder of its file; where nothing is there, below the script root. Blocks. Raises NoScriptError.
 
-    `shared` are folders that hold many tools.
+    `shared` are folders that hold many tools: a script right in one of them is given alone.
     """
     bases = [base for base in (beside, script_root) if base is not None]
     found = next((place for base in bases if (place := _place(base, handler.script_path)) is not None), None)
-    reason = misplaced(handler.script_path, [str(base) for base in bases], found, {real(folder) for folder in shared})
+    reason = misplaced(handler.script_path, [str(base) for base in bases], found)
     if reason is not None or found is None or found.real is None:
         raise NoScriptError(reason)
-    return Script(Path(found.real.parent), found.real.name)
+    folder = Path(found.real.parent)
+    matched = tuple(_matched(folder, pattern, index) for index, pattern in enumerate(handler.files))
+    return Script(folder, found.real.name, matched, bool(handler.files) or folder in {real(one) for one in shared})
+
+
+def anothers_scripts(scripts: Mapping[str, tuple[str, Script]]) -> dict[str, tuple[int, str]]:
+    """By file name, which of its patterns means the script of another tool, and why that is wrong. `scripts` are tools by file name."""
+    owners: dict[Path, set[str]] = {}
+    for tool_id, script in scripts.values():
+        owners.setdefault(script.folder / script.name, set()).add(tool_id)
+    faults: dict[str, tuple[int, str]] = {}
+    for file, (tool_id, script) in scripts.items():
+        for index, names in enumerate(script.matched):
+            others = ((name, owners.get(real(script.folder / name), set[str]()) - {tool_id}) for name in names if name != script.name)
+            if (found := next(((name, ids) for name, ids in others if ids), None)) is not None:
+                faults[file] = index, f"{found[0]!r} is the script of {min(found[1])!r}. Name the files that this script needs."
+                break
+    return faults
+
+
+def _matched(folder: Path, pattern: str, index: int) -> tuple[str, ...]:
+    """Files, and those below folders, but no description of a tool."""
+    field = ("handler", "files", index)
+    try:
+        found = [*islice(_files_of(folder, folder.glob(pattern), set()), _MOST_MATCHED + 1)]
+    except (OSError, RuntimeError, ValueError, NotImplementedError) as error:
+        raise NoScriptError(f"{pattern!r} cannot be looked for: {error}.", field) from error
+    if not found:
+        raise NoScriptError(f"{pattern!r} names no file in {str(folder)!r}.", field)
+    if len(found) > _MOST_MATCHED:
+        raise NoScriptError(f"{pattern!r} names more than {_MOST_MATCHED:,} files.", field)
+    for path in found:
+        if not real(path).is_relative_to(folder):
+            raise NoScriptError(f"{path.name!r} leads out of {str(folder)!r} by a link. Put a copy there.", field)
+    return tuple(sorted(path.relative_to(folder).as_posix() for path in found))
+
+
+def _files_of(folder: Path, matches: Iterable[Path], seen: set[Path]) -> Iterator[Path]:
+    for path in matches:
+        if path in seen or _LEFT_OUT.intersection(path.relative_to(folder).parts):
+            continue
+        seen.add(path)
+        if path.is_dir() and not path.is_symlink():
+            yield from _files_of(folder, path.iterdir(), seen)
+        elif path.is_file() and not path.name.endswith(SUFFIX):
+            yield path
 
 
 def _place(base: Path, script_path: str) -> ScriptPlace | None:

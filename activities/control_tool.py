@@ -11,8 +11,8 @@ from activities.heartbeats import beating
 from engine.disk.leftovers import discard
 from engine.registry.registry import ToolRegistry
 from engine.runtimes.failures import RuntimeFailure
+from engine.runtimes.running.supervisor import Supervisor
 from engine.runtimes.runtime import Progress
-from engine.runtimes.supervisor import Supervisor
 from engine.store.routes import RouteTable
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType

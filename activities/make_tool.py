@@ -12,7 +12,7 @@ from temporalio.exceptions import ApplicationError
 from activities.heartbeats import beating
 from activities.task_progress import telling
 from engine.making.maker import Maker
-from engine.making.outages import Outage
+from engine.making.uv.outages import Outage
 from engine.store.clock import now
 from engine.store.events import EventTable
 from engine.store.task_notes import NewNote, TaskNoteTable

@@ -4,9 +4,9 @@ from api.errors import Refusal
 from api.found_tools import found_tool
 from api.ports import Doors
 from api.problems import ProblemKind
-from engine.making.mendable import unmendable
 from toolagent.contracts.task_specs import RepairTool
 from toolagent.contracts.tasks import TaskState
+from toolagent.core.mendable import unmendable
 
 __all__ = ["insist_on_only_repair", "insist_on_repairable"]
 

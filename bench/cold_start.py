@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from bench.results import Single
 from bench.service import HTTP_FREE, SHIPPED, OurService
-from engine.runtimes.ports import free_port
+from engine.network.ports import free_port
 
 __all__ = ["measure_cold_starts"]
 

@@ -17,15 +17,15 @@ from docker.errors import DockerException
 from bench.processes import bare_environment
 from bench.results import Single
 from bench.service import SCRIPT, SCRIPT_ACTING, SCRIPT_FILE, OurService
-from engine.runtimes.docker.building import BuildContainers, Wishes
+from engine.runtimes.docker.building.containers import BuildContainers, Wishes
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.failures import StartFailed
-from engine.runtimes.guardian import Guardian
-from engine.runtimes.ownership import Owner
-from engine.runtimes.processes import Launcher
-from engine.runtimes.sandbox.box import Box
-from engine.runtimes.sandbox.bubblewrap import Bubblewrap
-from engine.runtimes.sandbox.cgroups import Cgroups
+from engine.runtimes.process.box import Box
+from engine.runtimes.process.guardian import Guardian
+from engine.runtimes.process.ownership import Owner
+from engine.runtimes.process.processes import Launcher
+from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
+from engine.runtimes.sandbox.levels.cgroups import Cgroups
 from engine.runtimes.sandbox.sandbox import run_name
 from toolagent.contracts.sandbox import SandboxPolicy
 from workers.sandbox import identities

@@ -23,7 +23,7 @@ from bench.processes import Child, bare_environment
 from bench.results import Single
 from bench.service import ROOT, OurService, make_catalog, python_path
 from engine.disk.removal import remove
-from engine.runtimes.ports import free_port
+from engine.network.ports import free_port
 from toolagent.client import names
 from toolagent.client.plugin import ToolAgentPlugin
 from toolagent.contracts.agent import LoopState

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from bench.processes import Child
-from engine.runtimes.ports import free_port
+from engine.network.ports import free_port
 
 __all__ = ["Postgres", "postgres_binaries"]
 

@@ -16,7 +16,7 @@ from bench.postgres import Postgres, postgres_binaries
 from bench.processes import Child, bare_environment
 from bench.rounds import Target
 from bench.service import ACTING, CONTAINER, HTTP_FREE, ROOT, OurService, Tree, make_catalog, python_path, why_refused
-from engine.runtimes.ports import free_port, is_free
+from engine.network.ports import free_port, is_free
 from workers.dev_server import temporal_binary
 
 __all__ = ["OURS", "PEERS", "THEN", "Stage", "side_by_side"]

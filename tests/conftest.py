@@ -11,7 +11,7 @@ import pytest_asyncio
 import structlog
 from temporalio.client import Client
 
-from engine.runtimes.ports import free_port
+from engine.network.ports import free_port
 from engine.store.database import Database, migrate
 from tests.docker.engines import remove_images_of
 from tests.machine import lacking

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from engine.runtimes.ports import free_port
+from engine.network.ports import free_port
 from tests.programs import Program
 from tests.system.waiting import wait_until
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from engine.runtimes.guardian import Guardian
+from engine.runtimes.process.guardian import Guardian
 
 __all__ = ["Program", "start_program"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 
-from engine.runtimes.ports import free_port
+from engine.network.ports import free_port
 from engine.store.content.parts import S3Place
 from tests.programs import Program
 from tests.system.waiting import wait_until

@@ -4,18 +4,18 @@ from pathlib import Path
 
 import uv
 
-from engine.runtimes.audit import Audit, NoAudit
-from engine.runtimes.boxed_runs import Sandboxing
-from engine.runtimes.ownership import Owner
-from engine.runtimes.processes import Launcher
-from engine.runtimes.sandbox.bubblewrap import Bubblewrap
-from engine.runtimes.sandbox.cgroups import Cgroups
+from engine.runtimes.auditing.audit import Audit, NoAudit
+from engine.runtimes.environments.environments import Installer, ScriptEnvironments
+from engine.runtimes.environments.execution import Executor
+from engine.runtimes.environments.network import through
+from engine.runtimes.environments.programs import Programs
+from engine.runtimes.local.boxed_runs import Sandboxing
+from engine.runtimes.process.ownership import Owner
+from engine.runtimes.process.processes import Launcher
 from engine.runtimes.sandbox.egress import Egress
+from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
+from engine.runtimes.sandbox.levels.cgroups import Cgroups
 from engine.runtimes.sandbox.sandbox import Sandbox
-from engine.runtimes.scripts.environments import Installer, ScriptEnvironments
-from engine.runtimes.scripts.execution import Executor
-from engine.runtimes.scripts.network import through
-from engine.runtimes.scripts.programs import Programs
 from toolagent.contracts.sandbox import SandboxPolicy
 from workers.sandbox import identities
 from workers.scripts import indexes_of

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from engine.making.cloning import CloneLimits, Cloner
-from engine.making.ssh import SshAccess, SshClient
+from engine.making.repositories.cloning import CloneLimits, Cloner
+from engine.making.repositories.ssh import SshAccess, SshClient
+from engine.runtimes.environments.execution import Executor
 from engine.runtimes.sandbox.socket_folder import SocketFolders
-from engine.runtimes.scripts.execution import Executor
 from workers.failures import CannotRun
 from workers.runtimes import HostRuntimes
 from workers.settings import Settings, environment

@@ -8,25 +8,25 @@ import structlog
 
 from api.ports import Check, LackingError
 from engine.registry.registry import ToolRegistry
-from engine.runtimes.audit import Audit
+from engine.runtimes.auditing.audit import Audit
 from engine.runtimes.docker.book import ContainerBook
-from engine.runtimes.docker.building import BuildContainers
-from engine.runtimes.docker.engine import Engine, EngineFailure, reason_of
-from engine.runtimes.docker.labels import Marks
-from engine.runtimes.docker.leftovers import names_of, sweep_gone
-from engine.runtimes.docker.limits import bytes_of
+from engine.runtimes.docker.building.containers import BuildContainers
 from engine.runtimes.docker.parts import DockerParts
-from engine.runtimes.docker.runtime import DockerRuntime
-from engine.runtimes.docker.seals import Seals
-from engine.runtimes.docker.settings import DockerSettings
-from engine.runtimes.docker.volumes import renamed_volumes
+from engine.runtimes.docker.serving.runtime import DockerRuntime
+from engine.runtimes.docker_engine.engine import Engine, EngineFailure, reason_of
+from engine.runtimes.docker_engine.labels import Marks
+from engine.runtimes.docker_engine.leftovers import names_of, sweep_gone
+from engine.runtimes.docker_engine.limits import bytes_of
+from engine.runtimes.docker_engine.seals import Seals
+from engine.runtimes.docker_engine.settings import DockerSettings
+from engine.runtimes.docker_engine.volumes import renamed_volumes
 from engine.runtimes.failures import NotSent, StartFailed
-from engine.runtimes.ownership import Owner
+from engine.runtimes.process.ownership import Owner
+from engine.runtimes.running.supervisor import Supervisor
 from engine.runtimes.runtime import AnyRuntime
 from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.sandbox.identities import Identities
 from engine.runtimes.sandbox.identity import Identity
-from engine.runtimes.supervisor import Supervisor
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.sandbox import SandboxPolicy
 from toolagent.contracts.sources import DockerSource

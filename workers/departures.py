@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import structlog
 
-from engine.runtimes.departures import Departures
+from engine.runtimes.running.departures import Departures
 from toolagent.contracts.records import CatalogFault
 from toolagent.core.failures import StoreUnavailableError
 from workers.catalog_watch import ImportCatalog

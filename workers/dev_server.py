@@ -13,9 +13,9 @@ import structlog
 import yaml
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
-from engine.runtimes.guardian import Guardian
-from engine.runtimes.ownership import Owner
-from engine.runtimes.ports import free_port
+from engine.network.ports import free_port
+from engine.runtimes.process.guardian import Guardian
+from engine.runtimes.process.ownership import Owner
 from engine.store.sqlite_files import damage_at_start
 from workers.failures import CannotRun
 from workers.ports import require_free

@@ -12,12 +12,12 @@ from temporalio.client import Client
 from api.ports import Check, NotReadyError
 from engine.calls.call_folders import CallFolders
 from engine.disk.leftovers import discard
-from engine.runtimes.departures import Departures
 from engine.runtimes.docker.book import PatientBook
-from engine.runtimes.guardian import Guardian
-from engine.runtimes.ownership import Owner
-from engine.runtimes.supervisor import Supervisor
-from engine.runtimes.sweep import sweep
+from engine.runtimes.process.guardian import Guardian
+from engine.runtimes.process.ownership import Owner
+from engine.runtimes.process.sweep import sweep
+from engine.runtimes.running.departures import Departures
+from engine.runtimes.running.supervisor import Supervisor
 from engine.store.containers import ContainerTable
 from toolagent.contracts.records import CatalogFault
 from workers.catalog_watch import imported_catalog

@@ -22,15 +22,15 @@ from engine.making.dependencies.gate import DependencyGate
 from engine.making.dependencies.index_addresses import addresses_from
 from engine.making.dependencies.popular import PopularPackages
 from engine.making.dependencies.simple_index import SimpleIndex
-from engine.making.diagnosis import Diagnoses, DiagnosisParts
 from engine.making.evidence import Accounts
 from engine.making.gate.trial import sweep_trials
-from engine.making.locking import ProjectLocks
 from engine.making.maker import Maker, MakerParts
+from engine.making.mending.diagnosis import Diagnoses, DiagnosisParts
+from engine.making.mending.repairs import Repairs
 from engine.making.node_projects.npm_runs import NpmRuns
 from engine.making.registration import Registration
-from engine.making.repairs import Repairs
-from engine.making.uv_runs import UvRuns
+from engine.making.uv.locking import ProjectLocks
+from engine.making.uv.runs import UvRuns
 from engine.making.workbench.bench import Workbenches
 from engine.making.workbench.proposals import Proposals
 from engine.making.workbench.runs import BenchParts
@@ -39,10 +39,10 @@ from engine.roles.prompts import Prompts
 from engine.roles.provider import ModelProvider
 from engine.roles.provider_options import ProviderOptions
 from engine.roles.providers import PROVIDERS
-from engine.runtimes.docker.building import BuildContainers
-from engine.runtimes.scripts.environments import Installer
-from engine.runtimes.scripts.execution import Executor
-from engine.runtimes.scripts.network import through
+from engine.runtimes.docker.building.containers import BuildContainers
+from engine.runtimes.environments.environments import Installer
+from engine.runtimes.environments.execution import Executor
+from engine.runtimes.environments.network import through
 from toolagent.contracts.agent import AgentLimits
 from workers.cloning import cloner_of
 from workers.dependencies import dependency_policy_of

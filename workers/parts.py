@@ -30,11 +30,11 @@ from engine.registry.export import CatalogExport
 from engine.registry.registry import ToolRegistry
 from engine.registry.tool_files import ToolFolders
 from engine.registry.tool_files_import import ToolFilesImport
-from engine.runtimes.audit import AuditLog
+from engine.runtimes.auditing.audit import AuditLog
 from engine.runtimes.builtin import builtin_tools, entries
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.builtin.tool import BuiltinTool
-from engine.runtimes.supervisor import Supervisor
+from engine.runtimes.running.supervisor import Supervisor
 from engine.store.calls import CallTable
 from engine.store.database import Database
 from engine.store.events import EventTable

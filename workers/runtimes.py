@@ -6,22 +6,22 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from engine.runtimes import make_runtimes
-from engine.runtimes.audit import Audit
-from engine.runtimes.boxed_runs import LocalSettings, Sandboxing
+from engine.runtimes.auditing.audit import Audit
 from engine.runtimes.builtin.tool import BuiltinTool
 from engine.runtimes.docker.book import ContainerBook
-from engine.runtimes.docker.engine import Engine
-from engine.runtimes.guardian import Guardian
-from engine.runtimes.http_exchange import HttpExchange
-from engine.runtimes.ownership import Owner
+from engine.runtimes.docker_engine.engine import Engine
+from engine.runtimes.environments.network import Network, through
+from engine.runtimes.http.exchange import HttpExchange
+from engine.runtimes.http.public_servers import PublicServers
+from engine.runtimes.local.boxed_runs import LocalSettings, Sandboxing
 from engine.runtimes.parts import RuntimeParts
-from engine.runtimes.processes import Launcher
+from engine.runtimes.process.guardian import Guardian
+from engine.runtimes.process.ownership import Owner
+from engine.runtimes.process.processes import Launcher
 from engine.runtimes.projects import Projects
-from engine.runtimes.public_servers import PublicServers
 from engine.runtimes.runtime import AnyRuntime
 from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.sandbox.identity import Identity
-from engine.runtimes.scripts.network import Network, through
 from toolagent.contracts.sandbox import SandboxPolicy
 from workers.containers import closed_containers, docker_parts, lasting_names
 from workers.failures import CannotRun

@@ -8,17 +8,17 @@ from typing import cast
 import structlog
 from pydantic import ConfigDict
 
-from engine.runtimes.docker.engine import Engine
-from engine.runtimes.ownership import Owner
-from engine.runtimes.processes import Launcher
-from engine.runtimes.sandbox.box import Level
-from engine.runtimes.sandbox.bubblewrap import Bubblewrap
-from engine.runtimes.sandbox.cgroups import Cgroups
-from engine.runtimes.sandbox.container import ContainerLevel
+from engine.runtimes.docker.serving.sandbox_level import ContainerLevel
+from engine.runtimes.docker_engine.engine import Engine
+from engine.runtimes.process.box import Level
+from engine.runtimes.process.ownership import Owner
+from engine.runtimes.process.processes import Launcher
 from engine.runtimes.sandbox.identities import DEFAULT_UIDS, Identities, mapped
-from engine.runtimes.sandbox.rlimits import RLimits
+from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
+from engine.runtimes.sandbox.levels.cgroups import Cgroups
+from engine.runtimes.sandbox.levels.rlimits import RLimits
+from engine.runtimes.sandbox.levels.system_files import shown_to_all
 from engine.runtimes.sandbox.sandbox import Sandbox, SandboxRefused
-from engine.runtimes.sandbox.system_files import shown_to_all
 from toolagent.contracts.sandbox import SandboxLevel, SandboxLimits, SandboxPolicy
 from workers.failures import CannotRun
 from workers.policy_files import said_in, understood

@@ -8,19 +8,19 @@ from pathlib import Path
 import structlog
 import uv
 
-from engine.runtimes.advisories import Advisories, Judge, refusing, unjudged
-from engine.runtimes.advisory_warnings import AdvisoryWarnings
-from engine.runtimes.audit import Audit
-from engine.runtimes.processes import Launcher
+from engine.runtimes.auditing.advisories import Advisories, Judge, refusing, unjudged
+from engine.runtimes.auditing.advisory_warnings import AdvisoryWarnings
+from engine.runtimes.auditing.audit import Audit
+from engine.runtimes.environments.cache import CacheLimits
+from engine.runtimes.environments.environments import Index, Indexes, Installer, ScriptEnvironments
+from engine.runtimes.environments.execution import Executor
+from engine.runtimes.environments.network import no_network, through
+from engine.runtimes.environments.programs import Programs
+from engine.runtimes.process.processes import Launcher
 from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.sandbox.package_indexes import PackageIndexes
 from engine.runtimes.sandbox.sandbox import Sandbox
 from engine.runtimes.scripts.accounts import ScriptAccounts
-from engine.runtimes.scripts.cache import CacheLimits
-from engine.runtimes.scripts.environments import Index, Indexes, Installer, ScriptEnvironments
-from engine.runtimes.scripts.execution import Executor
-from engine.runtimes.scripts.network import no_network, through
-from engine.runtimes.scripts.programs import Programs
 from engine.runtimes.scripts.service import ScriptService
 from toolagent.contracts.sources import ScriptLanguage
 from workers.sandbox import policy_of

@@ -9,8 +9,8 @@ from pathlib import Path
 from api.app import create_app
 from api.ports import Check, NotReadyError
 from api.readiness import Remembered
-from engine.runtimes.guardian import Guardian
-from engine.runtimes.ownership import Owner
+from engine.runtimes.process.guardian import Guardian
+from engine.runtimes.process.ownership import Owner
 from engine.store.database import Database
 from engine.store.hosts import HostTable
 from toolagent.contracts.records import CatalogFault

@@ -10,8 +10,8 @@ from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureEr
 from temporalio.service import RPCError, RPCStatusCode
 
 from engine.making.workbench.bench import Workbenches
+from engine.runtimes.environments.environments import ScriptEnvironments
 from engine.runtimes.failures import StartFailed
-from engine.runtimes.scripts.environments import ScriptEnvironments
 from engine.store.evidence import EvidenceTable
 from engine.store.tasks import Ending, TaskTable
 from toolagent.client.patience import is_away

@@ -13,8 +13,8 @@ from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest, Describe
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from engine.runtimes.guardian import Guardian
-from engine.runtimes.ownership import Owner
+from engine.runtimes.process.guardian import Guardian
+from engine.runtimes.process.ownership import Owner
 from toolagent.client import names
 from workers.dev_server import embedded_temporal, last_words, read_config
 from workers.failures import CannotRun

@@ -6,7 +6,7 @@ from pydantic import Field, JsonValue
 
 from activities.agent_tools.site import Site
 from activities.agents.tool import AgentTool, Arguments, Used
-from engine.runtimes.docker.wishes import Wishes
+from engine.runtimes.docker.building.wishes import Wishes
 
 __all__ = ["CREATE_DOCKER_ENV", "MemLimit", "NanoCpus", "Ports"]
 

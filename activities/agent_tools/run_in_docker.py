@@ -7,8 +7,8 @@ from pydantic import Field
 from activities.agent_tools.run_in_uv import LONGEST_S, USUAL_S
 from activities.agent_tools.site import Site
 from activities.agents.tool import AgentTool, Arguments, Used
-from engine.making.finishing import finished
 from engine.making.workbench.commands import outputs_shown
+from engine.making.workbench.finishing import finished
 from engine.making.workbench.notes import use_digest
 from toolagent.core.coding_log import shown_text
 

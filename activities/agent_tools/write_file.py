@@ -6,7 +6,7 @@ from pydantic import Field
 
 from activities.agent_tools.site import Site
 from activities.agents.tool import AgentTool, Arguments, Used
-from engine.making.finishing import finished
+from engine.making.workbench.finishing import finished
 from engine.making.workbench.places import place_of
 
 __all__ = ["WRITE_FILE"]

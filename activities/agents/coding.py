@@ -9,8 +9,8 @@ from activities.agents.tool import AgentToolRefused, AgentToolUnavailable, Used
 from engine.making.workbench.bench import Workbenches
 from engine.making.workbench.proposals import Judge, Proposals
 from engine.making.workbench.refusal import BenchRefused
+from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
 from engine.runtimes.failures import StartFailed
-from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
 from engine.store.tasks import TaskTable
 from toolagent.contracts.agent import CODING
 from toolagent.contracts.calls import ErrorType

@@ -14,8 +14,8 @@ from bench.chaos.plan import Door, Victim
 from bench.postgres import Postgres, postgres_binaries
 from bench.processes import Child, NotReadyError, until
 from bench.service import ROOT, make_catalog, python_path
-from engine.runtimes.ownership import Owner
-from engine.runtimes.ports import free_port, is_free
+from engine.network.ports import free_port, is_free
+from engine.runtimes.process.ownership import Owner
 from workers.dev_server import read_config, server_command, temporal_binary
 
 __all__ = ["Cast"]

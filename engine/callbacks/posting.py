@@ -11,9 +11,9 @@ from http import HTTPStatus
 import httpx
 from pydantic_core import to_json
 
-from engine.runtimes.builtin.destination import Destinations, PinnedTransport
+from engine.network.peers import peer_client
 from engine.runtimes.failures import CallFailed
-from engine.runtimes.peers import peer_client
+from engine.runtimes.http.destination import Destinations, PinnedTransport
 from toolagent.contracts.callbacks import Callback
 from toolagent.contracts.calls import ErrorType
 from toolagent.core.callbacks import signatures

@@ -11,10 +11,10 @@ from engine.calling.turn import Interrupted, Turn
 from engine.calls.call_folders import CallFolders
 from engine.calls.file_parameters import CallFolder, FileParameters, FileRefused
 from engine.calls.large_results import FittedOutput, LargeResults, OutputRefused
-from engine.runtimes.dispatch import Dispatch
 from engine.runtimes.failures import RuntimeFailure
+from engine.runtimes.running.dispatch import Dispatch
+from engine.runtimes.running.supervisor import Aftermath, Reply, Supervisor
 from engine.runtimes.runtime import ToolRequest
-from engine.runtimes.supervisor import Aftermath, Reply, Supervisor
 from toolagent.contracts.calls import ErrorType, ToolError
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import JsonSchema

@@ -10,7 +10,7 @@ from engine.calling.exchange import Exchange
 from engine.calling.turn import Interrupted, Turn
 from engine.calls.settlement import Settlements
 from engine.runtimes.failures import RuntimeFailure
-from engine.runtimes.supervisor import NotRunningHere, Supervisor
+from engine.runtimes.running.supervisor import NotRunningHere, Supervisor
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import SideEffectScope

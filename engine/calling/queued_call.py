@@ -6,7 +6,7 @@ from engine.calling.attempt import MAX_TRIES, AlreadySent, QueuedAttempt
 from engine.calling.exchange import Exchange
 from engine.calling.turn import Again, Interrupted, Turn
 from engine.calls.lookup import ToolLookup
-from engine.runtimes.supervisor import Supervisor
+from engine.runtimes.running.supervisor import Supervisor
 from engine.store.calls import CallTable
 from toolagent.contracts.calls import ErrorType, ToolError
 from toolagent.contracts.steps import CallPlan, Finished

@@ -5,26 +5,26 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import cast
 
-from engine.making.building import BuildFailed, Built, ModellessBuilder, Place
-from engine.making.locking import ProjectLocks
+from engine.making.building.builder import BuildFailed, Built, ModellessBuilder, Place
 from engine.making.mcp_servers.building import McpBuilder
 from engine.making.node_projects.apps import NodeAppBuilder
 from engine.making.node_projects.building import NodeProgramBuilder
 from engine.making.node_projects.npm_runs import NpmRuns
 from engine.making.node_projects.preparing import NodeProjects
 from engine.making.openapi.tools import Described
-from engine.making.outages import is_outage
 from engine.making.programs.building import ProgramBuilder
 from engine.making.python_projects.preparing import PythonProjects
-from engine.making.trees import Tree
-from engine.making.uv_runs import UvRuns
-from engine.making.variables import Variables, variables_for, with_environment
+from engine.making.python_sources.variables import Variables, variables_for, with_environment
+from engine.making.repositories.trees import Tree
+from engine.making.uv.locking import ProjectLocks
+from engine.making.uv.outages import is_outage
+from engine.making.uv.runs import UvRuns
 from engine.runtimes import RUNTIMES
+from engine.runtimes.environments.execution import Executor
+from engine.runtimes.environments.failures import ScriptFailure
 from engine.runtimes.mcp.runtime import McpRuntime
 from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.runtime import Progress, Runtime
-from engine.runtimes.scripts.execution import Executor
-from engine.runtimes.scripts.failures import ScriptFailure
 from toolagent.contracts.making_steps import BuildStep
 from toolagent.contracts.plans import (
     AsgiBuild,

@@ -6,7 +6,7 @@ import structlog
 
 from engine.making.recognisers import RECOGNISERS
 from engine.making.recognisers.recogniser import Recogniser
-from engine.making.trees import Tree
+from engine.making.repositories.trees import Tree
 from toolagent.contracts.making import Finding, FindingKind, Inspection
 
 __all__ = ["inspect"]

@@ -8,31 +8,31 @@ from pathlib import Path
 from engine.calls.file_parameters import FileParameters
 from engine.disk.leftovers import discard
 from engine.making.build_ways import WayBuilder, WaysParts
-from engine.making.building import BuildFailed, Built, told_of
+from engine.making.building.builder import BuildFailed, Built, told_of
 from engine.making.candidates import Candidates
-from engine.making.cloning import Cloner, repository_in
-from engine.making.diagnosis import Diagnoses
 from engine.making.evidence import Accounts
 from engine.making.gate import CHECKS, with_check
 from engine.making.gate.derivation import Derivation
 from engine.making.gate.judging import judge
+from engine.making.gate.keys import keys_of_others, wants_key
 from engine.making.gate.subject import Check, Subject
 from engine.making.gate.trial import on_trial
 from engine.making.inspection import inspect
-from engine.making.keys import keys_of_others, wants_key
-from engine.making.meant import meant_in
+from engine.making.mending.diagnosis import Diagnoses
+from engine.making.mending.repairs import Mended, NotASuccessor, Repairs
+from engine.making.openapi.documents.reading import DocumentReader
 from engine.making.openapi.findings import read_documents
-from engine.making.openapi.reading import DocumentReader
-from engine.making.outages import Outage, is_outage
 from engine.making.registration import Registration
-from engine.making.repairs import Mended, NotASuccessor, Repairs
-from engine.making.repository_addresses import CloneFailed
+from engine.making.repositories.addresses import CloneFailed
+from engine.making.repositories.cloning import Cloner, repository_in
+from engine.making.repositories.part_of_task import meant_in
 from engine.making.schema_rights import unnamed_files
+from engine.making.uv.outages import Outage, is_outage
 from engine.making.workbench.bench import Workbenches
 from engine.registry.archives import NotPackedError
+from engine.runtimes.environments.failures import ScriptFailure
 from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.runtime import Progress
-from engine.runtimes.scripts.failures import ScriptFailure
 from toolagent.contracts.making import Candidate, CheckResult
 from toolagent.contracts.making_steps import (
     Assessed,

@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 
 from engine.runtimes.builtin.runtime import BuiltinRuntime
 from engine.runtimes.docker.parts import DockerParts
-from engine.runtimes.docker.runtime import DockerRuntime
-from engine.runtimes.local import LocalRuntime
+from engine.runtimes.docker.serving.runtime import DockerRuntime
+from engine.runtimes.http.runtime import RemoteRuntime
+from engine.runtimes.local.runtime import LocalRuntime
 from engine.runtimes.mcp.runtime import McpRuntime
 from engine.runtimes.parts import RuntimeParts
-from engine.runtimes.remote import RemoteRuntime
 from engine.runtimes.runtime import AnyRuntime
-from engine.runtimes.script import ScriptRuntime
+from engine.runtimes.scripts.runtime import ScriptRuntime
 
 __all__ = ["RUNTIMES", "make_runtimes"]
 

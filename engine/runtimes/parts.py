@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from engine.runtimes.boxed_runs import LocalSettings, Sandboxing
 from engine.runtimes.builtin.tool import BuiltinTool
 from engine.runtimes.docker.parts import DockerParts
-from engine.runtimes.http_exchange import HttpExchange
-from engine.runtimes.processes import Launcher
+from engine.runtimes.http.exchange import HttpExchange
+from engine.runtimes.http.remote_keys import Secrets
+from engine.runtimes.local.boxed_runs import LocalSettings, Sandboxing
+from engine.runtimes.process.processes import Launcher
 from engine.runtimes.projects import Projects
-from engine.runtimes.remote_keys import Secrets
 from engine.runtimes.scripts.service import ScriptService
 
 __all__ = ["RuntimeParts"]

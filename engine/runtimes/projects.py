@@ -10,8 +10,8 @@ from typing import Protocol
 
 from engine.disk.leftovers import discard
 from engine.runtimes.failures import StartFailed
-from engine.runtimes.file_lock import locked
 from engine.runtimes.folders import entries
+from engine.runtimes.process.file_lock import locked
 from engine.runtimes.runtime import Progress
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.identifiers import FILE_ID_PATTERN

@@ -27,9 +27,9 @@ from engine.calls.settlement import Settlements
 from engine.calls.step_trace import StepTrace
 from engine.calls.steps import Steps
 from engine.registry.registry import ToolRegistry
-from engine.runtimes.http_exchange import HttpExchange
-from engine.runtimes.remote import RemoteRuntime
-from engine.runtimes.supervisor import Supervisor
+from engine.runtimes.http.exchange import HttpExchange
+from engine.runtimes.http.runtime import RemoteRuntime
+from engine.runtimes.running.supervisor import Supervisor
 from engine.store.calls import CallTable
 from engine.store.content.folder import FolderContent
 from engine.store.database import Database

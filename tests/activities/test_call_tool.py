@@ -22,12 +22,12 @@ from engine.calls import large_results
 from engine.calls.call_folders import CallFolders
 from engine.calls.file_parameters import FileParameters
 from engine.calls.large_results import LargeResults
+from engine.network.ports import free_port
 from engine.registry.registry import ToolRegistry
-from engine.runtimes.http_exchange import HttpExchange
-from engine.runtimes.ports import free_port
-from engine.runtimes.remote import RemoteRuntime
+from engine.runtimes.http.exchange import HttpExchange
+from engine.runtimes.http.runtime import RemoteRuntime
+from engine.runtimes.running.supervisor import Supervisor
 from engine.runtimes.runtime import Running, ToolRequest
-from engine.runtimes.supervisor import Supervisor
 from engine.store.calls import CallTable
 from engine.store.content.folder import FolderContent
 from engine.store.database import Database

@@ -11,10 +11,10 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.control_tool import ControlTool
 from engine.registry.registry import ToolRegistry
-from engine.runtimes.http_exchange import HttpExchange
-from engine.runtimes.remote import RemoteRuntime
+from engine.runtimes.http.exchange import HttpExchange
+from engine.runtimes.http.runtime import RemoteRuntime
+from engine.runtimes.running.supervisor import Supervisor
 from engine.runtimes.runtime import Running
-from engine.runtimes.supervisor import Supervisor
 from engine.store.database import Database
 from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable

@@ -14,7 +14,7 @@ from api.ports import Doors, Limits
 from engine.calls.placements import Placements
 from engine.registry.export import CatalogExport
 from engine.registry.registry import ToolRegistry
-from engine.runtimes.audit import AuditLog
+from engine.runtimes.auditing.audit import AuditLog
 from engine.store.calls import CallTable
 from engine.store.content.folder import FolderContent
 from engine.store.database import Database

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from engine.runtimes.audit import AuditLog
+from engine.runtimes.auditing.audit import AuditLog
 from tests.api.conftest import House, browse, with_doors
 from toolagent.contracts.audit import AuditEntry, AuditPage
 

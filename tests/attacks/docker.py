@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from pydantic import JsonValue
 
-from engine.runtimes.docker.engine import Api, Document, Engine
-from engine.runtimes.docker.labels import STATE, TOOL
-from engine.runtimes.ownership import Owner
+from engine.runtimes.docker_engine.engine import Api, Document, Engine
+from engine.runtimes.docker_engine.labels import STATE, TOOL
+from engine.runtimes.process.ownership import Owner
 from tests.attacks.attack import Attack, Kind, Target, answered, expect
 from tests.attacks.catalog import docker_tools
 from tests.docker.engines import IMAGE, ready_engine

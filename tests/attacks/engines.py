@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from engine.runtimes.docker.serving import TMP
+from engine.runtimes.docker_engine.serving_containers import TMP
 from tests.attacks.attack import Attack, Kind, Target, answered, expect
 from tests.attacks.catalog import docker_tools
 from tests.attacks.own_engine import OwnEngine, own_engine

@@ -11,11 +11,11 @@ import pytest
 import uv
 from structlog.testing import capture_logs
 
-from engine.runtimes.advisories import Advisories, Judged, Looked, refusing
-from engine.runtimes.advisory_warnings import AdvisoryWarnings
-from engine.runtimes.guardian import Guardian
-from engine.runtimes.ownership import Owner
-from engine.runtimes.processes import Launcher
+from engine.runtimes.auditing.advisories import Advisories, Judged, Looked, refusing
+from engine.runtimes.auditing.advisory_warnings import AdvisoryWarnings
+from engine.runtimes.process.guardian import Guardian
+from engine.runtimes.process.ownership import Owner
+from engine.runtimes.process.processes import Launcher
 from toolagent.contracts.audit import AuditEntry
 
 PACKAGES = ("jinja2==2.10",)

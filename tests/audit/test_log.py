@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.runtimes.audit import AuditLog
+from engine.runtimes.auditing.audit import AuditLog
 from toolagent.contracts.audit import AuditEntry
 from toolagent.contracts.calls import Caller, ErrorType
 from toolagent.contracts.sandbox import Difference, SandboxAccount, SandboxGrant, SandboxLevel

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.runtimes.builtin.destination import Destinations
 from engine.runtimes.builtin.http_request import Arguments, HttpRequest
 from engine.runtimes.failures import CallFailed
+from engine.runtimes.http.destination import Destinations
 from tests.builtin.conftest import Site
 from tests.machine import lacking
 from toolagent.contracts.calls import ErrorType

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import pytest
 
 from engine.callbacks.posting import CallbackNotTaken, CallbackPoster, callback_destinations
-from engine.runtimes.builtin.destination import Destinations
+from engine.runtimes.http.destination import Destinations
 from tests.callbacks.receiver import Receiver, running_receiver
 from toolagent.contracts.callbacks import Callback
 from toolagent.core.callbacks import delivery_id, origin_of, signatures

@@ -12,13 +12,13 @@ import pytest
 import pytest_asyncio
 from pydantic import JsonValue
 
-from engine.runtimes.docker.engine import Document, Engine, EngineRefused
-from engine.runtimes.docker.labels import STATE
 from engine.runtimes.docker.parts import DockerParts
-from engine.runtimes.docker.runtime import DockerRuntime
-from engine.runtimes.docker.settings import DockerSettings
-from engine.runtimes.http_exchange import HttpExchange
-from engine.runtimes.ownership import Owner
+from engine.runtimes.docker.serving.runtime import DockerRuntime
+from engine.runtimes.docker_engine.engine import Document, Engine, EngineRefused
+from engine.runtimes.docker_engine.labels import STATE
+from engine.runtimes.docker_engine.settings import DockerSettings
+from engine.runtimes.http.exchange import HttpExchange
+from engine.runtimes.process.ownership import Owner
 from engine.runtimes.runtime import ToolRequest
 from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.sandbox.identities import Identities

@@ -5,10 +5,10 @@ import contextlib
 import subprocess
 from pathlib import Path
 
-from engine.runtimes.docker.engine import Engine, EngineFailure, EngineRefused
-from engine.runtimes.docker.labels import PLACE, Origin
-from engine.runtimes.docker.leftovers import sweep_gone
-from engine.runtimes.docker.seals import Seals
+from engine.runtimes.docker_engine.engine import Engine, EngineFailure, EngineRefused
+from engine.runtimes.docker_engine.labels import PLACE, Origin
+from engine.runtimes.docker_engine.leftovers import sweep_gone
+from engine.runtimes.docker_engine.seals import Seals
 from tests.machine import lacking
 
 __all__ = ["IMAGE", "ready_engine", "remove_images_of"]

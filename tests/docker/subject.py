@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from engine.runtimes.conformance import Subject
 from engine.runtimes.docker.parts import DockerParts
-from engine.runtimes.docker.runtime import DockerRuntime
+from engine.runtimes.docker.serving.runtime import DockerRuntime
 from engine.runtimes.parts import RuntimeParts
 from tests.docker.engines import ready_engine
 from toolagent.contracts.manifest import ToolManifest

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from engine.runtimes.docker.engine import Engine
 from engine.runtimes.docker.parts import DockerParts
-from engine.runtimes.docker.runtime import DockerRuntime
-from engine.runtimes.docker.settings import DockerSettings
-from engine.runtimes.http_exchange import HttpExchange
+from engine.runtimes.docker.serving.runtime import DockerRuntime
+from engine.runtimes.docker_engine.engine import Engine
+from engine.runtimes.docker_engine.settings import DockerSettings
+from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.sandbox.egress import Egress
 from tests.docker.conftest import TOOL, Notes, request_of, silent
 from tests.docker.subject import versatile

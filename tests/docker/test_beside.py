@@ -6,8 +6,8 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from engine.runtimes.docker.runtime import DockerRuntime
-from engine.runtimes.docker.settings import DockerSettings
+from engine.runtimes.docker.serving.runtime import DockerRuntime
+from engine.runtimes.docker_engine.settings import DockerSettings
 from tests.docker.conftest import TOOL, request_of, silent
 from tests.docker.subject import versatile
 from toolagent.core.shared_processes import place_of_volumes

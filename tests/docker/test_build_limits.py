@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.runtimes.docker.build_context import build_context
-from engine.runtimes.docker.engine import Engine
-from engine.runtimes.docker.images import Images
+from engine.runtimes.docker.building.build_context import build_context
+from engine.runtimes.docker.building.images import Images
 from engine.runtimes.docker.parts import DockerParts
-from engine.runtimes.docker.settings import DockerSettings
+from engine.runtimes.docker_engine.engine import Engine
+from engine.runtimes.docker_engine.settings import DockerSettings
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.sandbox.egress import Egress
 from tests.docker.conftest import silent

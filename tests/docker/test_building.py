@@ -11,17 +11,17 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from engine.runtimes.docker.building import BuildContainers
-from engine.runtimes.docker.engine import Engine
+from engine.network.ports import free_port
+from engine.runtimes.docker.building.containers import BuildContainers
+from engine.runtimes.docker.building.wishes import Wishes
 from engine.runtimes.docker.parts import DockerParts
-from engine.runtimes.docker.runtime import DockerRuntime
-from engine.runtimes.docker.settings import DockerSettings
-from engine.runtimes.docker.wishes import Wishes
+from engine.runtimes.docker.serving.runtime import DockerRuntime
+from engine.runtimes.docker_engine.engine import Engine
+from engine.runtimes.docker_engine.settings import DockerSettings
+from engine.runtimes.environments.environments import Index
 from engine.runtimes.failures import StartFailed
-from engine.runtimes.http_exchange import HttpExchange
-from engine.runtimes.ports import free_port
+from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.sandbox.egress import Egress
-from engine.runtimes.scripts.environments import Index
 from tests.docker.conftest import TOOL, Book, Notes, containers_of, eventually, silent
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.containers import ContainerStatus

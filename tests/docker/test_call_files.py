@@ -9,9 +9,9 @@ import pytest
 from pydantic import JsonValue
 
 from engine.calls.file_parameters import CallFolder
-from engine.runtimes.docker.engine import Engine
-from engine.runtimes.docker.runtime import DockerRuntime
-from engine.runtimes.docker.settings import DockerSettings
+from engine.runtimes.docker.serving.runtime import DockerRuntime
+from engine.runtimes.docker_engine.engine import Engine
+from engine.runtimes.docker_engine.settings import DockerSettings
 from engine.runtimes.runtime import Running, ToolRequest
 from tests.docker.conftest import TOOL, containers_of, silent
 from tests.docker.subject import versatile

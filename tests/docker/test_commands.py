@@ -7,11 +7,11 @@ from collections.abc import AsyncGenerator
 import pytest
 import pytest_asyncio
 
-from engine.runtimes.docker.building import BuildContainers
-from engine.runtimes.docker.engine import Api, Engine
+from engine.runtimes.docker.building.containers import BuildContainers
+from engine.runtimes.docker.building.wishes import Wishes
 from engine.runtimes.docker.parts import DockerParts
-from engine.runtimes.docker.settings import DockerSettings
-from engine.runtimes.docker.wishes import Wishes
+from engine.runtimes.docker_engine.engine import Api, Engine
+from engine.runtimes.docker_engine.settings import DockerSettings
 from engine.runtimes.sandbox.egress import Egress
 from tests.docker.conftest import silent
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from engine.runtimes.docker.engine import Engine
-from engine.runtimes.docker.labels import STATE
-from engine.runtimes.docker.settings import DockerSettings
-from engine.runtimes.guardian import Guardian
-from engine.runtimes.processes import Launcher, Process
-from engine.runtimes.sandbox.box import Box, LevelUnavailable, Mount
-from engine.runtimes.sandbox.container import ContainerLevel
+from engine.runtimes.docker.serving.sandbox_level import ContainerLevel
+from engine.runtimes.docker_engine.engine import Engine
+from engine.runtimes.docker_engine.labels import STATE
+from engine.runtimes.docker_engine.settings import DockerSettings
+from engine.runtimes.process.box import Box, LevelUnavailable, Mount
+from engine.runtimes.process.guardian import Guardian
+from engine.runtimes.process.processes import Launcher, Process
 from engine.runtimes.sandbox.identities import DEFAULT_UIDS
 from engine.runtimes.sandbox.sandbox import Sandbox, run_name
 from toolagent.contracts.sandbox import SandboxLevel, SandboxLimits, SandboxPolicy

@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.runtimes.docker.dockerfiles import Dockerfile, DockerfileRefused, check_triggers
+from engine.runtimes.docker.building.dockerfiles import Dockerfile, DockerfileRefused, check_triggers
 
 FETCHING = [
     "ADD http://127.0.0.1:7233/ /x",

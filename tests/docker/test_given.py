@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from engine.runtimes.docker.building import BuildContainers
-from engine.runtimes.docker.engine import Document, Engine
-from engine.runtimes.docker.given import GivenContainers
+from engine.runtimes.docker.building.containers import BuildContainers
+from engine.runtimes.docker.building.wishes import Wishes
 from engine.runtimes.docker.parts import DockerParts
-from engine.runtimes.docker.runtime import DockerRuntime
-from engine.runtimes.docker.settings import DockerSettings
-from engine.runtimes.docker.wishes import Wishes
+from engine.runtimes.docker.serving.given import GivenContainers
+from engine.runtimes.docker.serving.runtime import DockerRuntime
+from engine.runtimes.docker_engine.engine import Document, Engine
+from engine.runtimes.docker_engine.settings import DockerSettings
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.sandbox.egress import Egress
 from tests.docker.conftest import TOOL, containers_of, silent

@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.runtimes.docker.limits import gpus_within
+from engine.runtimes.docker_engine.limits import gpus_within
 from toolagent.contracts.sandbox import SandboxPolicy
 
 

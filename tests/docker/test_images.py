@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from engine.runtimes.docker.engine import Document, Engine
-from engine.runtimes.docker.images import Images
-from engine.runtimes.docker.labels import STATE, Kind, Marks
-from engine.runtimes.docker.leftovers import sweep_gone
+from engine.runtimes.docker.building.images import Images
 from engine.runtimes.docker.parts import DockerParts
-from engine.runtimes.docker.settings import DockerSettings
+from engine.runtimes.docker_engine.engine import Document, Engine
+from engine.runtimes.docker_engine.labels import STATE, Kind, Marks
+from engine.runtimes.docker_engine.leftovers import sweep_gone
+from engine.runtimes.docker_engine.settings import DockerSettings
+from engine.runtimes.environments.environments import Index
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.sandbox.egress import Egress
-from engine.runtimes.scripts.environments import Index
 from tests.docker.conftest import Notes, containers_of, silent
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import DockerSource, ScriptLanguage

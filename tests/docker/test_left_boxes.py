@@ -8,10 +8,10 @@ from typing import TypeVar
 
 import pytest
 
-from engine.runtimes.docker.engine import Api, Engine, EngineUnavailable
-from engine.runtimes.docker.settings import DockerSettings
-from engine.runtimes.sandbox.box import Box, LevelUnavailable
-from engine.runtimes.sandbox.container import ContainerLevel
+from engine.runtimes.docker.serving.sandbox_level import ContainerLevel
+from engine.runtimes.docker_engine.engine import Api, Engine, EngineUnavailable
+from engine.runtimes.docker_engine.settings import DockerSettings
+from engine.runtimes.process.box import Box, LevelUnavailable
 from engine.runtimes.sandbox.identities import Identities
 from tests.docker.conftest import containers_of
 from toolagent.contracts.sandbox import SandboxPolicy

@@ -6,24 +6,24 @@ from pathlib import Path
 
 import uv
 
-from engine.making.building import ModellessBuilder, Place
+from engine.making.building.builder import ModellessBuilder, Place
 from engine.making.inspection import inspect
-from engine.making.locking import ProjectLocks
 from engine.making.openapi.tools import Described
 from engine.making.python_projects.preparing import PythonProjects
-from engine.making.trees import Tree
-from engine.making.uv_runs import UvRuns
-from engine.runtimes.boxed_runs import LocalSettings
-from engine.runtimes.docker.engine import Engine
-from engine.runtimes.docker.runtime import DockerRuntime
-from engine.runtimes.docker.settings import DockerSettings
-from engine.runtimes.guardian import Guardian
-from engine.runtimes.http_exchange import HttpExchange
-from engine.runtimes.local import LocalRuntime
-from engine.runtimes.processes import Launcher
-from engine.runtimes.scripts.environments import Installer
-from engine.runtimes.scripts.execution import Executor
-from engine.runtimes.scripts.programs import Programs
+from engine.making.repositories.trees import Tree
+from engine.making.uv.locking import ProjectLocks
+from engine.making.uv.runs import UvRuns
+from engine.runtimes.docker.serving.runtime import DockerRuntime
+from engine.runtimes.docker_engine.engine import Engine
+from engine.runtimes.docker_engine.settings import DockerSettings
+from engine.runtimes.environments.environments import Installer
+from engine.runtimes.environments.execution import Executor
+from engine.runtimes.environments.programs import Programs
+from engine.runtimes.http.exchange import HttpExchange
+from engine.runtimes.local.boxed_runs import LocalSettings
+from engine.runtimes.local.runtime import LocalRuntime
+from engine.runtimes.process.guardian import Guardian
+from engine.runtimes.process.processes import Launcher
 from tests.docker.conftest import containers_of, request_of, silent
 from tests.sandboxing import sandboxing
 from toolagent.contracts.plans import DockerBuild

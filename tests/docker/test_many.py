@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from engine.runtimes.docker.engine import Engine
-from engine.runtimes.docker.runtime import DockerRuntime
-from engine.runtimes.docker.settings import DockerSettings
+from engine.runtimes.docker.serving.runtime import DockerRuntime
+from engine.runtimes.docker_engine.engine import Engine
+from engine.runtimes.docker_engine.settings import DockerSettings
 from engine.runtimes.runtime import Running
 from tests.docker.conftest import TOOL, containers_of, request_of, silent
 from tests.docker.subject import versatile

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from engine.runtimes.audit import NoAudit
+from engine.runtimes.auditing.audit import NoAudit
 from engine.runtimes.docker.book import NoBook
-from engine.runtimes.docker.engine import Engine
-from engine.runtimes.docker.index_variables import index_variables
+from engine.runtimes.docker.building.index_variables import index_variables
 from engine.runtimes.docker.parts import DockerParts
-from engine.runtimes.docker.settings import DockerSettings
+from engine.runtimes.docker_engine.engine import Engine
+from engine.runtimes.docker_engine.settings import DockerSettings
+from engine.runtimes.environments.environments import Index
 from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
-from engine.runtimes.scripts.environments import Index
 from toolagent.contracts.sandbox import SandboxPolicy
 from toolagent.contracts.sources import ScriptLanguage
 from workers.containers import docker_parts

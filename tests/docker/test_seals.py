@@ -7,19 +7,19 @@ from typing import TypeVar
 
 import pytest
 
-from engine.runtimes.docker.building import BuildContainers
-from engine.runtimes.docker.engine import Api, Document, Engine, EngineUnavailable
-from engine.runtimes.docker.given import GivenContainers
-from engine.runtimes.docker.images import Images
-from engine.runtimes.docker.labels import SEAL, STATE, Kind, Marks
-from engine.runtimes.docker.leftovers import names_of, sweep_gone
+from engine.runtimes.docker.building.containers import BuildContainers
+from engine.runtimes.docker.building.images import Images
 from engine.runtimes.docker.parts import DockerParts
-from engine.runtimes.docker.runtime import DockerRuntime
-from engine.runtimes.docker.seals import Seals
-from engine.runtimes.docker.serving import created
-from engine.runtimes.docker.settings import DockerSettings
+from engine.runtimes.docker.serving.given import GivenContainers
+from engine.runtimes.docker.serving.runtime import DockerRuntime
+from engine.runtimes.docker.serving.sandbox_level import ContainerLevel
+from engine.runtimes.docker_engine.engine import Api, Document, Engine, EngineUnavailable
+from engine.runtimes.docker_engine.labels import SEAL, STATE, Kind, Marks
+from engine.runtimes.docker_engine.leftovers import names_of, sweep_gone
+from engine.runtimes.docker_engine.seals import Seals
+from engine.runtimes.docker_engine.serving_containers import created
+from engine.runtimes.docker_engine.settings import DockerSettings
 from engine.runtimes.failures import StartFailed
-from engine.runtimes.sandbox.container import ContainerLevel
 from engine.runtimes.sandbox.egress import Egress
 from tests.docker.conftest import containers_of, silent
 from toolagent.contracts.calls import ErrorType

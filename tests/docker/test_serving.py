@@ -10,12 +10,12 @@ from pydantic import JsonValue
 
 from api.ports import LackingError
 from engine.runtimes.conformance import CHECKS
-from engine.runtimes.docker.engine import Document, Engine
 from engine.runtimes.docker.parts import DockerParts
-from engine.runtimes.docker.runtime import DockerRuntime
-from engine.runtimes.docker.settings import DockerSettings
+from engine.runtimes.docker.serving.runtime import DockerRuntime
+from engine.runtimes.docker_engine.engine import Document, Engine
+from engine.runtimes.docker_engine.settings import DockerSettings
 from engine.runtimes.failures import NotSent, RuntimeFailure, StartFailed
-from engine.runtimes.http_exchange import HttpExchange
+from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.runtime import Retired
 from engine.runtimes.sandbox.egress import Egress
 from tests.docker.conftest import TOOL, Book, containers_of, eventually, request_of, silent

@@ -6,11 +6,11 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from engine.runtimes.docker.engine import Engine
-from engine.runtimes.docker.labels import IMAGE, OWN_IMAGES
-from engine.runtimes.docker.runtime import DockerRuntime
-from engine.runtimes.docker.settings import DockerSettings
-from engine.runtimes.shared_processes import SharedProcesses
+from engine.runtimes.docker.serving.runtime import DockerRuntime
+from engine.runtimes.docker_engine.engine import Engine
+from engine.runtimes.docker_engine.labels import IMAGE, OWN_IMAGES
+from engine.runtimes.docker_engine.settings import DockerSettings
+from engine.runtimes.running.shared_processes import SharedProcesses
 from tests.docker.conftest import containers_of, request_of, silent
 from tests.docker.subject import versatile
 from toolagent.contracts.manifest import ToolManifest

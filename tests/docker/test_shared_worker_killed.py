@@ -9,9 +9,9 @@ import psutil
 import pytest
 from pydantic import JsonValue
 
-from engine.runtimes.docker.engine import Engine
-from engine.runtimes.docker.labels import STATE
-from engine.runtimes.ownership import Owner
+from engine.runtimes.docker_engine.engine import Engine
+from engine.runtimes.docker_engine.labels import STATE
+from engine.runtimes.process.ownership import Owner
 from tests.docker.conftest import PROJECTS
 from tests.docker.test_worker_killed import running
 from tests.system.service_process import ServiceProcess, run_tool

@@ -8,11 +8,11 @@ from typing import TypeVar, cast
 
 import pytest
 
-from engine.runtimes.docker.engine import Api, Engine, EngineRefused
 from engine.runtimes.docker.parts import DockerParts
-from engine.runtimes.docker.runtime import DockerRuntime
-from engine.runtimes.docker.settings import DockerSettings
-from engine.runtimes.docker.users import user_of
+from engine.runtimes.docker.serving.runtime import DockerRuntime
+from engine.runtimes.docker.serving.users import user_of
+from engine.runtimes.docker_engine.engine import Api, Engine, EngineRefused
+from engine.runtimes.docker_engine.settings import DockerSettings
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.sandbox.identities import DEFAULT_UIDS, Identities

@@ -9,10 +9,10 @@ from typing import cast
 
 import pytest
 
-from engine.runtimes.docker.account import account_of, serving_limits
-from engine.runtimes.docker.engine import Engine
-from engine.runtimes.docker.runtime import DockerRuntime
-from engine.runtimes.docker.settings import DockerSettings
+from engine.runtimes.docker.serving.account import account_of, serving_limits
+from engine.runtimes.docker.serving.runtime import DockerRuntime
+from engine.runtimes.docker_engine.engine import Engine
+from engine.runtimes.docker_engine.settings import DockerSettings
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.sandbox.identities import COUNTED_TOGETHER
 from engine.runtimes.sandbox.identity import Identity

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from engine.runtimes.docker.building import BuildContainers
-from engine.runtimes.docker.engine import Engine
-from engine.runtimes.docker.image import Image
-from engine.runtimes.docker.limits import ContainerLimits
+from engine.runtimes.docker.building.containers import BuildContainers
+from engine.runtimes.docker.building.wishes import Wishes
 from engine.runtimes.docker.parts import DockerParts
-from engine.runtimes.docker.settings import DockerSettings
-from engine.runtimes.docker.volumes import bind, image_mounts, renamed_volumes, volume_mounts
-from engine.runtimes.docker.wishes import Wishes
+from engine.runtimes.docker_engine.engine import Engine
+from engine.runtimes.docker_engine.image import Image
+from engine.runtimes.docker_engine.limits import ContainerLimits
+from engine.runtimes.docker_engine.settings import DockerSettings
+from engine.runtimes.docker_engine.volumes import bind, image_mounts, renamed_volumes, volume_mounts
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.sandbox.egress import Egress
 from tests.docker.conftest import containers_of, silent

@@ -2,11 +2,11 @@
 
 import json
 
-from engine.runtimes.docker.building import BuildContainers
-from engine.runtimes.docker.engine import Engine
+from engine.runtimes.docker.building.containers import BuildContainers
+from engine.runtimes.docker.building.wishes import Wishes
 from engine.runtimes.docker.parts import DockerParts
-from engine.runtimes.docker.settings import DockerSettings
-from engine.runtimes.docker.wishes import Wishes
+from engine.runtimes.docker_engine.engine import Engine
+from engine.runtimes.docker_engine.settings import DockerSettings
 from engine.runtimes.sandbox.egress import Egress
 from tests.docker.conftest import containers_of, silent
 

@@ -18,13 +18,13 @@ from api.errors import STATUS
 from api.ports import Doors, Limits
 from api.problems import ProblemKind
 from engine.making.gate import CHECKS
-from engine.making.repository_addresses import CloneFailure
+from engine.making.repositories.addresses import CloneFailure
 from engine.registry.formats import FORMATS
 from engine.registry.services import METHODS
 from engine.runtimes import RUNTIMES
 from engine.runtimes.builtin import builtin_tools
 from engine.runtimes.builtin.options import BuiltinOptions
-from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
 from engine.store.content import CONTENT_STORES
 from tests.docs.pages import ROOT
 from toolagent.client import names, stubs

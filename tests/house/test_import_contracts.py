@@ -15,9 +15,12 @@ SOURCES = ("packages/toolagent/src/toolagent", "engine", "workflows", "activitie
 BREACHES: dict[str, tuple[str, str]] = {
     "house": ("activities", "import workers"),
     "package": ("packages/toolagent/src/toolagent/client", "import toolagent.testing"),
-    "siblings": ("engine/registry", "import engine.calls"),
-    "runtimes-know-no-store": ("engine/runtimes", "import sqlalchemy"),
-    "engine-knows-no-frameworks": ("engine", "import fastapi"),
+    "engine": ("engine/registry", "import engine.calls"),
+    "runtimes": ("engine/runtimes/process", "import engine.runtimes.http.exchange"),
+    "docker": ("engine/runtimes/docker/building", "import engine.runtimes.docker.serving.runtime"),
+    "making": ("engine/making/repositories", "import engine.making.gate"),
+    "runtimes-know-no-store": ("engine/runtimes/process", "import sqlalchemy"),
+    "engine-knows-no-frameworks": ("engine/disk", "import fastapi"),
     "workflows-see-no-engine": ("workflows", "import engine.calls"),
     "api-reads-the-registry": ("api", "import engine.store"),
     "pure-core": ("packages/toolagent/src/toolagent/core", "import asyncio"),
@@ -70,3 +73,10 @@ def test_a_forbidden_import_breaks_exactly_its_contract(contract: str, tree: Pat
     (tree / folder / "breach.py").write_text(f'"""A breach."""\n\n{statement}\n', "utf-8")
     broken, printed = _broken(tree)
     assert broken == {contract}, printed
+
+
+def test_a_room_that_no_contract_names_breaks_that_of_the_rooms_around_it(tree: Path) -> None:
+    for folder in ("engine", "engine/runtimes", "engine/runtimes/docker", "engine/making"):
+        (tree / folder / "breach.py").write_text('"""A breach."""\n', "utf-8")
+    broken, printed = _broken(tree)
+    assert broken == {"engine", "runtimes", "docker", "making"}, printed

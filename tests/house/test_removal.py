@@ -13,7 +13,7 @@ BOUNDED = frozenset(
         Path("engine/making/inside/working_folder.py"),
         Path("engine/making/programs/inside/program.py"),
         Path("engine/registry/archives.py"),
-        Path("engine/runtimes/sandbox/watch.py"),
+        Path("engine/runtimes/sandbox/levels/watch.py"),
         Path("packages/toolagent/src/toolagent/validation/tool_folders.py"),
     }
 )

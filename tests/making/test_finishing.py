@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from engine.making.finishing import finished
+from engine.making.workbench.finishing import finished
 
 BOUND_S = 10.0
 

@@ -9,16 +9,16 @@ from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
 from activities.make_tool import MakeTool
-from engine.making.building import BuildFailed, Built
+from engine.making.building.builder import BuildFailed, Built
 from engine.making.maker import Maker, MakerParts
-from engine.making.outages import Outage, is_outage
-from engine.making.uv_runs import LockFailed
-from engine.runtimes.docker.engine import EngineFailure, EngineRefused, EngineUnavailable
-from engine.runtimes.docker.images import failure_of
+from engine.making.uv.outages import Outage, is_outage
+from engine.making.uv.runs import LockFailed
+from engine.runtimes.docker.building.images import failure_of
+from engine.runtimes.docker_engine.engine import EngineFailure, EngineRefused, EngineUnavailable
+from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.runtime import Progress
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
-from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
 from engine.store.database import Database
 from engine.store.events import EventTable
 from engine.store.task_notes import TaskNoteTable

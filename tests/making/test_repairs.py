@@ -9,8 +9,7 @@ import pytest
 import pytest_asyncio
 from pydantic import JsonValue
 
-from engine.making.mendable import content_of
-from engine.making.repairs import Mended, NotASuccessor, Repairs, successor
+from engine.making.mending.repairs import Mended, NotASuccessor, Repairs, successor
 from engine.registry.registry import ToolRegistry
 from engine.store.calls import CallTable
 from engine.store.database import Database
@@ -22,6 +21,7 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate, Evidence
 from toolagent.contracts.manifest import NetworkAccess, PermissionClass, SecurityContext, SideEffectScope, ToolManifest
 from toolagent.contracts.sources import DockerSource, LocalSource, RemoteSource
+from toolagent.core.mendable import content_of
 from toolagent.validation.versions import next_patch
 
 OLD, NEW, BY_HAND = (f"file_{digit * 32}" for digit in "012")

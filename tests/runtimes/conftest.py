@@ -14,18 +14,18 @@ import pytest_asyncio
 from pydantic import JsonValue
 
 from engine.runtimes import make_runtimes
-from engine.runtimes.boxed_runs import LocalSettings
 from engine.runtimes.builtin import builtin_tools
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.builtin.tool import BuiltinTool
-from engine.runtimes.guardian import Guardian
-from engine.runtimes.http_exchange import HttpExchange
-from engine.runtimes.ownership import MARK, Owner
+from engine.runtimes.http.exchange import HttpExchange
+from engine.runtimes.local.boxed_runs import LocalSettings
 from engine.runtimes.parts import RuntimeParts
-from engine.runtimes.processes import Launcher
+from engine.runtimes.process.guardian import Guardian
+from engine.runtimes.process.ownership import MARK, Owner
+from engine.runtimes.process.processes import Launcher
+from engine.runtimes.running.supervisor import Supervisor
 from engine.runtimes.runtime import ToolRequest
 from engine.runtimes.sandbox.socket_folder import SocketFolders
-from engine.runtimes.supervisor import Supervisor
 from tests.sandboxing import sandboxing
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest

@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from engine.runtimes.addresses import bounded, resolve
-from engine.runtimes.builtin.destination import Destinations
+from engine.network.addresses import bounded, resolve
+from engine.network.proxy_rules import Refused, Rules
 from engine.runtimes.failures import CallFailed
-from engine.runtimes.sandbox.proxy_rules import Refused, Rules
+from engine.runtimes.http.destination import Destinations
 from toolagent.contracts.calls import ErrorType
 
 

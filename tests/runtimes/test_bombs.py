@@ -25,7 +25,7 @@ from engine.roles.providers.anthropic import AnthropicProvider
 from engine.runtimes.builtin import builtin_tools
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.failures import CallFailed
-from engine.runtimes.http_exchange import HttpExchange, Target
+from engine.runtimes.http.exchange import HttpExchange, Target
 from tests.runtimes.conftest import request_of
 from toolagent.client.http import ToolAgentHttp, WrongContent
 from toolagent.contracts.callbacks import Callback
@@ -41,7 +41,7 @@ _PIECE_BYTES = 64 * 1024
 ROOT = Path(__file__).parents[2]
 
 OWN_CLIENTS = {
-    "engine/runtimes/peers.py": "the clients of the engine, for tools, documents, callbacks, indexes and http_request",
+    "engine/network/peers.py": "the clients of the engine, for tools, documents, callbacks, indexes and http_request",
     "engine/runtimes/mcp/web.py": "the SDK's of MCP, for servers over HTTP: its transport bounds what comes, and takes nothing packed",
     "engine/making/inside/mcp_bridge.py": "in the sandbox, to the server in its own process",
     "engine/roles/providers/anthropic_client.py": "the model's, bounded by anthropic_answers",
@@ -50,8 +50,8 @@ OWN_CLIENTS = {
     "workers/demo.py": "to the service that the demo itself has started",
 }
 OWN_READERS = {
-    "engine/runtimes/peers.py": "the one reader of answers",
-    "engine/runtimes/docker/build_request.py": "of the Docker engine, which is trusted with the machine",
+    "engine/network/peers.py": "the one reader of answers",
+    "engine/runtimes/docker/building/build_request.py": "of the Docker engine, which is trusted with the machine",
     "packages/toolagent/src/toolagent/client/http.py": "below a bounding hook",
     "packages/toolagent/src/toolagent/client/http_files.py": "below a bounding hook",
     "packages/toolagent/src/toolagent/testing/servers/recorder.py": "below a bounding hook",

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from engine.runtimes.dispatch import Dispatch
-from engine.runtimes.supervisor import Reply, Supervisor
+from engine.runtimes.running.dispatch import Dispatch
+from engine.runtimes.running.supervisor import Reply, Supervisor
 from tests.runtimes.conftest import entry_of, eventually, inside, is_gone, leftovers, request_of
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.sources import BuiltinSource

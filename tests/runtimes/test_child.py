@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from engine.runtimes.child import Child
+from engine.runtimes.process.child import Child
 
 
 @pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])

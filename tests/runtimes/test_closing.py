@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from engine.runtimes.failures import NotSent
-from engine.runtimes.supervisor import Supervisor
+from engine.runtimes.running.supervisor import Supervisor
 from tests.runtimes.conftest import Routes, entry_of, eventually, is_gone, local_source
 from tests.runtimes.test_supervisor import call, pid_of
 from toolagent.contracts.calls import ErrorType

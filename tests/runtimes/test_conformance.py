@@ -11,14 +11,14 @@ from typing import cast, get_args
 import pytest
 from pydantic import JsonValue
 
+from engine.network.ports import free_port
 from engine.runtimes import RUNTIMES
 from engine.runtimes.conformance import CHECKS, ConformanceFailure, Subject, check_runtime
 from engine.runtimes.failures import CallFailed, NotSent
-from engine.runtimes.local import LocalRuntime
+from engine.runtimes.local.runtime import LocalRuntime
 from engine.runtimes.parts import RuntimeParts
-from engine.runtimes.ports import free_port
+from engine.runtimes.running.shared_processes import SharedProcesses
 from engine.runtimes.runtime import Running, ToolRequest
-from engine.runtimes.shared_processes import SharedProcesses
 from tests.docker.subject import docker
 from tests.programs import start_program
 from tests.runtimes.conftest import PROJECTS, eventually, home_of, local_source

@@ -2,8 +2,8 @@
 
 import psutil
 
-from engine.runtimes.departures import Departures
-from engine.runtimes.supervisor import Supervisor
+from engine.runtimes.running.departures import Departures
+from engine.runtimes.running.supervisor import Supervisor
 from tests.runtimes.conftest import entry_of, silent
 
 

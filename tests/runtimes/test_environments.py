@@ -9,7 +9,7 @@ import pytest
 import uv
 
 from engine.runtimes.failures import StartFailed
-from engine.runtimes.local import LocalRuntime
+from engine.runtimes.local.runtime import LocalRuntime
 from engine.runtimes.parts import RuntimeParts
 from tests.runtimes.conftest import PROJECTS, leftovers, local_source, silent
 from tests.runtimes.workers import start_worker

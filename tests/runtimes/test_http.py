@@ -13,10 +13,10 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from pydantic import JsonValue
 
+from engine.network.ports import free_port
 from engine.runtimes.failures import CallFailed, NotSent
-from engine.runtimes.http_exchange import HttpExchange, Target
-from engine.runtimes.ports import free_port
-from engine.runtimes.remote import RemoteRuntime
+from engine.runtimes.http.exchange import HttpExchange, Target
+from engine.runtimes.http.runtime import RemoteRuntime
 from tests.runtimes.conftest import request_of, silent
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest

@@ -3,7 +3,7 @@
 import pytest
 
 from engine.runtimes.failures import CallFailed
-from engine.runtimes.http_reply import Received, meaning_of
+from engine.runtimes.http.reply import Received, meaning_of
 from tests.workflows.steps import plan_of
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError
 from toolagent.contracts.steps import AdmitRequest, Finished, SettleRequest

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from engine.runtimes.peers import LargeAnswer
+from engine.network.peers import LargeAnswer
 
 _SMALL, _LARGE = 1 << 20, 9 << 20
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from engine.runtimes.launching import launched
-from engine.runtimes.ownership import Owner
-from engine.runtimes.processes import Launcher
-from engine.runtimes.sandbox.box import Box, Prepared
-from engine.runtimes.sandbox.bubblewrap import Bubblewrap
-from engine.runtimes.sandbox.cgroups import Cgroups
+from engine.runtimes.environments.execution import Executor, Order
+from engine.runtimes.process.box import Box, Prepared
+from engine.runtimes.process.launching import launched
+from engine.runtimes.process.ownership import Owner
+from engine.runtimes.process.processes import Launcher
+from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
+from engine.runtimes.sandbox.levels.cgroups import Cgroups
 from engine.runtimes.sandbox.sandbox import Sandbox
-from engine.runtimes.scripts.execution import Executor, Order
 from tests.runtimes.conftest import leftovers
 from toolagent.contracts.sandbox import SandboxPolicy
 from workers.sandbox import identities

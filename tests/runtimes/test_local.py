@@ -12,17 +12,17 @@ import psutil
 import pytest
 from pydantic import JsonValue
 
-from engine.runtimes.boxed_runs import LocalSettings
 from engine.runtimes.failures import StartFailed
-from engine.runtimes.http_exchange import Health
-from engine.runtimes.local import LocalRuntime
-from engine.runtimes.ownership import Owner
+from engine.runtimes.http.exchange import Health
+from engine.runtimes.http.readiness import serves
+from engine.runtimes.local.boxed_runs import LocalSettings
+from engine.runtimes.local.runtime import LocalRuntime
 from engine.runtimes.parts import RuntimeParts
-from engine.runtimes.readiness import serves
+from engine.runtimes.process.box import Box, Prepared
+from engine.runtimes.process.ownership import Owner
 from engine.runtimes.runtime import Running
-from engine.runtimes.sandbox.box import Box, Prepared
-from engine.runtimes.sandbox.bubblewrap import Bubblewrap
-from engine.runtimes.sandbox.cgroups import Cgroups
+from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
+from engine.runtimes.sandbox.levels.cgroups import Cgroups
 from engine.runtimes.sandbox.sandbox import Sandbox
 from tests.runtimes.conftest import PROJECTS, eventually, home_of, inside, is_gone, leftovers, local_source, request_of, silent
 from tests.sandboxing import sandboxing

@@ -13,19 +13,19 @@ import psutil
 import pytest
 from pydantic import JsonValue
 
-from engine.runtimes.dispatch import Dispatch
-from engine.runtimes.docker.engine import Engine
+from engine.runtimes.docker.serving.sandbox_level import ContainerLevel
+from engine.runtimes.docker_engine.engine import Engine
 from engine.runtimes.failures import CallFailed, NotSent, RuntimeFailure, StartFailed
 from engine.runtimes.mcp.runtime import McpRuntime
-from engine.runtimes.ownership import Owner
 from engine.runtimes.parts import RuntimeParts
+from engine.runtimes.process.box import Level
+from engine.runtimes.process.ownership import Owner
+from engine.runtimes.running.dispatch import Dispatch
+from engine.runtimes.running.supervisor import Supervisor
 from engine.runtimes.runtime import Running, ToolRequest
-from engine.runtimes.sandbox.box import Level
-from engine.runtimes.sandbox.cgroups import Cgroups
-from engine.runtimes.sandbox.container import ContainerLevel
-from engine.runtimes.sandbox.rlimits import RLimits
+from engine.runtimes.sandbox.levels.cgroups import Cgroups
+from engine.runtimes.sandbox.levels.rlimits import RLimits
 from engine.runtimes.sandbox.sandbox import Sandbox
-from engine.runtimes.supervisor import Supervisor
 from tests.runtimes.conftest import entry_of, eventually, home_of, inside, request_of, silent
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest

@@ -16,15 +16,15 @@ from typing import cast
 import pytest
 from pydantic import JsonValue
 
-from engine.runtimes.dispatch import Dispatch
+from engine.network.ports import free_port
 from engine.runtimes.failures import CallFailed, NotSent, RuntimeFailure, StartFailed
-from engine.runtimes.http_exchange import HttpExchange
+from engine.runtimes.http.exchange import HttpExchange
+from engine.runtimes.http.public_servers import PublicServers
 from engine.runtimes.mcp.runtime import McpRuntime
 from engine.runtimes.parts import RuntimeParts
-from engine.runtimes.ports import free_port
-from engine.runtimes.public_servers import PublicServers
+from engine.runtimes.running.dispatch import Dispatch
+from engine.runtimes.running.supervisor import Supervisor
 from engine.runtimes.runtime import Running
-from engine.runtimes.supervisor import Supervisor
 from tests.programs import start_program
 from tests.runtimes.conftest import entry_of, request_of, silent
 from toolagent.contracts.calls import ErrorType

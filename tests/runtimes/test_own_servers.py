@@ -3,8 +3,8 @@
 import pytest
 
 from engine.runtimes.failures import NotSent
-from engine.runtimes.http_exchange import Target
-from engine.runtimes.own_servers import own_target
+from engine.runtimes.http.exchange import Target
+from engine.runtimes.http.own_servers import own_target
 from toolagent.contracts.sources import LocalSource, Login
 
 SECRETS = {"SHOP": "s3cret k/y", "USER": "ann:päss"}

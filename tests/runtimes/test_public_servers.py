@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from engine.runtimes.failures import NotSent
-from engine.runtimes.http_exchange import HttpExchange
-from engine.runtimes.public_servers import PublicServers
-from engine.runtimes.remote import RemoteRuntime
+from engine.runtimes.http.exchange import HttpExchange
+from engine.runtimes.http.public_servers import PublicServers
+from engine.runtimes.http.runtime import RemoteRuntime
 from engine.runtimes.runtime import ToolRequest
 from tests.runtimes.conftest import silent
 from toolagent.contracts.calls import ErrorType

@@ -14,9 +14,9 @@ import pytest
 from pydantic import JsonValue
 
 from engine.runtimes.failures import CallFailed, NotSent
-from engine.runtimes.http_exchange import HttpExchange
-from engine.runtimes.remote import RemoteRuntime
-from engine.runtimes.request_parts import Places, request_parts
+from engine.runtimes.http.exchange import HttpExchange
+from engine.runtimes.http.request_parts import Places, request_parts
+from engine.runtimes.http.runtime import RemoteRuntime
 from engine.runtimes.runtime import ToolRequest
 from tests.runtimes.conftest import silent
 from toolagent.contracts.calls import ErrorType

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from engine.runtimes.route_board import RouteBoard
+from engine.runtimes.running.route_board import RouteBoard
 from engine.runtimes.runtime import Running
 from tests.runtimes.conftest import Routes, entry_of
 from toolagent.contracts.records import Event, EventType

@@ -10,10 +10,10 @@ import pytest
 from pydantic import JsonValue
 
 from engine.calls.file_parameters import CallFolder
-from engine.runtimes.dispatch import Dispatch
 from engine.runtimes.failures import CallFailed, NotSent
+from engine.runtimes.running.dispatch import Dispatch
+from engine.runtimes.running.supervisor import Reply, Supervisor
 from engine.runtimes.runtime import ToolRequest
-from engine.runtimes.supervisor import Reply, Supervisor
 from tests.runtimes.conftest import entry_of, eventually, is_gone, leftovers, local_source, request_of, silent
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import SecurityContext, ToolManifest

@@ -11,10 +11,10 @@ import psutil
 import pytest
 from pydantic import JsonValue
 
-from engine.runtimes.dispatch import Dispatch
+from engine.network.ports import free_port
 from engine.runtimes.failures import CallFailed, NoSlot, NotSent, StartFailed
-from engine.runtimes.ports import free_port
-from engine.runtimes.supervisor import NotRunningHere, Reply, Supervisor
+from engine.runtimes.running.dispatch import Dispatch
+from engine.runtimes.running.supervisor import NotRunningHere, Reply, Supervisor
 from tests.runtimes.conftest import Routes, entry_of, eventually, home_of, is_gone, leftovers, local_source, request_of, silent
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry

@@ -10,12 +10,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from engine.runtimes.guardian import Guardian
-from engine.runtimes.ownership import MARK, Owner
-from engine.runtimes.sandbox.bubblewrap import Bubblewrap
-from engine.runtimes.sandbox.cgroups import Cgroups
+from engine.runtimes.process.guardian import Guardian
+from engine.runtimes.process.ownership import MARK, Owner
+from engine.runtimes.process.sweep import sweep
 from engine.runtimes.sandbox.egress import Egress
-from engine.runtimes.sweep import sweep
+from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
+from engine.runtimes.sandbox.levels.cgroups import Cgroups
 from tests.runtimes.conftest import eventually, is_gone, leftovers
 from tests.runtimes.workers import start_worker
 from workers.sandbox import identities

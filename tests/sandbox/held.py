@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.runtimes.sandbox import confine
+from engine.runtimes.sandbox.levels import confine
 from tests.sandbox.abuse import Verdict
 from tests.sandbox.attempts import ATTEMPTS, GROUPS
 from tests.sandbox.columns import COLUMNS, CONTROL, verdicts

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 
-from engine.runtimes.addresses import Resolve, resolve
-from engine.runtimes.guardian import Guardian
-from engine.runtimes.ownership import Owner
-from engine.runtimes.processes import Launcher, Process
-from engine.runtimes.sandbox.box import Box, Mount
-from engine.runtimes.sandbox.bubblewrap import Bubblewrap
-from engine.runtimes.sandbox.cgroups import Cgroups
+from engine.network.addresses import Resolve, resolve
+from engine.network.proxy import ProxyLimits
+from engine.runtimes.process.box import Box, Mount
+from engine.runtimes.process.guardian import Guardian
+from engine.runtimes.process.ownership import Owner
+from engine.runtimes.process.processes import Launcher, Process
 from engine.runtimes.sandbox.egress import Egress, Opening, Way
-from engine.runtimes.sandbox.proxy import ProxyLimits
+from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
+from engine.runtimes.sandbox.levels.cgroups import Cgroups
 from engine.runtimes.sandbox.sandbox import run_name
 from toolagent.contracts.sandbox import SandboxPolicy
 from workers.sandbox import identities

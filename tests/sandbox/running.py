@@ -22,19 +22,19 @@ import pyseccomp
 import uvloop
 
 from engine.disk.removal import remove
-from engine.runtimes.docker.engine import Engine
-from engine.runtimes.guardian import Guardian
-from engine.runtimes.ownership import Owner
-from engine.runtimes.ports import free_port
-from engine.runtimes.processes import Launcher
-from engine.runtimes.sandbox.box import Box, Level, Mount
-from engine.runtimes.sandbox.bubblewrap import Bubblewrap
-from engine.runtimes.sandbox.cgroups import Cgroups
-from engine.runtimes.sandbox.container import ContainerLevel
+from engine.network.ports import free_port
+from engine.runtimes.docker.serving.sandbox_level import ContainerLevel
+from engine.runtimes.docker_engine.engine import Engine
+from engine.runtimes.environments.execution import Executor, Order
+from engine.runtimes.process.box import Box, Level, Mount
+from engine.runtimes.process.guardian import Guardian
+from engine.runtimes.process.ownership import Owner
+from engine.runtimes.process.processes import Launcher
 from engine.runtimes.sandbox.identities import DEFAULT_UIDS
-from engine.runtimes.sandbox.rlimits import RLimits
+from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
+from engine.runtimes.sandbox.levels.cgroups import Cgroups
+from engine.runtimes.sandbox.levels.rlimits import RLimits
 from engine.runtimes.sandbox.sandbox import Sandbox
-from engine.runtimes.scripts.execution import Executor, Order
 from tests.sandbox.abuse import EDGE, MARK, Attempt, Seen, Verdict, batch, said, says
 from tests.sandbox.attempts import ATTEMPTS
 from tests.sandbox.attempts_resources import LIMITS

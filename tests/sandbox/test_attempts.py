@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.runtimes.sandbox import confine
+from engine.runtimes.sandbox.levels import confine
 from tests.machine import lacking
 from tests.sandbox.attempts import ATTEMPTS, GROUPS
 from tests.sandbox.columns import COLUMNS, CONTROL, verdicts

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.runtimes.ownership import Owner
-from engine.runtimes.sandbox.box import Ending
-from engine.runtimes.sandbox.cgroups import Cgroup, Cgroups
+from engine.runtimes.process.box import Ending
+from engine.runtimes.process.ownership import Owner
+from engine.runtimes.sandbox.levels.cgroups import Cgroup, Cgroups
 from tests.machine import lacking
 from toolagent.contracts.sandbox import SandboxLimits
 
@@ -68,7 +68,7 @@ def test_in_version_2_a_worker_that_moved_aside_uses_the_group_it_came_from(tmp_
     def moved(root: Path, _: str) -> Path:
         return root / "a" / "tool-agent-worker"
 
-    monkeypatch.setattr("engine.runtimes.sandbox.cgroups._own", moved)
+    monkeypatch.setattr("engine.runtimes.sandbox.levels.cgroups._own", moved)
     group = Cgroups(owner(tmp_path), root).make("run-1", LIMITS)
     assert {folder.parent for folder in group.folders.values()} == {root / "a" / "tool-agent"}
 

@@ -17,13 +17,13 @@ import httpx
 import pytest
 import uv
 
-from engine.runtimes.http_exchange import HttpExchange
-from engine.runtimes.readiness import Exited, Ready, await_ready
-from engine.runtimes.sandbox.box import Mount
+from engine.network.proxy_rules import Asked
+from engine.runtimes.http.exchange import HttpExchange
+from engine.runtimes.http.readiness import Exited, Ready, await_ready
+from engine.runtimes.process.box import Mount
 from engine.runtimes.sandbox.egress import Egress, Opening
 from engine.runtimes.sandbox.identities import DEFAULT_UIDS
 from engine.runtimes.sandbox.package_indexes import PackageIndexes
-from engine.runtimes.sandbox.proxy_rules import Asked
 from engine.runtimes.sandbox.socket_folder import SocketFolders
 from tests.machine import lacking
 from tests.programs import Program

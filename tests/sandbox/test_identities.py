@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.runtimes.sandbox.box import Box, LevelUnavailable, Mount
+from engine.runtimes.process.box import Box, LevelUnavailable, Mount
 from engine.runtimes.sandbox.egress import Opening
 from engine.runtimes.sandbox.identities import Identities, mapped
 from engine.runtimes.sandbox.identity import OURS, Identity

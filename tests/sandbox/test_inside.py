@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from engine.runtimes.ports import free_port
+from engine.network.ports import free_port
 from engine.runtimes.sandbox import inside
 from engine.runtimes.sandbox.door import Door
 

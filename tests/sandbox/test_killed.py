@@ -13,11 +13,11 @@ import psutil
 import pyseccomp
 import pytest
 
-from engine.runtimes.ownership import Owner
-from engine.runtimes.sandbox import confine
-from engine.runtimes.sandbox.bubblewrap import Bubblewrap
-from engine.runtimes.sandbox.cgroups import Cgroups
-from engine.runtimes.sandbox.rlimits import RLimits
+from engine.runtimes.process.ownership import Owner
+from engine.runtimes.sandbox.levels import confine
+from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
+from engine.runtimes.sandbox.levels.cgroups import Cgroups
+from engine.runtimes.sandbox.levels.rlimits import RLimits
 from tests.programs import Program
 from workers.sandbox import identities
 
@@ -26,13 +26,13 @@ READ = pyseccomp.resolve_syscall(pyseccomp.Arch.NATIVE, "read")
 WORKER = """
 import asyncio, os, shutil, sys
 from pathlib import Path
-from engine.runtimes.guardian import Guardian
-from engine.runtimes.ownership import Owner
-from engine.runtimes.processes import Launcher
-from engine.runtimes.sandbox.box import Box, Mount
-from engine.runtimes.sandbox.bubblewrap import Bubblewrap
-from engine.runtimes.sandbox.cgroups import Cgroups
-from engine.runtimes.sandbox.rlimits import RLimits
+from engine.runtimes.process.guardian import Guardian
+from engine.runtimes.process.ownership import Owner
+from engine.runtimes.process.processes import Launcher
+from engine.runtimes.process.box import Box, Mount
+from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
+from engine.runtimes.sandbox.levels.cgroups import Cgroups
+from engine.runtimes.sandbox.levels.rlimits import RLimits
 from toolagent.contracts.sandbox import SandboxPolicy
 from workers.sandbox import identities
 

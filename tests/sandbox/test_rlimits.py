@@ -12,18 +12,18 @@ from pathlib import Path
 import httpx
 import pytest
 
-from engine.runtimes.guardian import Guardian
-from engine.runtimes.ownership import Owner
-from engine.runtimes.ports import free_port
-from engine.runtimes.processes import Launcher
-from engine.runtimes.sandbox import confine
-from engine.runtimes.sandbox.box import Box, LevelUnavailable, Mount
-from engine.runtimes.sandbox.cgroups import Cgroups
+from engine.network.ports import free_port
+from engine.runtimes.environments.execution import Execution, Executor, Order
+from engine.runtimes.process.box import Box, LevelUnavailable, Mount
+from engine.runtimes.process.guardian import Guardian
+from engine.runtimes.process.ownership import Owner
+from engine.runtimes.process.processes import Launcher
 from engine.runtimes.sandbox.egress import Egress, Opening
 from engine.runtimes.sandbox.identities import Identities
-from engine.runtimes.sandbox.rlimits import RLimits
+from engine.runtimes.sandbox.levels import confine
+from engine.runtimes.sandbox.levels.cgroups import Cgroups
+from engine.runtimes.sandbox.levels.rlimits import RLimits
 from engine.runtimes.sandbox.sandbox import Sandbox, run_name
-from engine.runtimes.scripts.execution import Execution, Executor, Order
 from tests.machine import lacking
 from toolagent.contracts.sandbox import SandboxLimits, SandboxPolicy
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.runtimes.sandbox.seccomp import filter_fd
+from engine.runtimes.sandbox.levels.seccomp import filter_fd
 
 PRELUDE = """
 import ctypes, os, struct, sys

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from engine.runtimes.guardian import Guardian
-from engine.runtimes.ownership import Owner
-from engine.runtimes.processes import Launcher
-from engine.runtimes.sandbox.box import Box, LevelUnavailable, Mount
-from engine.runtimes.sandbox.bubblewrap import Bubblewrap
-from engine.runtimes.sandbox.cgroups import Cgroup, Cgroups
-from engine.runtimes.sandbox.machine_paths import opened
+from engine.runtimes.environments.execution import Execution, Executor, Order
+from engine.runtimes.environments.failures import ScriptFailure
+from engine.runtimes.process.box import Box, LevelUnavailable, Mount
+from engine.runtimes.process.guardian import Guardian
+from engine.runtimes.process.ownership import Owner
+from engine.runtimes.process.processes import Launcher
+from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
+from engine.runtimes.sandbox.levels.cgroups import Cgroup, Cgroups
+from engine.runtimes.sandbox.levels.machine_paths import opened
+from engine.runtimes.sandbox.levels.system_files import SystemFiles, shown_to_all
 from engine.runtimes.sandbox.sandbox import Sandbox
-from engine.runtimes.sandbox.system_files import SystemFiles, shown_to_all
-from engine.runtimes.scripts.execution import Execution, Executor, Order
-from engine.runtimes.scripts.failures import ScriptFailure
 from tests.machine import lacking
 from toolagent.contracts.sandbox import SandboxLevel, SandboxPolicy
 from workers.sandbox import identities, sandbox_of

@@ -10,11 +10,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from engine.disk.removal import remove
-from engine.runtimes.ownership import Owner
-from engine.runtimes.sandbox.box import Box
-from engine.runtimes.sandbox.bubblewrap import Bubblewrap
-from engine.runtimes.sandbox.cgroups import Cgroups
-from engine.runtimes.sandbox.watch import Watch
+from engine.runtimes.process.box import Box
+from engine.runtimes.process.ownership import Owner
+from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
+from engine.runtimes.sandbox.levels.cgroups import Cgroups
+from engine.runtimes.sandbox.levels.watch import Watch
 from toolagent.contracts.sandbox import SandboxLimits, SandboxPolicy
 from workers.sandbox import identities
 

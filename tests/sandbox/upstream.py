@@ -7,8 +7,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.runtimes.sandbox.proxy import Proxy, ProxyLimits, Room
-from engine.runtimes.sandbox.proxy_rules import Asks, Rules
+from engine.network.proxy import Proxy, ProxyLimits, Room
+from engine.network.proxy_rules import Asks, Rules
 
 __all__ = ["Site", "proxied", "say", "site"]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pyseccomp
 
-from engine.runtimes.ports import free_port
+from engine.network.ports import free_port
 from tests.sandbox.abuse import MARK
 
 __all__ = ["Victims", "victims"]

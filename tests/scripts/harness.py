@@ -15,20 +15,20 @@ import pytest
 import uv
 from pydantic import JsonValue
 
-from engine.runtimes.advisories import Judge, unjudged
-from engine.runtimes.guardian import Guardian
-from engine.runtimes.ownership import MARK, Owner
-from engine.runtimes.processes import Launcher
-from engine.runtimes.sandbox.bubblewrap import Bubblewrap
-from engine.runtimes.sandbox.cgroups import Cgroups
+from engine.runtimes.auditing.advisories import Judge, unjudged
+from engine.runtimes.environments.environments import Index, Installed, Installer, ScriptEnvironments
+from engine.runtimes.environments.execution import Executor
+from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.environments.network import Network, no_network
+from engine.runtimes.environments.programs import Programs
+from engine.runtimes.process.guardian import Guardian
+from engine.runtimes.process.ownership import MARK, Owner
+from engine.runtimes.process.processes import Launcher
 from engine.runtimes.sandbox.identity import PAYLOAD
+from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
+from engine.runtimes.sandbox.levels.cgroups import Cgroups
 from engine.runtimes.sandbox.sandbox import Sandbox
 from engine.runtimes.scripts.commands import Prepared, ScriptCall
-from engine.runtimes.scripts.environments import Index, Installed, Installer, ScriptEnvironments
-from engine.runtimes.scripts.execution import Executor
-from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
-from engine.runtimes.scripts.network import Network, no_network
-from engine.runtimes.scripts.programs import Programs
 from engine.runtimes.scripts.service import ScriptRun, ScriptService
 from engine.runtimes.scripts.verdicts import ScriptReply
 from toolagent.contracts.manifest import SecurityContext

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from engine.runtimes.conformance import Subject
 from engine.runtimes.parts import RuntimeParts
-from engine.runtimes.script import ScriptRuntime
+from engine.runtimes.scripts.runtime import ScriptRuntime
 from tests.scripts.harness import script_service
 from toolagent.contracts.manifest import SecurityContext, ToolManifest
 from toolagent.contracts.sources import ScriptLanguage, ScriptSource

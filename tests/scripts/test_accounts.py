@@ -9,8 +9,8 @@ from pydantic import JsonValue
 from engine.runtimes.builtin.execute_script import ExecuteScript
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.runtime import ToolRequest
-from engine.runtimes.script import ScriptRuntime
 from engine.runtimes.scripts.accounts import ScriptAccounts
+from engine.runtimes.scripts.runtime import ScriptRuntime
 from tests.scripts.harness import MIB, Scripts, script_service, silent
 from toolagent.contracts.audit import AuditEntry
 from toolagent.contracts.calls import Caller, ErrorType

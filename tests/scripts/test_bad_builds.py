@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from engine.runtimes.environments.environments import Index, Installer
+from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.environments.network import through
 from engine.runtimes.sandbox.egress import Egress
-from engine.runtimes.scripts.environments import Index, Installer
-from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
-from engine.runtimes.scripts.network import through
 from tests.scripts.harness import IDENTITY, MIB, POLICY, Scripts, script_service
 from tests.scripts.index import PackageIndex, package_index, resolve
 from toolagent.contracts.sources import ScriptLanguage

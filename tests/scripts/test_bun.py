@@ -9,11 +9,11 @@ import pytest
 import pytest_asyncio
 import uv
 
+from engine.runtimes.environments.environments import Installer
+from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.environments.network import through
+from engine.runtimes.environments.programs import Programs
 from engine.runtimes.sandbox.egress import Egress
-from engine.runtimes.scripts.environments import Installer
-from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
-from engine.runtimes.scripts.network import through
-from engine.runtimes.scripts.programs import Programs
 from tests.scripts.harness import IDENTITY, POLICY, Scripts, script_service
 from toolagent.contracts.sources import ScriptLanguage
 from workers.scripts import indexes_of

@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from engine.runtimes.environments.cache import CacheLimits, drop, held, is_marked, keep, mark, reserve, tidy, touch
+from engine.runtimes.environments.dependencies import dependencies_of
+from engine.runtimes.environments.environments import Index, Installer
+from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.environments.network import through
+from engine.runtimes.environments.paths import Script
 from engine.runtimes.folders import entries, seal
 from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.sandbox.identity import PAYLOAD
-from engine.runtimes.scripts.cache import CacheLimits, drop, held, is_marked, keep, mark, reserve, tidy, touch
 from engine.runtimes.scripts.commands import ScriptCall
-from engine.runtimes.scripts.dependencies import dependencies_of
-from engine.runtimes.scripts.environments import Index, Installer
-from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
-from engine.runtimes.scripts.network import through
-from engine.runtimes.scripts.paths import Script
 from tests.programs import start_program
 from tests.scripts.harness import IDENTITY, Scripts, script_service
 from tests.scripts.index import PackageIndex, package_index, resolve
@@ -30,7 +30,7 @@ from toolagent.contracts.sources import ScriptLanguage
 HOLDS = """
 import sys
 from pathlib import Path
-from engine.runtimes.scripts.cache import held
+from engine.runtimes.environments.cache import held
 with held(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

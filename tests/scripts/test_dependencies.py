@@ -12,13 +12,13 @@ import pytest
 import pytest_asyncio
 import uv
 
+from engine.runtimes.environments.dependencies import dependencies_of
+from engine.runtimes.environments.environments import Index, Installer
+from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.environments.network import through
+from engine.runtimes.environments.paths import Script
+from engine.runtimes.environments.programs import Program, Programs
 from engine.runtimes.sandbox.egress import Egress
-from engine.runtimes.scripts.dependencies import dependencies_of
-from engine.runtimes.scripts.environments import Index, Installer
-from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
-from engine.runtimes.scripts.network import through
-from engine.runtimes.scripts.paths import Script
-from engine.runtimes.scripts.programs import Program, Programs
 from tests.scripts.harness import IDENTITY, Scripts, script_service
 from tests.scripts.index import PackageIndex, package_index, resolve
 from toolagent.contracts.calls import ErrorType

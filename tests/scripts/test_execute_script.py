@@ -11,9 +11,9 @@ import pytest
 from pydantic import JsonValue
 
 from engine.runtimes.builtin.execute_script import ExecuteScript
+from engine.runtimes.environments.execution import Executor
 from engine.runtimes.failures import CallFailed
 from engine.runtimes.runtime import ToolRequest
-from engine.runtimes.scripts.execution import Executor
 from engine.runtimes.scripts.service import ScriptService
 from tests.scripts.harness import POLICY, Scripts, script_service
 from toolagent.contracts.calls import ErrorType

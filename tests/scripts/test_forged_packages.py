@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from engine.runtimes.advisories import Judge, Judged, unjudged
+from engine.runtimes.auditing.advisories import Judge, Judged, unjudged
+from engine.runtimes.environments.environments import Index, Installed, Installer
+from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.environments.network import through
 from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.scripts.accounts import ScriptAccounts
-from engine.runtimes.scripts.environments import Index, Installed, Installer
-from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
-from engine.runtimes.scripts.network import through
 from tests.scripts.harness import IDENTITY, POLICY, Scripts, script_service
 from tests.scripts.index import PackageIndex, package_index, resolve
 from toolagent.contracts.audit import AuditEntry

@@ -7,9 +7,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.runtimes.scripts.dependencies import Dependencies, Kind, dependencies_of
-from engine.runtimes.scripts.failures import ScriptFailure
-from engine.runtimes.scripts.paths import Script
+from engine.runtimes.environments.dependencies import Dependencies, Kind, dependencies_of
+from engine.runtimes.environments.failures import ScriptFailure
+from engine.runtimes.environments.paths import Script
 from toolagent.contracts.sources import ScriptLanguage
 
 _PEP = re.compile(r"(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(^#(| .*)$\s)+)^# ///$")

@@ -8,10 +8,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from engine.runtimes.ownership import MARK, Owner
-from engine.runtimes.sandbox.bubblewrap import Bubblewrap
-from engine.runtimes.sandbox.cgroups import Cgroups
-from engine.runtimes.sweep import sweep
+from engine.runtimes.process.ownership import MARK, Owner
+from engine.runtimes.process.sweep import sweep
+from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
+from engine.runtimes.sandbox.levels.cgroups import Cgroups
 from tests.programs import start_program
 from tests.scripts.harness import Scripts, groups_of
 from workers.sandbox import identities

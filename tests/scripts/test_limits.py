@@ -3,7 +3,7 @@
 import pytest
 
 from engine.disk.removal import remove
-from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
 from tests.scripts.harness import MIB, Scripts
 from toolagent.contracts.calls import ErrorType
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import uv
 
-from engine.runtimes.scripts.programs import Programs
+from engine.runtimes.environments.programs import Programs
 from toolagent.contracts.sources import ScriptLanguage
 from workers.scripts import indexes_of
 from workers.settings import environment

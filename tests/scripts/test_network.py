@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from engine.network.proxy_rules import Asked, Asks
+from engine.runtimes.environments.network import refusals_of, through
 from engine.runtimes.sandbox.egress import Egress
-from engine.runtimes.sandbox.proxy_rules import Asked, Asks
-from engine.runtimes.scripts.network import refusals_of, through
 from tests.scripts.harness import IDENTITY, POLICY, Scripts, script_service
 from tests.scripts.index import HOST, PackageIndex, package_index, resolve
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
-from engine.runtimes.scripts.paths import find_script
+from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.environments.paths import find_script
 from tests.scripts.harness import Scripts
 
 BAD = [

@@ -8,11 +8,11 @@ import pytest
 import pytest_asyncio
 from pydantic import JsonValue
 
-from engine.runtimes.dispatch import Dispatch
 from engine.runtimes.failures import CallFailed, NotSent, StartFailed
+from engine.runtimes.running.dispatch import Dispatch
+from engine.runtimes.running.supervisor import NotRunningHere, Supervisor
 from engine.runtimes.runtime import Installing, Mortal, ToolRequest
-from engine.runtimes.script import ScriptRuntime
-from engine.runtimes.supervisor import NotRunningHere, Supervisor
+from engine.runtimes.scripts.runtime import ScriptRuntime
 from tests.runtimes.conftest import Routes
 from tests.scripts.harness import Scripts, silent
 from toolagent.contracts.calls import ErrorType

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
 from tests.scripts.harness import MIB, Scripts
 from toolagent.contracts.calls import ErrorType, ToolError
 from toolagent.contracts.sources import ScriptLanguage

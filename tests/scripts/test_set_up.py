@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from engine.runtimes.environments.execution import Execution, Executor, Order
+from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
 from engine.runtimes.failures import CallFailed, NotSent
-from engine.runtimes.sandbox.box import Box, Mount, Prepared
-from engine.runtimes.sandbox.bubblewrap import Bubblewrap
-from engine.runtimes.sandbox.cgroups import Cgroups
+from engine.runtimes.process.box import Box, Mount, Prepared
+from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
+from engine.runtimes.sandbox.levels.cgroups import Cgroups
 from engine.runtimes.sandbox.sandbox import Sandbox, run_name
-from engine.runtimes.scripts.execution import Execution, Executor, Order
-from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
 from tests.scripts.harness import POLICY, Scripts
 from toolagent.contracts.calls import ErrorType
 from workers.sandbox import identities

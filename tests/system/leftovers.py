@@ -6,7 +6,7 @@ from pathlib import Path
 
 import psutil
 
-from engine.runtimes.ownership import Owner
+from engine.runtimes.process.ownership import Owner
 
 __all__ = ["is_alive", "pid_of_temporal", "processes_of"]
 

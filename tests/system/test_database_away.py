@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from engine.runtimes.ports import free_port
+from engine.network.ports import free_port
 from tests.postgres import PASSWORD, PostgresServer
 from tests.system.conftest import MakeService
 from tests.system.effects import count_of, wait_for_effect

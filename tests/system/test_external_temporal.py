@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.runtimes.ports import free_port
+from engine.network.ports import free_port
 from tests.programs import Program
 from tests.system.conftest import MakeService
 from tests.system.effects import count_of, wait_for_effect

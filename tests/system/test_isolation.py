@@ -8,9 +8,9 @@ import httpx
 import pytest
 from pydantic import JsonValue
 
-from engine.runtimes.docker.engine import Engine
-from engine.runtimes.docker.labels import STATE
-from engine.runtimes.ownership import Owner
+from engine.runtimes.docker_engine.engine import Engine
+from engine.runtimes.docker_engine.labels import STATE
+from engine.runtimes.process.ownership import Owner
 from tests.docker.engines import ready_engine
 from tests.system.isolated_catalog import ALLOWED, greeting_file, make_isolated_catalog, tool_file
 from tests.system.service_process import ServiceProcess, run_tool

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.runtimes.ports import free_port
+from engine.network.ports import free_port
 from tests.system.refusing import Refused, Start, refused
 from tests.system.service_process import ServiceProcess
 

@@ -10,7 +10,7 @@ import psutil
 import pytest
 from pydantic import JsonValue
 
-from engine.runtimes.ownership import Owner
+from engine.runtimes.process.ownership import Owner
 from tests.system.conftest import MakeService
 from tests.system.service_process import ServiceProcess, run_tool
 from tests.system.waiting import wait_until

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import structlog
 
-from engine.runtimes.guardian import Guardian
-from engine.runtimes.ownership import Owner
+from engine.runtimes.process.guardian import Guardian
+from engine.runtimes.process.ownership import Owner
 from workers.dev_server import embedded_temporal, last_words, read_config
 from workers.failures import CannotRun
 from workers.settings import Settings

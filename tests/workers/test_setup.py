@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from engine.network.ports import free_port
 from engine.registry.secret_vault import SecretRefusedError
-from engine.runtimes.ports import free_port
 from workers.dev_server import read_config
 from workers.failures import CannotRun
 from workers.front_door import bound_socket

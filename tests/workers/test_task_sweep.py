@@ -15,8 +15,8 @@ from temporalio.client import Client, WorkflowFailureError
 from temporalio.worker import Worker
 
 from engine.making.workbench.bench import Workbenches
-from engine.runtimes.scripts.cache import mark, reserve
-from engine.runtimes.scripts.environments import ScriptEnvironments
+from engine.runtimes.environments.cache import mark, reserve
+from engine.runtimes.environments.environments import ScriptEnvironments
 from engine.store import tables
 from engine.store.clock import now
 from engine.store.database import Database

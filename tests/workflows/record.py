@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from temporalio.client import Client, WorkflowHistory
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from engine.runtimes.ports import free_port
+from engine.network.ports import free_port
 from tests.programs import Program
 from tests.workflows.fingerprints import fingerprint
 from tests.workflows.scenarios import SCENARIOS, play

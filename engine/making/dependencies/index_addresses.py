@@ -4,8 +4,8 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
+from engine.runtimes.environments.environments import Indexes
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
-from engine.runtimes.scripts.environments import Indexes
 from toolagent.contracts.sources import ScriptLanguage
 
 __all__ = ["Addresses", "IndexAway", "addresses_from", "addresses_of"]

@@ -11,7 +11,7 @@ import httpx
 
 from engine.making.dependencies.index_addresses import Addresses, IndexAway
 from engine.making.dependencies.index_pages import ACCEPT, NoPage, Project, read_page
-from engine.runtimes.peers import peer_client, read_at_most
+from engine.network.peers import peer_client, read_at_most
 
 __all__ = ["SimpleIndex"]
 

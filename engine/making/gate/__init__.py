@@ -1,6 +1,6 @@
 """What a version has to show before it may be called: one module a check and one line here, in the order of asking."""
 
-from engine.making.gate import bad_input, comes_back, derived_cases, given_examples, health, starts, stays_within, withheld_examples
+from engine.making.gate.checks import bad_input, comes_back, derived_cases, given_examples, health, starts, stays_within, withheld_examples
 from engine.making.gate.subject import Check
 
 __all__ = ["CHECKS", "with_check"]

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.making.gate import CHECKS, derived_cases, withheld_examples
+from engine.making.gate import CHECKS
+from engine.making.gate.checks import derived_cases, withheld_examples
 from engine.making.gate.subject import Check, Subject
 from toolagent.contracts.making import CheckResult
 

@@ -5,7 +5,7 @@ import re
 from datetime import datetime
 
 from engine.making.gate.subject import Account
-from engine.runtimes.audit import Audit
+from engine.runtimes.auditing.audit import Audit
 from toolagent.contracts.audit import AuditEntry
 from toolagent.contracts.routes import RunState, ToolRoute
 from toolagent.contracts.sandbox import SandboxAccount

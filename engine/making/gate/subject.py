@@ -8,7 +8,7 @@ from typing import Literal, Protocol, TypeAlias
 from pydantic import JsonValue
 
 from engine.making.gate.derivation import Derivation
-from engine.making.keys import wants_key
+from engine.making.gate.keys import wants_key
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import CheckResult
 from toolagent.contracts.manifest import SideEffectScope

@@ -16,22 +16,22 @@ from engine.disk.leftovers import discard
 from engine.making.gate.replies import answered, failed, misfitting, of_status
 from engine.making.gate.sightings import Sightings
 from engine.making.gate.subject import Account, Came, Params, Reply
-from engine.making.outages import Outage, is_outage
+from engine.making.uv.outages import Outage, is_outage
+from engine.network.peers import peer_client
 from engine.runtimes import RUNTIMES
-from engine.runtimes.audit import Audit
-from engine.runtimes.dispatch import Dispatch
+from engine.runtimes.auditing.audit import Audit
 from engine.runtimes.docker.parts import DockerParts
+from engine.runtimes.environments.network import through
 from engine.runtimes.failures import NotSent, RuntimeFailure
-from engine.runtimes.http_exchange import HttpExchange
-from engine.runtimes.http_reply import read
+from engine.runtimes.http.exchange import HttpExchange
+from engine.runtimes.http.reply import read
 from engine.runtimes.parts import RuntimeParts
-from engine.runtimes.peers import peer_client
+from engine.runtimes.running.dispatch import Dispatch
+from engine.runtimes.running.start_budget import StartBudget
+from engine.runtimes.running.supervisor import Supervisor
 from engine.runtimes.runtime import Progress, ToolRequest
 from engine.runtimes.scripts.accounts import ScriptAccounts
-from engine.runtimes.scripts.network import through
 from engine.runtimes.scripts.service import ScriptService
-from engine.runtimes.start_budget import StartBudget
-from engine.runtimes.supervisor import Supervisor
 from toolagent.contracts.calls import Caller, ErrorType
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.routes import ToolRoute

@@ -6,19 +6,19 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path, PurePosixPath
 
-from engine.making.building import BuildFailed, Built, Place
-from engine.making.launcher import REPOSITORY
+from engine.making.building.builder import BuildFailed, Built, Place
 from engine.making.mcp_servers.launchers import Start, launcher_of_server, starts_of
 from engine.making.node_projects.building import NODE_BRIDGE, prepared_of
 from engine.making.node_projects.preparing import NodeProjects
 from engine.making.openapi.names import tool_id_of
 from engine.making.openapi.operations import LeftOut
 from engine.making.openapi.tools import Described
-from engine.making.packaging import Room, copy_into, insist_on_room, open_to_all
+from engine.making.python_projects.launcher import REPOSITORY
 from engine.making.python_projects.packing import BRIDGE, WORKING_FOLDER, pack_project
 from engine.making.python_projects.preparing import Order, Prepared, PythonProjects
-from engine.making.uv_runs import LockFailed
-from engine.making.wanted import NotWanted
+from engine.making.python_sources.wanted import NotWanted
+from engine.making.repositories.packaging import Room, copy_into, insist_on_room, open_to_all
+from engine.making.uv.runs import LockFailed
 from engine.runtimes.failures import RuntimeFailure
 from engine.runtimes.mcp.listing import ListedTool, Listing
 from engine.runtimes.mcp.runtime import McpRuntime

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from engine.making.launcher import REPOSITORY, SITE
+from engine.making.python_projects.launcher import REPOSITORY, SITE
 from toolagent.contracts.plans import Over
 
 __all__ = ["Start", "launcher_of_server", "starts_of"]

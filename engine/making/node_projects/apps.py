@@ -6,20 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from engine.making.building import BuildFailed, Built, Place, built_of, drafted, not_started
-from engine.making.live_documents import OWN_DOCUMENT, OWN_HEALTH, live_document
+from engine.making.building.builder import BuildFailed, Built, Place, built_of, drafted, not_started
+from engine.making.building.live_documents import OWN_DOCUMENT, OWN_HEALTH, live_document
 from engine.making.node_projects.building import prepared_of
 from engine.making.node_projects.preparing import PACKAGE, NodeProjects
-from engine.making.openapi.document import DocumentRefused, OpenApiDocument
+from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument
+from engine.making.openapi.documents.reading import DocumentReader
 from engine.making.openapi.operations import Operation
-from engine.making.openapi.reading import DocumentReader
 from engine.making.openapi.requests import RequestShape
 from engine.making.openapi.sources import local_sources
 from engine.making.openapi.tools import Described, SourceOf
-from engine.making.packaging import open_to_all
+from engine.making.repositories.packaging import open_to_all
+from engine.runtimes.environments.execution import Executor
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.runtime import Progress, Runtime, ToolRequest
-from engine.runtimes.scripts.execution import Executor
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.plans import NodeAppBuild
 from toolagent.contracts.sources import LocalSource

@@ -4,20 +4,20 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
-from engine.making.building import BuildFailed, Built, Place
+from engine.making.building.builder import BuildFailed, Built, Place
 from engine.making.node_projects.preparing import PACKAGE, NodeOrder, NodePrepared, NodeProjects
 from engine.making.openapi.operations import LeftOut
 from engine.making.openapi.tools import Described
-from engine.making.packaging import open_to_all
 from engine.making.programs.commands import Command, Level, NotRead, Parameter
 from engine.making.programs.tools import commands_file, program_candidate, script_names
-from engine.making.uv_runs import LockFailed
-from engine.making.wanted import NotWanted
+from engine.making.python_sources.wanted import NotWanted
+from engine.making.repositories.packaging import open_to_all
+from engine.making.uv.runs import LockFailed
+from engine.runtimes.environments.execution import Executor, Order
+from engine.runtimes.environments.programs import Programs
+from engine.runtimes.process.box import Box, Mount
 from engine.runtimes.runtime import Progress
-from engine.runtimes.sandbox.box import Box, Mount
 from engine.runtimes.sandbox.sandbox import run_name
-from engine.runtimes.scripts.execution import Executor, Order
-from engine.runtimes.scripts.programs import Programs
 from toolagent.contracts.manifest import SecurityContext
 from toolagent.contracts.plans import McpBuild, NodeAppBuild, ProgramBuild
 from toolagent.contracts.sandbox import SandboxLimits

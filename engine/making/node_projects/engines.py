@@ -2,7 +2,7 @@
 
 import re
 
-from engine.making.projects import Table
+from engine.making.python_sources.projects import Table
 
 __all__ = ["engines_note"]
 

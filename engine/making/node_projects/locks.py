@@ -12,15 +12,15 @@ from engine.making.node_projects.manifests import MANIFEST, kept_of
 from engine.making.node_projects.npm_runs import NpmRuns
 from engine.making.node_projects.plain_files import MOST_BYTES, new_folder, opened, text_of
 from engine.making.node_projects.workspaces import Layout, Package
-from engine.making.outages import is_outage
-from engine.making.packaging import Room
-from engine.making.projects import Table
-from engine.making.uv_runs import LockFailed
-from engine.making.wanted import NotWanted
+from engine.making.python_sources.projects import Table
+from engine.making.python_sources.wanted import NotWanted
+from engine.making.repositories.packaging import Room
+from engine.making.uv.outages import is_outage
+from engine.making.uv.runs import LockFailed
+from engine.runtimes.environments.dependencies import Dependencies, Kind
+from engine.runtimes.environments.environments import Environment, ScriptEnvironments
+from engine.runtimes.environments.failures import ScriptFailure
 from engine.runtimes.runtime import Progress
-from engine.runtimes.scripts.dependencies import Dependencies, Kind
-from engine.runtimes.scripts.environments import Environment, ScriptEnvironments
-from engine.runtimes.scripts.failures import ScriptFailure
 from toolagent.contracts.sources import ScriptLanguage
 
 __all__ = ["NodeLocks", "OwnLock", "own_lock"]

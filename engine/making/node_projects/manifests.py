@@ -8,8 +8,8 @@ from pathlib import Path, PurePosixPath
 from typing import cast
 
 from engine.making.node_projects.plain_files import text_of
-from engine.making.projects import Table
-from engine.making.wanted import NotWanted
+from engine.making.python_sources.projects import Table
+from engine.making.python_sources.wanted import NotWanted
 
 __all__ = [
     "DEPENDENCIES",

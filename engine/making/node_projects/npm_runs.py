@@ -8,15 +8,15 @@ from pathlib import Path
 
 from engine.making.node_projects.manifests import MANIFEST, manifest_at
 from engine.making.node_projects.plain_files import insist_on_plain
-from engine.making.uv_runs import LockFailed
-from engine.making.wanted import NotWanted
-from engine.runtimes.sandbox.box import Box, Mount
+from engine.making.python_sources.wanted import NotWanted
+from engine.making.uv.runs import LockFailed
+from engine.runtimes.environments.environments import Index, Installer
+from engine.runtimes.environments.execution import Executor, Order
+from engine.runtimes.environments.network import no_network
+from engine.runtimes.environments.programs import Program, Programs
+from engine.runtimes.process.box import Box, Mount
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
 from engine.runtimes.sandbox.sandbox import run_name
-from engine.runtimes.scripts.environments import Index, Installer
-from engine.runtimes.scripts.execution import Executor, Order
-from engine.runtimes.scripts.network import no_network
-from engine.runtimes.scripts.programs import Program, Programs
 from toolagent.contracts.manifest import SecurityContext
 from toolagent.contracts.sandbox import SandboxLimits
 from toolagent.contracts.sources import ScriptLanguage

@@ -4,8 +4,8 @@ import os
 import stat
 from pathlib import Path
 
-from engine.making.uv_runs import LockFailed
-from engine.making.wanted import NotWanted
+from engine.making.python_sources.wanted import NotWanted
+from engine.making.uv.runs import LockFailed
 
 __all__ = ["MOST_BYTES", "insist_on_plain", "new_folder", "opened", "text_of"]
 

@@ -14,12 +14,12 @@ from engine.making.node_projects.npm_runs import NpmRuns
 from engine.making.node_projects.plain_files import insist_on_plain, new_folder
 from engine.making.node_projects.unpacking import unpacked
 from engine.making.node_projects.workspaces import Layout, Package, laid_out
-from engine.making.packaging import BUILDING, Room, copy_into, open_to_all, pack_repository
-from engine.making.uv_runs import LockFailed
-from engine.making.wanted import NotWanted
+from engine.making.python_sources.wanted import NotWanted
+from engine.making.repositories.packaging import BUILDING, Room, copy_into, open_to_all, pack_repository
+from engine.making.uv.runs import LockFailed
+from engine.runtimes.environments.environments import Environment, ScriptEnvironments
 from engine.runtimes.folders import entries
 from engine.runtimes.runtime import Progress
-from engine.runtimes.scripts.environments import Environment, ScriptEnvironments
 
 __all__ = ["PACKAGE", "NodeOrder", "NodePrepared", "NodeProjects", "insist_on_own_archives"]
 

@@ -9,9 +9,9 @@ from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
 from engine.making.node_projects.plain_files import opened
-from engine.making.packaging import Room
-from engine.making.uv_runs import LockFailed
-from engine.making.wanted import NotWanted
+from engine.making.python_sources.wanted import NotWanted
+from engine.making.repositories.packaging import Room
+from engine.making.uv.runs import LockFailed
 
 __all__ = ["unpacked"]
 

@@ -11,8 +11,8 @@ import yaml
 
 from engine.making.node_projects.manifests import DEPENDENCIES, MANIFEST, is_name, manifest_at, named
 from engine.making.node_projects.plain_files import text_of
-from engine.making.projects import Table
-from engine.making.wanted import NotWanted
+from engine.making.python_sources.projects import Table
+from engine.making.python_sources.wanted import NotWanted
 from engine.runtimes.folders import entries
 
 __all__ = ["Layout", "Package", "laid_out"]

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
-from engine.making.openapi.document import OpenApiDocument, Part, part
+from engine.making.openapi.documents.document import OpenApiDocument, Part, part
 from toolagent.contracts.sources import BodyEncoding, HttpMethod
 
 __all__ = ["NO_BODY", "OperationBody", "body_of", "is_file", "json_schema", "no_body_in"]

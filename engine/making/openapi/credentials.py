@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from engine.making.openapi.document import OpenApiDocument, Part, part
-from engine.making.openapi.servers import is_private
+from engine.making.openapi.documents.document import OpenApiDocument, Part, part
+from engine.making.openapi.documents.servers import is_private
 
 __all__ = ["Credential", "credential_of"]
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from engine.making.openapi.document import DocumentRefused, OpenApiDocument
+from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument
+from engine.making.openapi.documents.reading import DocumentReader
+from engine.making.openapi.documents.servers import server_fault
 from engine.making.openapi.operations import ReadOperations, operations_of
-from engine.making.openapi.reading import DocumentReader
-from engine.making.openapi.servers import server_fault
-from engine.runtimes.scripts.failures import ScriptFailure
+from engine.runtimes.environments.failures import ScriptFailure
 from toolagent.contracts.making import Finding, FindingKind, Inspection
 
 __all__ = ["document_finding", "read_documents", "refused_document", "unread_document"]

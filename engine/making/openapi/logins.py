@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from pydantic import ValidationError
 
 from engine.making.openapi.credentials import Credential
-from engine.making.openapi.document import DocumentRefused
+from engine.making.openapi.documents.document import DocumentRefused
 from toolagent.contracts.sources import Login
 
 __all__ = ["login_of"]

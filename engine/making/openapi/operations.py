@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from engine.making.openapi.bodies import OperationBody, body_of, json_schema, no_body_in
 from engine.making.openapi.credentials import Credential, credential_of
-from engine.making.openapi.document import DocumentRefused, OpenApiDocument, Part, part, server_of
+from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument, Part, part, server_of
 from engine.making.openapi.parameters import NoTool, Parameter, parameters_of, text_of
 from toolagent.contracts.sources import HttpMethod
 

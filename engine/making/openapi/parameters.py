@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import JsonValue
 
 from engine.making.openapi.bodies import json_schema
-from engine.making.openapi.document import OpenApiDocument, Part, part
+from engine.making.openapi.documents.document import OpenApiDocument, Part, part
 from toolagent.contracts.sources import ParameterStyle
 
 __all__ = ["NoTool", "Parameter", "parameters_of", "text_of"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pydantic import JsonValue
 
 from engine.making.openapi.bodies import OperationBody, is_file
-from engine.making.openapi.document import OpenApiDocument, Part, part
+from engine.making.openapi.documents.document import OpenApiDocument, Part, part
 from engine.making.openapi.operations import Operation
 from engine.making.openapi.parameters import Parameter
 from engine.making.openapi.schemas import Schemas

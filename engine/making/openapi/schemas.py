@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue
 
-from engine.making.openapi.document import DocumentRefused, OpenApiDocument, Part, part
+from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument, Part, part
 from toolagent.contracts.manifest import JsonSchema
 
 __all__ = ["Schemas"]

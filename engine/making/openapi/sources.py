@@ -6,11 +6,11 @@ from typing import TypedDict
 from urllib.parse import quote
 
 from engine.making.openapi.credentials import Credential
-from engine.making.openapi.document import DocumentRefused, OpenApiDocument
+from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument
+from engine.making.openapi.documents.servers import is_private, server_fault
 from engine.making.openapi.logins import login_of
 from engine.making.openapi.operations import Operation
 from engine.making.openapi.requests import RequestShape
-from engine.making.openapi.servers import is_private, server_fault
 from engine.making.openapi.tools import SourceOf
 from toolagent.contracts.sources import BodyEncoding, DockerSource, HttpMethod, LocalSource, ParameterStyle, RemoteSource
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from engine.making.openapi.document import DocumentRefused, OpenApiDocument, part
+from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument, part
 from engine.making.openapi.names import operation_names, tool_id_of
 from engine.making.openapi.operations import LeftOut, Operation, operations_of
 from engine.making.openapi.requests import RequestShape, request_shape

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from engine.making.building import BuildFailed, Built, Place
+from engine.making.building.builder import BuildFailed, Built, Place
 from engine.making.openapi.operations import LeftOut
 from engine.making.openapi.tools import Described
 from engine.making.programs.commands import Command
@@ -12,10 +12,10 @@ from engine.making.programs.reading import Readable, read_programs
 from engine.making.programs.tools import commands_file, fitting, program_candidate, script_names
 from engine.making.python_projects.packing import pack_project
 from engine.making.python_projects.preparing import Order, PythonProjects
-from engine.making.uv_runs import LockFailed
-from engine.making.wanted import NotWanted
+from engine.making.python_sources.wanted import NotWanted
+from engine.making.uv.runs import LockFailed
+from engine.runtimes.environments.execution import Executor
 from engine.runtimes.runtime import Progress
-from engine.runtimes.scripts.execution import Executor
 from toolagent.contracts.plans import ProgramBuild
 from toolagent.contracts.sources import ScriptLanguage
 from toolagent.contracts.task_specs import GithubDeploy

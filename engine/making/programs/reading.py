@@ -13,10 +13,10 @@ from pydantic import JsonValue
 from engine.disk.leftovers import discard
 from engine.disk.removal import remove
 from engine.making.programs.commands import Command, Level, NotRead, Parameter, commands_of, fit_for_json
-from engine.runtimes.sandbox.box import Box, Mount
+from engine.runtimes.environments.environments import Environment
+from engine.runtimes.environments.execution import Execution, Executor, Order
+from engine.runtimes.process.box import Box, Mount
 from engine.runtimes.sandbox.sandbox import run_name
-from engine.runtimes.scripts.environments import Environment
-from engine.runtimes.scripts.execution import Execution, Executor, Order
 from toolagent.contracts.manifest import SecurityContext
 from toolagent.contracts.sandbox import SandboxLimits
 from toolagent.core.texts import well_formed

@@ -12,11 +12,11 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from engine.disk.leftovers import discard
 from engine.disk.removal import remove
-from engine.making.packaging import BUILDING, Room, pack_repository
-from engine.making.trees import LEFT_OUT
-from engine.making.uv_runs import WORK, LockFailed, UvRuns
-from engine.runtimes.scripts.environments import Index
-from engine.runtimes.scripts.programs import Program
+from engine.making.repositories.packaging import BUILDING, Room, pack_repository
+from engine.making.repositories.trees import LEFT_OUT
+from engine.making.uv.runs import WORK, LockFailed, UvRuns
+from engine.runtimes.environments.environments import Index
+from engine.runtimes.environments.programs import Program
 
 __all__ = ["Installed", "ProjectInstalls"]
 

@@ -7,11 +7,11 @@ from pathlib import PurePosixPath
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from engine.making.poetry import PoetryUnclear, poetry_specifier
-from engine.making.projects import pyproject_of
-from engine.making.trees import Tree
-from engine.making.wanted import NotWanted
-from engine.runtimes.scripts.pythons import minor_of
+from engine.making.python_sources.poetry import PoetryUnclear, poetry_specifier
+from engine.making.python_sources.projects import pyproject_of
+from engine.making.python_sources.wanted import NotWanted
+from engine.making.repositories.trees import Tree
+from engine.runtimes.environments.pythons import minor_of
 
 __all__ = ["Interpreter", "interpreters_for", "is_older"]
 

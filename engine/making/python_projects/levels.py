@@ -9,8 +9,8 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from engine.making.trees import Tree
-from engine.making.wanted import NotWanted, Wanted, declared_of, locked_of
+from engine.making.python_sources.wanted import NotWanted, Wanted, declared_of, locked_of
+from engine.making.repositories.trees import Tree
 
 __all__ = ["Level", "levels_of", "loosened"]
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from engine.disk.removal import remove
-from engine.making.launcher import REPOSITORY, SITE, launcher_of
-from engine.making.packaging import Room, copy_into, insist_on_room, open_to_all
+from engine.making.python_projects.launcher import REPOSITORY, SITE, launcher_of
 from engine.making.python_projects.preparing import Prepared
+from engine.making.repositories.packaging import Room, copy_into, insist_on_room, open_to_all
 from toolagent.contracts.plans import AsgiBuild
 
 __all__ = ["BRIDGE", "WORKING_FOLDER", "pack_asgi", "pack_project", "with_room"]

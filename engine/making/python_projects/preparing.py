@@ -8,20 +8,20 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from engine.disk.removal import remove
-from engine.making.locking import ProjectLocks
-from engine.making.outages import is_outage
-from engine.making.projects import pyproject_of
 from engine.making.python_projects.installs import Installed, ProjectInstalls
 from engine.making.python_projects.interpreter_choice import Interpreter, interpreters_for, is_older
 from engine.making.python_projects.levels import Level, levels_of
 from engine.making.python_projects.too_new import is_too_new, older_package
-from engine.making.trees import Tree
-from engine.making.uv_runs import LockFailed, UvRuns
-from engine.making.wanted import NotWanted
+from engine.making.python_sources.projects import pyproject_of
+from engine.making.python_sources.wanted import NotWanted
+from engine.making.repositories.trees import Tree
+from engine.making.uv.locking import ProjectLocks
+from engine.making.uv.outages import is_outage
+from engine.making.uv.runs import LockFailed, UvRuns
+from engine.runtimes.environments.dependencies import PYTHON_VERSION, Dependencies, Kind
+from engine.runtimes.environments.environments import Environment, ScriptEnvironments
+from engine.runtimes.environments.failures import ScriptFailure
 from engine.runtimes.runtime import Progress
-from engine.runtimes.scripts.dependencies import PYTHON_VERSION, Dependencies, Kind
-from engine.runtimes.scripts.environments import Environment, ScriptEnvironments
-from engine.runtimes.scripts.failures import ScriptFailure
 from toolagent.contracts.sources import ScriptLanguage
 
 __all__ = ["Order", "Prepared", "PythonProjects"]

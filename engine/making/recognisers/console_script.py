@@ -9,9 +9,9 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from engine.making.projects import PYPROJECT, Table, pyproject_of
-from engine.making.recognisers.recogniser import is_aside
-from engine.making.trees import Tree
+from engine.making.python_sources.projects import PYPROJECT, Table, pyproject_of
+from engine.making.repositories.asides import is_aside
+from engine.making.repositories.trees import Tree
 from toolagent.contracts.making import Finding, FindingKind
 
 __all__ = ["console_scripts_of", "npm_programs_of", "recognise_console_scripts"]

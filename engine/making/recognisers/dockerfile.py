@@ -6,9 +6,9 @@ from pathlib import PurePosixPath
 
 from pydantic import JsonValue
 
-from engine.making.recognisers.recogniser import is_aside
-from engine.making.trees import Tree
-from engine.runtimes.docker.dockerfiles import Dockerfile, DockerfileRefused
+from engine.making.repositories.asides import is_aside
+from engine.making.repositories.trees import Tree
+from engine.runtimes.docker.building.dockerfiles import Dockerfile, DockerfileRefused
 from toolagent.contracts.making import Finding, FindingKind
 
 __all__ = ["recognise_dockerfiles"]

@@ -4,10 +4,10 @@ import ast
 import re
 from collections.abc import Iterator
 
-from engine.making.asgi_apps import App
-from engine.making.python_apps import app_findings, modules_like
-from engine.making.python_modules import imported_names
-from engine.making.trees import Tree
+from engine.making.python_sources.apps import app_findings, modules_like
+from engine.making.python_sources.asgi_apps import App
+from engine.making.python_sources.modules import imported_names
+from engine.making.repositories.trees import Tree
 from toolagent.contracts.making import Finding, FindingKind
 
 __all__ = ["recognise_gradio"]

@@ -8,10 +8,10 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from engine.making.projects import PYPROJECT, Table, dependencies_named, project_folder, pyproject_of
+from engine.making.python_sources.projects import PYPROJECT, Table, dependencies_named, project_folder, pyproject_of
 from engine.making.recognisers.console_script import console_scripts_of, npm_programs_of
-from engine.making.recognisers.recogniser import is_aside
-from engine.making.trees import Tree
+from engine.making.repositories.asides import is_aside
+from engine.making.repositories.trees import Tree
 from toolagent.contracts.making import Finding, FindingKind
 
 __all__ = ["recognise_mcp_servers"]

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import cast
 
-from engine.making.projects import Table
-from engine.making.recognisers.recogniser import is_aside
-from engine.making.trees import Tree
+from engine.making.python_sources.projects import Table
+from engine.making.repositories.asides import is_aside
+from engine.making.repositories.trees import Tree
 from toolagent.contracts.making import Finding, FindingKind
 
 __all__ = ["recognise_node_apps"]

@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterator
 
-from engine.making.openapi.document import DocumentRefused, OpenApiDocument
+from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument
+from engine.making.openapi.documents.reading import MAX_BYTES, SMALL_BYTES
 from engine.making.openapi.findings import document_finding, refused_document, unread_document
-from engine.making.openapi.reading import MAX_BYTES, SMALL_BYTES
-from engine.making.recognisers.recogniser import is_aside
-from engine.making.trees import Tree
+from engine.making.repositories.asides import is_aside
+from engine.making.repositories.trees import Tree
 from toolagent.contracts.making import Finding
 
 __all__ = ["recognise_openapi"]

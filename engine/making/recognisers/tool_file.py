@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from pydantic import JsonValue
 
-from engine.making.recognisers.recogniser import is_example
-from engine.making.trees import Tree
+from engine.making.repositories.asides import is_example
+from engine.making.repositories.trees import Tree
 from toolagent.contracts.making import Finding, FindingKind
 from toolagent.contracts.tool_files import ExternalScript
 from toolagent.core.tool_files import SUFFIX, ReadToolFile, read_tool_file, shown_path

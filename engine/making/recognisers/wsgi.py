@@ -4,9 +4,9 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 
-from engine.making.asgi_apps import App, apps_in, factories_in
-from engine.making.python_apps import app_findings, modules_like
-from engine.making.trees import Tree
+from engine.making.python_sources.apps import app_findings, modules_like
+from engine.making.python_sources.asgi_apps import App, apps_in, factories_in
+from engine.making.repositories.trees import Tree
 from toolagent.contracts.making import Finding, FindingKind
 
 __all__ = ["recognise_wsgi"]

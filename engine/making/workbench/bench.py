@@ -9,20 +9,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.disk.leftovers import discard
-from engine.making.finishing import finished
-from engine.making.locking import pinned
-from engine.making.packaging import Room, pack_repository
-from engine.making.trees import Tree
+from engine.making.repositories.packaging import Room, pack_repository
+from engine.making.repositories.trees import Tree
+from engine.making.uv.locking import pinned
 from engine.making.workbench.commands import BenchCommands, Ran
 from engine.making.workbench.containers import BenchContainers
 from engine.making.workbench.environments import ProjectEnvironments
 from engine.making.workbench.files import BenchFiles
+from engine.making.workbench.finishing import finished
 from engine.making.workbench.notes import use_digest
 from engine.making.workbench.places import WORK, Area, Place, place_of
 from engine.making.workbench.refusal import BenchRefused
 from engine.making.workbench.runs import UV, BenchParts, Run
-from engine.runtimes.docker.building import BuildContainers
-from engine.runtimes.sandbox.box import Mount
+from engine.runtimes.docker.building.containers import BuildContainers
+from engine.runtimes.process.box import Mount
 from engine.runtimes.sandbox.identity import owner_of
 from toolagent.contracts.dependency_policy import DependencyVerdict
 from toolagent.contracts.task_specs import is_making

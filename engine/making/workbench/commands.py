@@ -4,13 +4,13 @@ import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.making.finishing import finished
+from engine.making.workbench.finishing import finished
 from engine.making.workbench.places import LOGS, WORK, Area, Place, environment_of
 from engine.making.workbench.refusal import BenchRefused
 from engine.making.workbench.runs import UV, BenchParts, Run, too_much
-from engine.runtimes.processes import Process, exit_text
-from engine.runtimes.sandbox.box import Mount
-from engine.runtimes.scripts.execution import Execution
+from engine.runtimes.environments.execution import Execution
+from engine.runtimes.process.box import Mount
+from engine.runtimes.process.processes import Process, exit_text
 from toolagent.core.texts import well_formed
 from toolagent.core.trimming import trimmed
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from engine.disk.leftovers import discard
-from engine.making.finishing import finished
+from engine.making.workbench.finishing import finished
 from engine.making.workbench.notes import use_digest, write_whole
 from engine.making.workbench.places import WORK, Area
 from engine.making.workbench.refusal import BenchRefused
-from engine.runtimes.docker.building import BuildContainers
-from engine.runtimes.docker.commands import Executed
-from engine.runtimes.docker.volumes import place_inside
-from engine.runtimes.docker.wishes import Wishes
+from engine.runtimes.docker.building.containers import BuildContainers
+from engine.runtimes.docker.building.wishes import Wishes
+from engine.runtimes.docker_engine.commands import Executed
+from engine.runtimes.docker_engine.volumes import place_inside
 from engine.runtimes.runtime import Progress
 from toolagent.contracts.containers import ContainerInfo
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from engine.disk.leftovers import discard
 from engine.disk.removal import remove
-from engine.making.finishing import finished
+from engine.making.workbench.finishing import finished
 from engine.making.workbench.places import environment_of
 from engine.making.workbench.refusal import BenchRefused
 from engine.making.workbench.runs import UV, BenchParts, Run, too_much
-from engine.runtimes.file_lock import locked
+from engine.runtimes.environments.execution import Execution
 from engine.runtimes.folders import seal
-from engine.runtimes.sandbox.box import Mount
-from engine.runtimes.scripts.execution import Execution
+from engine.runtimes.process.box import Mount
+from engine.runtimes.process.file_lock import locked
 
 __all__ = ["ProjectEnvironments"]
 

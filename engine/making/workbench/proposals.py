@@ -12,21 +12,21 @@ from pydantic import ValidationError
 
 from engine.disk.leftovers import discard
 from engine.making.candidates import Candidates
-from engine.making.finishing import finished
-from engine.making.locking import ProjectLocks, pinned
-from engine.making.packaging import pack_repository
-from engine.making.projects import PYPROJECT, pyproject_of
-from engine.making.trees import Tree
-from engine.making.uv_runs import LockFailed
-from engine.making.wanted import Wanted
+from engine.making.python_sources.projects import PYPROJECT, pyproject_of
+from engine.making.python_sources.wanted import Wanted
+from engine.making.repositories.packaging import pack_repository
+from engine.making.repositories.trees import Tree
+from engine.making.uv.locking import ProjectLocks, pinned
+from engine.making.uv.runs import LockFailed
 from engine.making.workbench.bench import Workbench
+from engine.making.workbench.finishing import finished
 from engine.making.workbench.places import Area, place_of
 from engine.making.workbench.refusal import BenchRefused
 from engine.registry.archives import NotPackedError
+from engine.runtimes.environments.dependencies import Kind, dependencies_of
+from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.environments.paths import Script
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
-from engine.runtimes.scripts.dependencies import Kind, dependencies_of
-from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
-from engine.runtimes.scripts.paths import Script
 from engine.validation.references import SchemaNotFollowedError, written_out
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.dependency_policy import DependencyRefusal, DependencyVerdict, RefusalKind

@@ -5,18 +5,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.making.interpreters import Interpreters
-from engine.runtimes.launching import launched
-from engine.runtimes.output import Output
-from engine.runtimes.processes import Launcher, Process
-from engine.runtimes.sandbox.box import Box, Ending, LevelUnavailable, Mount
+from engine.making.uv.interpreters import Interpreters
+from engine.runtimes.environments.environments import Index, Installer
+from engine.runtimes.environments.execution import Execution, Executor, Order
+from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.environments.network import no_network
+from engine.runtimes.environments.programs import Programs
+from engine.runtimes.process.box import Box, Ending, LevelUnavailable, Mount
+from engine.runtimes.process.launching import launched
+from engine.runtimes.process.output import Output
+from engine.runtimes.process.processes import Launcher, Process
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
 from engine.runtimes.sandbox.sandbox import run_name
-from engine.runtimes.scripts.environments import Index, Installer
-from engine.runtimes.scripts.execution import Execution, Executor, Order
-from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
-from engine.runtimes.scripts.network import no_network
-from engine.runtimes.scripts.programs import Programs
 from toolagent.contracts.manifest import SecurityContext
 from toolagent.contracts.sandbox import SandboxLimits
 from toolagent.contracts.sources import ScriptLanguage

@@ -14,10 +14,10 @@ from pydantic import Field, JsonValue
 
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.builtin.tool import ScriptingTool, ToolArguments, ToolOutput, checked, schema_of
+from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
 from engine.runtimes.failures import CallFailed
 from engine.runtimes.runtime import ToolRequest
 from engine.runtimes.scripts.commands import ScriptCall
-from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
 from engine.runtimes.scripts.service import ScriptService
 from engine.runtimes.scripts.verdicts import ScriptReply
 from toolagent.contracts.calls import ErrorType

@@ -9,12 +9,12 @@ import httpx
 from pydantic import Field, JsonValue, field_validator, model_validator
 from pydantic_core import to_json
 
-from engine.runtimes.builtin.destination import Destinations, PinnedTransport
+from engine.network.peers import peer_client, read_at_most
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.builtin.response_body import BodyEncoding, ReadBody, as_json, as_text, shortened
 from engine.runtimes.builtin.tool import BuiltinTool, ToolArguments, ToolOutput, TypedTool, schema_of
 from engine.runtimes.failures import CallFailed
-from engine.runtimes.peers import peer_client, read_at_most
+from engine.runtimes.http.destination import Destinations, PinnedTransport
 from toolagent.client.bounded_answers import AS_SENT
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import PermissionClass, SideEffectScope, ToolExample, ToolManifest

@@ -2,9 +2,7 @@
 
 from dataclasses import dataclass
 
-__all__ = ["ALLOW_SETTING", "BuiltinOptions"]
-
-ALLOW_SETTING = "TOOL_AGENT_HTTP_REQUEST_ALLOW"
+__all__ = ["BuiltinOptions"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import httpx
 from pydantic import JsonValue
 from pydantic_core import to_json
 
-from engine.runtimes.json_answers import read_json
+from engine.runtimes.http.json_answers import read_json
 
 __all__ = ["BodyEncoding", "ReadBody", "as_json", "as_text", "shortened"]
 

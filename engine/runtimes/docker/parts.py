@@ -6,17 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.runtimes.audit import Audit, NoAudit
+from engine.runtimes.auditing.audit import Audit, NoAudit
 from engine.runtimes.docker.book import ContainerBook, NoBook
-from engine.runtimes.docker.engine import Engine
 from engine.runtimes.docker.published import PublishedPorts
-from engine.runtimes.docker.settings import DockerSettings
-from engine.runtimes.ownership import Owner
+from engine.runtimes.docker_engine.engine import Engine
+from engine.runtimes.docker_engine.settings import DockerSettings
+from engine.runtimes.environments.environments import Index, Indexes
+from engine.runtimes.process.ownership import Owner
 from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.sandbox.identities import Identities
 from engine.runtimes.sandbox.identity import PAYLOAD
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
-from engine.runtimes.scripts.environments import Index, Indexes
 from toolagent.contracts.sources import ScriptLanguage
 
 __all__ = ["DockerParts"]

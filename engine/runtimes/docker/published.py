@@ -8,8 +8,8 @@ import contextlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from engine.runtimes.ports import LOOPBACK
-from engine.runtimes.sandbox.proxy_streams import Stream, tunnel
+from engine.network.ports import LOOPBACK
+from engine.network.proxy_streams import Stream, tunnel
 
 __all__ = ["PublishedPorts"]
 

@@ -8,7 +8,7 @@ from mcp_types import JSONRPCError, JSONRPCMessage, RequestId, jsonrpc_message_a
 from mcp_types.jsonrpc import ErrorData
 from pydantic import ValidationError
 
-from engine.runtimes.json_answers import TooMuchError, read_json
+from engine.runtimes.http.json_answers import TooMuchError, read_json
 from engine.runtimes.mcp.codes import TOO_LARGE
 
 __all__ = ["Line", "Lines", "message_of"]

@@ -5,15 +5,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.runtimes.boxed_runs import BoxedRuns
+from engine.runtimes.environments.dependencies import Dependencies, Kind, dependencies_of
+from engine.runtimes.environments.environments import Environment, ScriptEnvironments
+from engine.runtimes.environments.failures import ScriptFailure
+from engine.runtimes.environments.paths import Script
 from engine.runtimes.failures import StartFailed
-from engine.runtimes.local_environments import insist_on_main, project_environment
+from engine.runtimes.local.boxed_runs import BoxedRuns
+from engine.runtimes.local.environments import insist_on_main, project_environment
+from engine.runtimes.process.box import Mount
 from engine.runtimes.runtime import Progress
-from engine.runtimes.sandbox.box import Mount
-from engine.runtimes.scripts.dependencies import Dependencies, Kind, dependencies_of
-from engine.runtimes.scripts.environments import Environment, ScriptEnvironments
-from engine.runtimes.scripts.failures import ScriptFailure
-from engine.runtimes.scripts.paths import Script
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import McpSource, ScriptLanguage
 

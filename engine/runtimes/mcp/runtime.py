@@ -9,11 +9,11 @@ from functools import partial
 from mcp import MCPError
 from pydantic import JsonValue, ValidationError
 
-from engine.runtimes.boxed_runs import BoxedRun, BoxedRuns, Launched, LocalSettings, Sandboxing
 from engine.runtimes.failures import CallFailed, NotSent, RuntimeFailure, StartFailed
-from engine.runtimes.http_exchange import HttpExchange
-from engine.runtimes.launching import launched
-from engine.runtimes.local_failures import exited
+from engine.runtimes.http.exchange import HttpExchange
+from engine.runtimes.http.remote_keys import Secrets, filled, key_of
+from engine.runtimes.local.boxed_runs import BoxedRun, BoxedRuns, Launched, LocalSettings, Sandboxing
+from engine.runtimes.local.failures import exited
 from engine.runtimes.mcp.answers import failure_of, output_of, timed_out
 from engine.runtimes.mcp.codes import FORGOTTEN
 from engine.runtimes.mcp.listing import Listing, listing_of
@@ -22,9 +22,9 @@ from engine.runtimes.mcp.programs import program_of
 from engine.runtimes.mcp.serving import Server, Up
 from engine.runtimes.mcp.session import Session
 from engine.runtimes.mcp.web import WebServer, over_web
-from engine.runtimes.processes import Launcher
+from engine.runtimes.process.launching import launched
+from engine.runtimes.process.processes import Launcher
 from engine.runtimes.projects import Projects
-from engine.runtimes.remote_keys import Secrets, filled, key_of
 from engine.runtimes.runtime import Progress, Running, ToolRequest
 from engine.runtimes.variables import variables_of
 from toolagent.contracts.calls import ErrorType

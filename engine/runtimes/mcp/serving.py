@@ -5,10 +5,10 @@ import contextlib
 from collections.abc import Generator
 from dataclasses import dataclass, field
 
-from engine.runtimes.boxed_runs import Launched
-from engine.runtimes.local_failures import came_to
+from engine.runtimes.local.boxed_runs import Launched
+from engine.runtimes.local.failures import came_to
 from engine.runtimes.mcp.session import Session
-from engine.runtimes.processes import exit_text
+from engine.runtimes.process.processes import exit_text
 from engine.runtimes.runtime import Running, ToolRequest
 
 __all__ = ["Server", "Up"]

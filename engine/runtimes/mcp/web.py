@@ -15,9 +15,9 @@ from mcp.client.streamable_http import streamable_http_client
 from pydantic import JsonValue
 
 from engine.runtimes.failures import NotSent
+from engine.runtimes.http.public_servers import PublicServers
 from engine.runtimes.mcp.codes import BROKEN, FORGOTTEN, NOT_SENT, REFUSED, TOO_LARGE
 from engine.runtimes.mcp.pipes import Streams
-from engine.runtimes.public_servers import PublicServers
 from toolagent.contracts.calls import ErrorType
 from toolagent.core.json_size import Excess, excess_of
 

@@ -10,13 +10,13 @@ from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Seque
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.runtimes.addresses import Resolve, resolve
-from engine.runtimes.ports import LOOPBACK, free_port
-from engine.runtimes.sandbox.box import Mount
+from engine.network.addresses import Resolve, resolve
+from engine.network.ports import LOOPBACK, free_port
+from engine.network.proxy import Proxy, ProxyLimits, Room
+from engine.network.proxy_rules import Asked, Asks, Rules
+from engine.runtimes.process.box import Mount
 from engine.runtimes.sandbox.door import Door
 from engine.runtimes.sandbox.identity import Identity
-from engine.runtimes.sandbox.proxy import Proxy, ProxyLimits, Room
-from engine.runtimes.sandbox.proxy_rules import Asked, Asks, Rules
 from engine.runtimes.sandbox.socket_folder import SocketFolder, SocketFolders
 
 __all__ = ["PROXY_PORT", "Egress", "Opening", "Way"]

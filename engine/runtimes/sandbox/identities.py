@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.runtimes.sandbox.box import Box, LevelUnavailable
+from engine.runtimes.process.box import Box, LevelUnavailable
 from engine.runtimes.sandbox.identity import GROUP, OURS, PAYLOAD, Identity
 from toolagent.contracts.sandbox import Difference
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.runtimes.launching import launched
-from engine.runtimes.processes import Launcher, Process, exit_text
-from engine.runtimes.sandbox.box import Box, Level, LevelUnavailable
+from engine.runtimes.process.box import Box, Level, LevelUnavailable
+from engine.runtimes.process.launching import launched
+from engine.runtimes.process.processes import Launcher, Process, exit_text
 from toolagent.contracts.manifest import SecurityContext
 from toolagent.contracts.sandbox import Difference, SandboxAccount, SandboxGrant, SandboxLevel, SandboxPolicy
 from toolagent.core.sandbox import asked, granted

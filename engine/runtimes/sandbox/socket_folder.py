@@ -10,7 +10,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from engine.disk.leftovers import discard
-from engine.runtimes.ownership import Owner
+from engine.runtimes.process.ownership import Owner
 from engine.runtimes.sandbox.identity import Identity
 
 __all__ = ["SocketFolder", "SocketFolders"]

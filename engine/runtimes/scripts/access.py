@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
-from engine.runtimes.sandbox.box import Mount
-from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
-from engine.runtimes.scripts.paths import Script
+from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.environments.paths import Script
+from engine.runtimes.process.box import Mount
 from toolagent.contracts.sandbox import Difference, SandboxGrant
 
 __all__ = ["Access", "access_of"]

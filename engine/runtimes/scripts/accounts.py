@@ -1,8 +1,8 @@
 """Runs and installations of scripts as lines of the audit log."""
 
-from engine.runtimes.audit import Audit
-from engine.runtimes.scripts.environments import Installed
-from engine.runtimes.scripts.failures import ScriptFailure
+from engine.runtimes.auditing.audit import Audit
+from engine.runtimes.environments.environments import Installed
+from engine.runtimes.environments.failures import ScriptFailure
 from engine.runtimes.scripts.service import ScriptRun
 from toolagent.contracts.audit import AuditEntry
 from toolagent.contracts.calls import ErrorType

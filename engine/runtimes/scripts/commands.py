@@ -6,13 +6,13 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from engine.runtimes.sandbox.box import Box, Mount
+from engine.runtimes.environments.dependencies import Dependencies
+from engine.runtimes.environments.environments import Environment
+from engine.runtimes.environments.paths import Script
+from engine.runtimes.environments.programs import Programs
+from engine.runtimes.process.box import Box, Mount
 from engine.runtimes.sandbox.sandbox import run_name
 from engine.runtimes.scripts.access import access_of
-from engine.runtimes.scripts.dependencies import Dependencies
-from engine.runtimes.scripts.environments import Environment
-from engine.runtimes.scripts.paths import Script
-from engine.runtimes.scripts.programs import Programs
 from toolagent.contracts.calls import Caller
 from toolagent.contracts.manifest import JsonSchema, SecurityContext
 from toolagent.contracts.sandbox import Difference, SandboxGrant

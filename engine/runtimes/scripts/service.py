@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from engine.runtimes.json_answers import MAX_RESULT_VALUES
+from engine.runtimes.environments.dependencies import dependencies_of
+from engine.runtimes.environments.environments import ScriptEnvironments
+from engine.runtimes.environments.execution import Executor, Order
+from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.environments.network import Network, no_network
+from engine.runtimes.environments.paths import find_script
+from engine.runtimes.http.json_answers import MAX_RESULT_VALUES
 from engine.runtimes.runtime import Progress
 from engine.runtimes.sandbox.sandbox import Grant
 from engine.runtimes.scripts.commands import Prepared, ScriptCall, box_of, command_of
-from engine.runtimes.scripts.dependencies import dependencies_of
-from engine.runtimes.scripts.environments import ScriptEnvironments
-from engine.runtimes.scripts.execution import Executor, Order
-from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
-from engine.runtimes.scripts.network import Network, no_network
-from engine.runtimes.scripts.paths import find_script
 from engine.runtimes.scripts.progress import ProgressLines
 from engine.runtimes.scripts.verdicts import ScriptReply, verdict
 from toolagent.contracts.sandbox import SandboxAccount, SandboxGrant

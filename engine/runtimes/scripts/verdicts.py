@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from engine.runtimes.json_answers import MAX_RESULT_VALUES, TooMuchError, read_json
-from engine.runtimes.processes import exit_text
-from engine.runtimes.sandbox.box import MOST_LEVELS, UNCOUNTED
-from engine.runtimes.scripts.execution import Execution
-from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.environments.execution import Execution
+from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.http.json_answers import MAX_RESULT_VALUES, TooMuchError, read_json
+from engine.runtimes.process.box import MOST_LEVELS, UNCOUNTED
+from engine.runtimes.process.processes import exit_text
 from engine.runtimes.scripts.progress import without_progress
 from toolagent.contracts.sandbox import SandboxLimits
 

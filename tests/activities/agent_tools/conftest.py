@@ -16,11 +16,11 @@ from engine.making.dependencies.gate import DependencyGate
 from engine.making.dependencies.index_addresses import addresses_from
 from engine.making.dependencies.popular import PopularPackages
 from engine.making.dependencies.simple_index import SimpleIndex
-from engine.making.locking import ProjectLocks
-from engine.making.uv_runs import UvRuns
+from engine.making.uv.locking import ProjectLocks
+from engine.making.uv.runs import UvRuns
 from engine.making.workbench.bench import Workbench, Workbenches
 from engine.making.workbench.proposals import Proposals
-from engine.runtimes.docker.building import BuildContainers
+from engine.runtimes.docker.building.containers import BuildContainers
 from engine.store.content.folder import FolderContent
 from engine.store.database import Database
 from engine.store.files import FileStore

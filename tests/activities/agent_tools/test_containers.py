@@ -9,9 +9,9 @@ import pytest
 import pytest_asyncio
 
 from engine.making.workbench.places import WORK
-from engine.runtimes.docker.building import BuildContainers
+from engine.runtimes.docker.building.containers import BuildContainers
+from engine.runtimes.docker.building.wishes import Wishes
 from engine.runtimes.docker.parts import DockerParts
-from engine.runtimes.docker.wishes import Wishes
 from tests.activities.agent_tools.conftest import OWN, TASK, Agent, Make
 from tests.docker.engines import IMAGE, ready_engine
 from toolagent.contracts.agent import ToolNote

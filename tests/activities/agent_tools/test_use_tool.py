@@ -14,7 +14,7 @@ from sqlalchemy import delete
 from activities.agents.tool import AgentToolUnavailable
 from engine.making.workbench.bench import Workbenches
 from engine.making.workbench.runs import BenchParts
-from engine.runtimes.scripts.execution import Executor
+from engine.runtimes.environments.execution import Executor
 from engine.store import tables
 from tests.activities.agent_tools.conftest import OWN, TASK, Agent
 from tests.activities.agent_tools.test_building import ABOUT

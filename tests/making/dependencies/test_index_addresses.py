@@ -7,9 +7,9 @@ import pytest
 import uv
 
 from engine.making.dependencies.index_addresses import IndexAway, addresses_from, addresses_of
+from engine.runtimes.environments.environments import Index
+from engine.runtimes.environments.programs import Programs
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
-from engine.runtimes.scripts.environments import Index
-from engine.runtimes.scripts.programs import Programs
 from toolagent.contracts.sources import ScriptLanguage
 from workers.scripts import indexes_of
 

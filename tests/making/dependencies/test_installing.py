@@ -14,7 +14,7 @@ from engine.making.dependencies.gate import DependencyGate
 from engine.making.dependencies.index_addresses import addresses_from
 from engine.making.dependencies.popular import PopularPackages
 from engine.making.dependencies.simple_index import SimpleIndex
-from engine.runtimes.scripts.programs import Programs
+from engine.runtimes.environments.programs import Programs
 from tests.making.dependencies.conftest import NOW
 from tests.making.dependencies.test_gate import INVENTED, NEAR, YOUNG
 from toolagent.contracts.dependency_policy import DependencyPolicy

@@ -16,12 +16,12 @@ from engine.making.gate.derivation import Derivation
 from engine.making.gate.judging import Judgement, judge
 from engine.making.gate.subject import GateLimits, Subject
 from engine.making.gate.trial import TrialLimits, on_trial
-from engine.runtimes.boxed_runs import LocalSettings
-from engine.runtimes.guardian import Guardian
-from engine.runtimes.http_exchange import HttpExchange
-from engine.runtimes.ownership import MARK, Owner
+from engine.runtimes.http.exchange import HttpExchange
+from engine.runtimes.local.boxed_runs import LocalSettings
 from engine.runtimes.parts import RuntimeParts
-from engine.runtimes.processes import Launcher
+from engine.runtimes.process.guardian import Guardian
+from engine.runtimes.process.ownership import MARK, Owner
+from engine.runtimes.process.processes import Launcher
 from tests.sandboxing import sandboxing
 from toolagent.contracts.audit import AuditEntry
 from toolagent.contracts.catalog import ToolEntry

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.making.gate import bad_input, comes_back, derived_cases, given_examples, health, stays_within, withheld_examples
 from engine.making.gate.bad_params import bad_params
+from engine.making.gate.checks import bad_input, comes_back, derived_cases, given_examples, health, stays_within, withheld_examples
 from engine.making.gate.derivation import Derivation
 from engine.making.gate.replies import failed
 from engine.making.gate.subject import Account, Came, Params, Reply, Subject

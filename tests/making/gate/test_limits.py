@@ -8,7 +8,7 @@ from typing import Literal
 
 import pytest
 
-from engine.making.gate import bad_input, derived_cases, health, starts
+from engine.making.gate.checks import bad_input, derived_cases, health, starts
 from engine.making.gate.derivation import Cases, Derivation
 from engine.making.gate.judging import IN_TIME, judge
 from engine.making.gate.replies import failed

@@ -11,8 +11,8 @@ from engine.making.gate.sightings import Sightings
 from engine.making.gate.subject import Came
 from engine.making.gate.trial import Trial, TrialLimits
 from engine.runtimes.parts import RuntimeParts
+from engine.runtimes.running.supervisor import Supervisor
 from engine.runtimes.runtime import Progress
-from engine.runtimes.supervisor import Supervisor
 from tests.making.gate.conftest import Court, Notes, entry_of
 from tests.runtimes.conftest import silent
 from toolagent.contracts.calls import Caller

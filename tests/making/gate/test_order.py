@@ -10,7 +10,7 @@ from engine.making.gate import CHECKS, with_check
 from engine.making.gate.derivation import Derivation
 from engine.making.gate.judging import judge
 from engine.making.gate.subject import Account, Came, Params, Reply, Subject
-from engine.making.replay import NAME, Recorded, Replay
+from engine.making.mending.replay import NAME, Recorded, Replay
 from tests.making.gate.conftest import GIVEN, WITHHELD, entry_of
 from toolagent.contracts.sandbox import SandboxAccount, SandboxGrant, SandboxLevel
 

@@ -10,8 +10,8 @@ from pydantic import JsonValue
 
 from engine.making.gate import CHECKS
 from engine.making.gate.judging import Judgement, judge
-from engine.making.repairs import Repairs
-from engine.making.replay import NAME, ReplayLimits, recorded_calls
+from engine.making.mending.repairs import Repairs
+from engine.making.mending.replay import NAME, ReplayLimits, recorded_calls
 from engine.registry.registry import ToolRegistry
 from engine.store.calls import CallTable
 from engine.store.database import Database

@@ -8,20 +8,20 @@ from pathlib import Path
 import psutil
 import pytest
 
-from engine.making.gate import starts, stays_within
+from engine.making.gate.checks import starts, stays_within
 from engine.making.gate.derivation import Derivation
 from engine.making.gate.judging import judge
 from engine.making.gate.subject import Came, Subject
 from engine.making.gate.trial import TrialLimits, apart, on_trial, sweep_trials
-from engine.making.outages import Outage
+from engine.making.uv.outages import Outage
 from engine.runtimes import RUNTIMES
-from engine.runtimes.audit import NoAudit
+from engine.runtimes.auditing.audit import NoAudit
 from engine.runtimes.docker.parts import DockerParts
-from engine.runtimes.docker.volumes import calls_of, volume_mounts
+from engine.runtimes.docker_engine.volumes import calls_of, volume_mounts
+from engine.runtimes.environments.execution import Executor
 from engine.runtimes.projects import Projects
-from engine.runtimes.scripts.execution import Executor
+from engine.runtimes.running.supervisor import Supervisor
 from engine.runtimes.scripts.service import ScriptService
-from engine.runtimes.supervisor import Supervisor
 from tests.making.gate.conftest import GIVEN, INPUT, Court, entry_of, failed_checks, leftovers
 from tests.runtimes.conftest import Routes, eventually, silent
 from toolagent.contracts.catalog import ToolEntry

@@ -8,22 +8,22 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from engine.making.building import Place
-from engine.making.locking import ProjectLocks
+from engine.making.building.builder import Place
 from engine.making.node_projects.npm_runs import NpmRuns
 from engine.making.node_projects.preparing import NodeProjects
 from engine.making.python_projects.preparing import PythonProjects
-from engine.making.uv_runs import UvRuns
-from engine.runtimes.boxed_runs import LocalSettings, Sandboxing
-from engine.runtimes.guardian import Guardian
-from engine.runtimes.http_exchange import HttpExchange
-from engine.runtimes.local import LocalRuntime
+from engine.making.uv.locking import ProjectLocks
+from engine.making.uv.runs import UvRuns
+from engine.runtimes.environments.environments import Installer
+from engine.runtimes.environments.execution import Executor
+from engine.runtimes.environments.network import through
+from engine.runtimes.http.exchange import HttpExchange
+from engine.runtimes.local.boxed_runs import LocalSettings, Sandboxing
+from engine.runtimes.local.runtime import LocalRuntime
 from engine.runtimes.mcp.runtime import McpRuntime
-from engine.runtimes.ownership import Owner
-from engine.runtimes.processes import Launcher
-from engine.runtimes.scripts.environments import Installer
-from engine.runtimes.scripts.execution import Executor
-from engine.runtimes.scripts.network import through
+from engine.runtimes.process.guardian import Guardian
+from engine.runtimes.process.ownership import Owner
+from engine.runtimes.process.processes import Launcher
 from tests.sandboxing import sandboxing
 from workers.scripts import indexes_of
 from workers.settings import environment

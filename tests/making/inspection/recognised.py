@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from engine.making.inspection import inspect
-from engine.making.trees import Tree
+from engine.making.repositories.trees import Tree
 from toolagent.contracts.making import Finding, FindingKind
 
 __all__ = ["found", "only"]

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.runtimes.ports import free_port
+from engine.network.ports import free_port
 
 _SSHD = Path("/usr/sbin/sshd")
 _APART = Path("/run/sshd")

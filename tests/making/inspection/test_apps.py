@@ -6,20 +6,20 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from engine.making.building import ModellessBuilder, Place
+from engine.making.building.builder import ModellessBuilder, Place
 from engine.making.inspection import inspect
-from engine.making.locking import ProjectLocks
 from engine.making.openapi.tools import Described
 from engine.making.python_projects.preparing import PythonProjects
-from engine.making.trees import Tree
-from engine.making.uv_runs import UvRuns
-from engine.runtimes.boxed_runs import Sandboxing
-from engine.runtimes.local import LocalRuntime
-from engine.runtimes.processes import Launcher
+from engine.making.repositories.trees import Tree
+from engine.making.uv.locking import ProjectLocks
+from engine.making.uv.runs import UvRuns
+from engine.runtimes.environments.environments import Installer
+from engine.runtimes.environments.execution import Executor
+from engine.runtimes.environments.network import through
+from engine.runtimes.local.boxed_runs import Sandboxing
+from engine.runtimes.local.runtime import LocalRuntime
+from engine.runtimes.process.processes import Launcher
 from engine.runtimes.runtime import ToolRequest
-from engine.runtimes.scripts.environments import Installer
-from engine.runtimes.scripts.execution import Executor
-from engine.runtimes.scripts.network import through
 from tests.runtimes.conftest import silent
 from toolagent.contracts.making import Candidate
 from toolagent.contracts.plans import AsgiBuild

@@ -9,21 +9,21 @@ import pytest
 from pydantic import ValidationError
 
 from engine.making.build_ways import WayBuilder, WaysParts
-from engine.making.building import BuildFailed, Built
-from engine.making.locking import ProjectLocks
+from engine.making.building.builder import BuildFailed, Built
 from engine.making.node_projects.npm_runs import NpmRuns
-from engine.making.outages import is_outage
-from engine.making.uv_runs import UvRuns
-from engine.making.variables import Variables
-from engine.runtimes.boxed_runs import LocalSettings, Sandboxing
-from engine.runtimes.http_exchange import HttpExchange
+from engine.making.python_sources.variables import Variables
+from engine.making.uv.locking import ProjectLocks
+from engine.making.uv.outages import is_outage
+from engine.making.uv.runs import UvRuns
+from engine.runtimes.environments.environments import Installer
+from engine.runtimes.environments.execution import Executor
+from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.environments.network import through
+from engine.runtimes.http.exchange import HttpExchange
+from engine.runtimes.local.boxed_runs import LocalSettings, Sandboxing
 from engine.runtimes.parts import RuntimeParts
-from engine.runtimes.processes import Launcher
+from engine.runtimes.process.processes import Launcher
 from engine.runtimes.runtime import Progress
-from engine.runtimes.scripts.environments import Installer
-from engine.runtimes.scripts.execution import Executor
-from engine.runtimes.scripts.failures import ScriptErrorKind, ScriptFailure
-from engine.runtimes.scripts.network import through
 from tests.runtimes.conftest import silent
 from toolagent.contracts.making_steps import BuildStep
 from toolagent.contracts.manifest import ToolManifest

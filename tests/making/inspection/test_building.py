@@ -8,20 +8,20 @@ from typing import cast
 import pytest
 from pydantic import JsonValue
 
-from engine.making.building import BuildFailed, ModellessBuilder, Place
-from engine.making.cloning import Cloner
+from engine.making.building.builder import BuildFailed, ModellessBuilder, Place
 from engine.making.inspection import inspect
 from engine.making.openapi.tools import Described
-from engine.making.packaging import pack_repository
 from engine.making.python_projects.preparing import PythonProjects
-from engine.making.trees import Tree
+from engine.making.repositories.cloning import Cloner
+from engine.making.repositories.packaging import pack_repository
+from engine.making.repositories.trees import Tree
 from engine.registry.archives import packed
-from engine.runtimes.boxed_runs import Sandboxing
+from engine.runtimes.environments.execution import Executor
 from engine.runtimes.failures import StartFailed
-from engine.runtimes.local import LocalRuntime
-from engine.runtimes.processes import Launcher
+from engine.runtimes.local.boxed_runs import Sandboxing
+from engine.runtimes.local.runtime import LocalRuntime
+from engine.runtimes.process.processes import Launcher
 from engine.runtimes.runtime import Runtime, ToolRequest
-from engine.runtimes.scripts.execution import Executor
 from tests.making.inspection.git import repository
 from tests.runtimes.conftest import leftovers, silent
 from toolagent.contracts.calls import ErrorType

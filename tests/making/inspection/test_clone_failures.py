@@ -4,11 +4,11 @@ import signal
 
 import pytest
 
-from engine.making.clone_failures import failure_of, ssh_failure_of, too_large
-from engine.making.repository_addresses import CloneFailure, repository_address
-from engine.making.trees import Extent
-from engine.runtimes.sandbox.box import Ending
-from engine.runtimes.scripts.execution import Execution
+from engine.making.repositories.addresses import CloneFailure, repository_address
+from engine.making.repositories.clone_failures import failure_of, ssh_failure_of, too_large
+from engine.making.repositories.trees import Extent
+from engine.runtimes.environments.execution import Execution
+from engine.runtimes.process.box import Ending
 
 GIT = b"fatal: Could not read from remote repository.\n\nPlease make sure you have the correct access rights\nand the repository exists.\n"
 CHANGED = """\

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from engine.making.cloning import CloneLimits, Cloner, _tidied  # pyright: ignore[reportPrivateUsage]
-from engine.making.repository_addresses import CloneFailed, CloneFailure
-from engine.runtimes.boxed_runs import Sandboxing
-from engine.runtimes.processes import Launcher
+from engine.making.repositories.addresses import CloneFailed, CloneFailure
+from engine.making.repositories.cloning import CloneLimits, Cloner, _tidied  # pyright: ignore[reportPrivateUsage]
+from engine.runtimes.environments.execution import Executor
+from engine.runtimes.environments.network import through
+from engine.runtimes.local.boxed_runs import Sandboxing
+from engine.runtimes.process.processes import Launcher
 from engine.runtimes.sandbox.egress import Egress
-from engine.runtimes.scripts.execution import Executor
-from engine.runtimes.scripts.network import through
 from tests.making.inspection.deep import deep_folder
 from tests.making.inspection.git import commit, git, repository
 from tests.making.inspection.http_git import http_repositories

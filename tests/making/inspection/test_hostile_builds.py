@@ -12,20 +12,20 @@ from pathlib import Path
 
 import pytest
 
-from engine.making.building import Place
-from engine.making.locking import ProjectLocks
+from engine.making.building.builder import Place
 from engine.making.openapi.tools import Described
 from engine.making.programs.building import ProgramBuilder
 from engine.making.programs.reading import Readable, read_programs
 from engine.making.python_projects.installs import ProjectInstalls
 from engine.making.python_projects.preparing import Order, PythonProjects
-from engine.making.uv_runs import LockFailed, UvRuns
+from engine.making.uv.locking import ProjectLocks
+from engine.making.uv.runs import LockFailed, UvRuns
 from engine.registry.archives import packed
-from engine.runtimes.boxed_runs import Sandboxing
-from engine.runtimes.processes import Launcher
-from engine.runtimes.scripts.environments import Installer
-from engine.runtimes.scripts.execution import Executor
-from engine.runtimes.scripts.network import through
+from engine.runtimes.environments.environments import Installer
+from engine.runtimes.environments.execution import Executor
+from engine.runtimes.environments.network import through
+from engine.runtimes.local.boxed_runs import Sandboxing
+from engine.runtimes.process.processes import Launcher
 from tests.runtimes.conftest import silent
 from toolagent.contracts.plans import ProgramBuild
 from toolagent.contracts.task_specs import GithubDeploy

@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from engine.making.building import BuildFailed, Place
+from engine.making.building.builder import BuildFailed, Place
 from engine.making.mcp_servers.building import McpBuilder
 from engine.making.node_projects.building import NodeProgramBuilder
 from engine.making.node_projects.preparing import NodeProjects
 from engine.making.openapi.tools import Described
 from engine.making.programs.building import ProgramBuilder
 from engine.making.python_projects.preparing import PythonProjects
-from engine.runtimes.boxed_runs import Sandboxing
+from engine.runtimes.environments.execution import Executor
+from engine.runtimes.local.boxed_runs import Sandboxing
 from engine.runtimes.mcp.runtime import McpRuntime
 from engine.runtimes.runtime import ToolRequest
-from engine.runtimes.scripts.execution import Executor
 from tests.making.inspection.conftest import written
 from tests.runtimes.conftest import silent
 from toolagent.contracts.plans import McpBuild, ProgramBuild

@@ -3,11 +3,11 @@
 import subprocess
 from pathlib import Path
 
-from engine.making.interpreters import Interpreters
-from engine.runtimes.boxed_runs import Sandboxing
-from engine.runtimes.processes import Launcher
-from engine.runtimes.scripts.execution import Executor
-from engine.runtimes.scripts.programs import Program
+from engine.making.uv.interpreters import Interpreters
+from engine.runtimes.environments.execution import Executor
+from engine.runtimes.environments.programs import Program
+from engine.runtimes.local.boxed_runs import Sandboxing
+from engine.runtimes.process.processes import Launcher
 
 
 def _said(python: Path, cache: Path, uv: Path) -> str:

@@ -7,16 +7,16 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from engine.making.locking import ProjectLocks, insist_on_index
-from engine.making.trees import Tree
-from engine.making.uv_runs import LockFailed, UvRuns
-from engine.making.wanted import NotWanted, Wanted, wanted_of
-from engine.runtimes.boxed_runs import Sandboxing
-from engine.runtimes.processes import Launcher
+from engine.making.python_sources.wanted import NotWanted, Wanted, wanted_of
+from engine.making.repositories.trees import Tree
+from engine.making.uv.locking import ProjectLocks, insist_on_index
+from engine.making.uv.runs import LockFailed, UvRuns
+from engine.runtimes.environments.environments import Index, Installer
+from engine.runtimes.environments.execution import Executor
+from engine.runtimes.environments.network import through
+from engine.runtimes.local.boxed_runs import Sandboxing
+from engine.runtimes.process.processes import Launcher
 from engine.runtimes.sandbox.egress import Egress
-from engine.runtimes.scripts.environments import Index, Installer
-from engine.runtimes.scripts.execution import Executor
-from engine.runtimes.scripts.network import through
 from tests.scripts.index import PackageIndex, package_index, resolve
 from toolagent.contracts.sources import ScriptLanguage
 

@@ -3,7 +3,7 @@
 import pytest
 
 from engine.making.openapi.credentials import Credential
-from engine.making.openapi.document import DocumentRefused
+from engine.making.openapi.documents.document import DocumentRefused
 from engine.making.openapi.logins import login_of
 from toolagent.contracts.sources import Login
 

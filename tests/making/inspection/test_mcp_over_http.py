@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from engine.making.building import Place
+from engine.making.building.builder import Place
 from engine.making.mcp_servers.building import McpBuilder
 from engine.making.node_projects.preparing import NodeProjects
 from engine.making.openapi.tools import Described

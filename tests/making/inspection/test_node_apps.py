@@ -7,20 +7,20 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from engine.making.building import BuildFailed, Built, Place
+from engine.making.building.builder import BuildFailed, Built, Place
 from engine.making.inspection import inspect
 from engine.making.node_projects.apps import NodeAppBuilder
 from engine.making.node_projects.npm_runs import NpmRuns
 from engine.making.node_projects.preparing import NodeProjects
 from engine.making.openapi.tools import Described
-from engine.making.trees import Tree
-from engine.runtimes.boxed_runs import Sandboxing
-from engine.runtimes.local import LocalRuntime
-from engine.runtimes.processes import Launcher
+from engine.making.repositories.trees import Tree
+from engine.runtimes.environments.environments import Installer
+from engine.runtimes.environments.execution import Executor
+from engine.runtimes.environments.network import through
+from engine.runtimes.local.boxed_runs import Sandboxing
+from engine.runtimes.local.runtime import LocalRuntime
+from engine.runtimes.process.processes import Launcher
 from engine.runtimes.runtime import ToolRequest
-from engine.runtimes.scripts.environments import Installer
-from engine.runtimes.scripts.execution import Executor
-from engine.runtimes.scripts.network import through
 from tests.runtimes.conftest import silent
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.plans import NodeAppBuild

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from engine.making.building import BuildFailed, Built, Place
+from engine.making.building.builder import BuildFailed, Built, Place
 from engine.making.node_projects.building import NodeProgramBuilder
 from engine.making.node_projects.npm_runs import NpmRuns
 from engine.making.node_projects.preparing import NodeProjects
 from engine.making.openapi.tools import Described
-from engine.runtimes.boxed_runs import Sandboxing
-from engine.runtimes.processes import Launcher
-from engine.runtimes.scripts.environments import Installer
-from engine.runtimes.scripts.execution import Executor
-from engine.runtimes.scripts.network import through
+from engine.runtimes.environments.environments import Installer
+from engine.runtimes.environments.execution import Executor
+from engine.runtimes.environments.network import through
+from engine.runtimes.local.boxed_runs import Sandboxing
+from engine.runtimes.process.processes import Launcher
 from tests.runtimes.conftest import silent
 from toolagent.contracts.plans import ProgramBuild
 from toolagent.contracts.task_specs import GithubDeploy

@@ -7,12 +7,12 @@ from contextlib import nullcontext
 import pytest
 from pydantic import JsonValue
 
-from engine.making.keys import keys_of_others, wants_key
-from engine.making.openapi.document import DocumentRefused, OpenApiDocument
+from engine.making.gate.keys import keys_of_others, wants_key
+from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument
 from engine.making.openapi.sources import docker_sources, local_sources, remote_sources
 from engine.making.openapi.tools import Described, Drafted, NoTools, draft
 from engine.runtimes.failures import NotSent
-from engine.runtimes.request_parts import Places, request_parts
+from engine.runtimes.http.request_parts import Places, request_parts
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.identifiers import TOOL_ID_PATTERN
 from toolagent.contracts.manifest import JsonSchema, ToolManifest

@@ -9,16 +9,16 @@ import pytest
 from pydantic import JsonValue
 
 from engine.making.inspection import inspect
-from engine.making.openapi.document import DocumentRefused, OpenApiDocument
+from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument
+from engine.making.openapi.documents.parsing import parsed_yaml
+from engine.making.openapi.documents.reading import DocumentReader
 from engine.making.openapi.findings import read_documents
-from engine.making.openapi.parsing import parsed_yaml
-from engine.making.openapi.reading import DocumentReader
 from engine.making.openapi.sources import remote_sources
 from engine.making.openapi.tools import MOST_TOOLS, Described, Drafted, NoTools, draft
-from engine.making.trees import Tree
-from engine.runtimes.local import Sandboxing
-from engine.runtimes.processes import Launcher
-from engine.runtimes.scripts.execution import Executor
+from engine.making.repositories.trees import Tree
+from engine.runtimes.environments.execution import Executor
+from engine.runtimes.local.runtime import Sandboxing
+from engine.runtimes.process.processes import Launcher
 from tests.making.inspection.test_openapi import OK, document, drafted, only
 from toolagent.contracts.sources import RemoteSource
 

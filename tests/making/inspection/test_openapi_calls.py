@@ -15,13 +15,13 @@ from fastapi.responses import HTMLResponse
 from fastapi.security import APIKeyHeader, APIKeyQuery, HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import BaseModel, JsonValue
 
-from engine.making.openapi.document import OpenApiDocument
+from engine.making.openapi.documents.document import OpenApiDocument
 from engine.making.openapi.sources import remote_sources
 from engine.making.openapi.tools import Described, Drafted, draft
 from engine.runtimes.failures import RuntimeFailure
-from engine.runtimes.http_exchange import HttpExchange
-from engine.runtimes.public_servers import PublicServers
-from engine.runtimes.remote import RemoteRuntime
+from engine.runtimes.http.exchange import HttpExchange
+from engine.runtimes.http.public_servers import PublicServers
+from engine.runtimes.http.runtime import RemoteRuntime
 from engine.runtimes.runtime import ToolRequest
 from tests.runtimes.conftest import silent
 from toolagent.contracts.catalog import ToolEntry

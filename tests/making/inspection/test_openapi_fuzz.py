@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from engine.making.openapi.document import DocumentRefused, OpenApiDocument
+from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument
 from engine.making.openapi.sources import local_sources, remote_sources
 from engine.making.openapi.tools import Described, NoTools, draft
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.making.packaging import Room, insist_on_fit, pack_repository
+from engine.making.repositories.packaging import Room, insist_on_fit, pack_repository
 from tests.making.inspection.deep import deep_folder
 
 MIB = 1 << 20

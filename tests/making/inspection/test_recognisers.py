@@ -11,10 +11,10 @@ from pydantic import JsonValue
 
 from engine.making import recognisers
 from engine.making.inspection import inspect
-from engine.making.meant import meant_in
 from engine.making.recognisers import RECOGNISERS
-from engine.making.repository_addresses import CloneFailed
-from engine.making.trees import Tree
+from engine.making.repositories.addresses import CloneFailed
+from engine.making.repositories.part_of_task import meant_in
+from engine.making.repositories.trees import Tree
 from tests.making.inspection.recognised import found, only
 from toolagent.contracts.making import FindingKind
 

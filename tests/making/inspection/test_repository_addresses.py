@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.making.repository_addresses import CloneFailed, CloneFailure, RepositoryAddress, repository_address
+from engine.making.repositories.addresses import CloneFailed, CloneFailure, RepositoryAddress, repository_address
 
 DEFAULT = ("https", "ssh")
 

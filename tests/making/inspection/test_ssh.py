@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from engine.making.cloning import CloneLimits, Cloner
-from engine.making.repository_addresses import CloneFailed, CloneFailure
-from engine.making.ssh import SshAccess, SshClient
-from engine.runtimes.boxed_runs import Sandboxing
-from engine.runtimes.ports import free_port
-from engine.runtimes.processes import Launcher
+from engine.making.repositories.addresses import CloneFailed, CloneFailure
+from engine.making.repositories.cloning import CloneLimits, Cloner
+from engine.making.repositories.ssh import SshAccess, SshClient
+from engine.network.ports import free_port
+from engine.runtimes.environments.execution import Executor
+from engine.runtimes.local.boxed_runs import Sandboxing
+from engine.runtimes.process.processes import Launcher
 from engine.runtimes.sandbox.socket_folder import SocketFolders
-from engine.runtimes.scripts.execution import Executor
 from tests.making.inspection.git import commit, git, repository
 from tests.making.inspection.ssh_server import SshServer, ssh_server
 from tests.runtimes.conftest import leftovers

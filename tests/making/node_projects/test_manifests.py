@@ -12,9 +12,9 @@ from engine.making.node_projects.manifests import build_script, named, programs_
 from engine.making.node_projects.plain_files import insist_on_plain, new_folder, text_of
 from engine.making.node_projects.preparing import insist_on_own_archives
 from engine.making.node_projects.workspaces import Package, laid_out
-from engine.making.projects import Table
-from engine.making.uv_runs import LockFailed
-from engine.making.wanted import NotWanted
+from engine.making.python_sources.projects import Table
+from engine.making.python_sources.wanted import NotWanted
+from engine.making.uv.runs import LockFailed
 
 
 def written(folder: Path, files: dict[str, JsonValue]) -> Path:

@@ -6,8 +6,8 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from engine.making.python_projects.levels import levels_of
-from engine.making.trees import Tree
-from engine.making.wanted import NotWanted
+from engine.making.python_sources.wanted import NotWanted
+from engine.making.repositories.trees import Tree
 
 
 def lines(folder: Path, files: Mapping[str, str], required: tuple[str, ...] | None = None) -> dict[str, tuple[str, ...]]:

@@ -11,17 +11,17 @@ import uv
 
 from engine.making.workbench.bench import Workbench, Workbenches
 from engine.making.workbench.runs import BenchParts
-from engine.runtimes.guardian import Guardian
-from engine.runtimes.ownership import Owner
-from engine.runtimes.processes import Launcher
-from engine.runtimes.sandbox.bubblewrap import Bubblewrap
-from engine.runtimes.sandbox.cgroups import Cgroups
+from engine.runtimes.environments.environments import Installer
+from engine.runtimes.environments.execution import Executor
+from engine.runtimes.environments.network import through
+from engine.runtimes.environments.programs import Programs
+from engine.runtimes.process.guardian import Guardian
+from engine.runtimes.process.ownership import Owner
+from engine.runtimes.process.processes import Launcher
 from engine.runtimes.sandbox.egress import Egress
+from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
+from engine.runtimes.sandbox.levels.cgroups import Cgroups
 from engine.runtimes.sandbox.sandbox import Sandbox
-from engine.runtimes.scripts.environments import Installer
-from engine.runtimes.scripts.execution import Executor
-from engine.runtimes.scripts.network import through
-from engine.runtimes.scripts.programs import Programs
 from toolagent.contracts.sandbox import SandboxPolicy
 from workers.sandbox import identities
 from workers.scripts import indexes_of

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.making.locking import ProjectLocks
-from engine.making.uv_runs import UvRuns
-from engine.making.wanted import Wanted
+from engine.making.python_sources.wanted import Wanted
+from engine.making.uv.locking import ProjectLocks
+from engine.making.uv.runs import UvRuns
 from engine.making.workbench.bench import Workbench, Workbenches
 from engine.making.workbench.places import WORK, place_of
 from engine.making.workbench.refusal import BenchRefused

@@ -5,12 +5,12 @@ from typing import cast
 
 import pytest
 
-from engine.making.packaging import Room
+from engine.making.repositories.packaging import Room
 from engine.making.workbench.bench import Workbench
 from engine.making.workbench.containers import BenchContainers
 from engine.making.workbench.refusal import BenchRefused
-from engine.runtimes.docker.building import BuildContainers
-from engine.runtimes.docker.wishes import Wishes
+from engine.runtimes.docker.building.containers import BuildContainers
+from engine.runtimes.docker.building.wishes import Wishes
 from engine.runtimes.runtime import Progress
 from tests.making.workbench.conftest import TASK
 from tests.runtimes.conftest import silent

@@ -11,8 +11,7 @@ import pytest_asyncio
 from pydantic import JsonValue
 
 from engine.making.briefing import briefing
-from engine.making.diagnosis import Diagnoses, DiagnosisParts, log_of
-from engine.making.mendable import unmendable
+from engine.making.mending.diagnosis import Diagnoses, DiagnosisParts, log_of
 from engine.making.workbench.bench import Workbenches
 from engine.making.workbench.places import WORK, place_of
 from engine.registry.archives import ProjectArchives
@@ -41,6 +40,7 @@ from toolagent.contracts.sources import (
     ToolSource,
 )
 from toolagent.contracts.task_specs import Example, RepairTool
+from toolagent.core.mendable import unmendable
 from toolagent.core.withheld import divided
 from workers.projects import StoredArchives
 

@@ -7,16 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from engine.runtimes import make_runtimes
-from engine.runtimes.boxed_runs import LocalSettings
 from engine.runtimes.builtin import builtin_tools
 from engine.runtimes.builtin.options import BuiltinOptions
-from engine.runtimes.dispatch import Dispatch
-from engine.runtimes.guardian import Guardian
-from engine.runtimes.http_exchange import HttpExchange
-from engine.runtimes.ownership import Owner
+from engine.runtimes.http.exchange import HttpExchange
+from engine.runtimes.local.boxed_runs import LocalSettings
 from engine.runtimes.parts import RuntimeParts
-from engine.runtimes.processes import Launcher
-from engine.runtimes.supervisor import Supervisor
+from engine.runtimes.process.guardian import Guardian
+from engine.runtimes.process.ownership import Owner
+from engine.runtimes.process.processes import Launcher
+from engine.runtimes.running.dispatch import Dispatch
+from engine.runtimes.running.supervisor import Supervisor
 from tests.runtimes.conftest import BASE_ENVIRONMENT, PROJECTS, Routes, entry_of, inside, request_of
 from tests.sandboxing import sandboxing
 

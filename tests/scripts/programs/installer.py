@@ -4,9 +4,9 @@ import asyncio
 import sys
 from pathlib import Path
 
+from engine.runtimes.environments.environments import Index, Installer
+from engine.runtimes.environments.network import through
 from engine.runtimes.sandbox.egress import Egress
-from engine.runtimes.scripts.environments import Index, Installer
-from engine.runtimes.scripts.network import through
 from tests.scripts.harness import IDENTITY, script_service
 from tests.scripts.index import PackageIndex, resolve
 from toolagent.contracts.sources import ScriptLanguage

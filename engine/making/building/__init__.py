@@ -1,0 +1,1 @@
+"""Tools that are built without a model, and what a build is."""

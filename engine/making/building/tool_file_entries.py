@@ -1,0 +1,93 @@
+"""Tools of `*.tool.json` that a repository brings, under the name of the task."""
+
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from engine.disk.removal import remove
+from engine.making.openapi.names import tool_id_of
+from engine.making.openapi.operations import LeftOut
+from engine.making.openapi.tools import Described
+from engine.making.recognisers.tool_file import recognise_tool_files
+from engine.making.repositories.trees import Tree
+from engine.registry.formats import tool_json
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.making import Candidate
+from toolagent.contracts.manifest import ToolGroup, ToolManifest, ToolStatus
+from toolagent.contracts.sources import ScriptSource, backend_runtime_of
+from toolagent.contracts.tool_files import ExternalScript, ToolFile
+from toolagent.validation.tool_folders import NoScriptError, Script, anothers_scripts, find_script
+
+__all__ = ["left_out_of", "tool_file_candidate"]
+
+_ASIDE = "It is in a folder for examples or tests."
+
+_NOT_IN_AN_ID = re.compile(r"[^a-z0-9_-]+")
+
+
+def tool_file_candidate(repository: Path, paths: Sequence[str], about: Described, work: Path) -> tuple[Candidate, dict[str, Path]]:
+    """The tools, and the folder of each one's script, below `work` where that names its files. Raises OSError, ValueError. Blocks.
+
+    Their ids are the task's: a repository takes nobody's place.
+    """
+    tree = Tree.read(repository)
+    read = [_read(tree, path) for path in paths]
+    ids = [about.tool_name] if len(read) == 1 else _ids(about.tool_name, [file for file, _ in read])
+    groups = () if len(read) == 1 else (about.tool_name,)
+    entries = tuple(_entry(file, script, tool_id, groups) for (file, script), tool_id in zip(read, ids, strict=True))
+    by_path = {path: (file.tool_id, script) for path, (file, script) in zip(paths, read, strict=True)}
+    for path, (index, reason) in anothers_scripts(by_path).items():
+        raise ValueError(f"{path}: $.handler.files[{index}]: {reason}")
+    folders = {tool_id: _folder_of(script, work / tool_id) for (_, script), tool_id in zip(read, ids, strict=True)}
+    group = ToolGroup(group_id=about.tool_name, name=about.tool_name, description=about.description, tool_ids=tuple(ids))
+    return Candidate(entries=entries, group=group if groups else None), folders
+
+
+def left_out_of(repository: Path, paths: Sequence[str]) -> tuple[LeftOut, ...]:
+    """The descriptions of tools that are none of these, and why not. Blocks."""
+    found = (one for one in recognise_tool_files(Tree.read(repository)) if one.path not in paths)
+    return tuple(LeftOut(one.path, one.summary if "faults" in one.details else _ASIDE) for one in found)
+
+
+def _read(tree: Tree, path: str) -> tuple[ToolFile, Script]:
+    text = tree.text(path)
+    read = tool_json.read(text) if text is not None else None
+    if read is None or read.file is None:
+        told = "; ".join(f"{fault.path}: {fault.reason}" for fault in read.faults[:5]) if read else "it cannot be read"
+        raise ValueError(f"{path}: {told}")
+    if not isinstance(read.file.handler, ExternalScript) or read.file.handler.content is not None:
+        raise ValueError(f"{path}: Only a script beside it can be the tool of a repository.")
+    try:
+        return read.file, find_script(read.file.handler, (tree.folder / path).parent, None)
+    except NoScriptError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _folder_of(script: Script, alone: Path) -> Path:
+    """Its own, or `alone` with a copy of the files that it is given."""
+    if script.given is None:
+        return script.folder
+    remove(alone)
+    for name in script.given:
+        (alone / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(script.folder / name, alone / name)
+    return alone
+
+
+def _entry(file: ToolFile, script: Script, tool_id: str, groups: tuple[str, ...]) -> ToolEntry:
+    handler = file.handler
+    if not isinstance(handler, ExternalScript):
+        raise TypeError(f"{file.tool_id} is no script.")
+    source = ScriptSource(script_path=script.name, language=handler.language, entry_point=handler.entry_point)
+    told = {"tool_id": tool_id, "group_ids": groups, "status": ToolStatus.ACTIVE, "backend_runtime": backend_runtime_of(source)}
+    return ToolEntry(manifest=ToolManifest.model_validate(tool_json.manifest_in(file).model_copy(update=told)), sources=(source,))
+
+
+def _ids(tool_name: str, files: Sequence[ToolFile]) -> list[str]:
+    """By what each file calls its tool; numbered where that is the same, as for two versions."""
+    found: list[str] = []
+    for file in files:
+        name = tool_id_of(tool_name, _NOT_IN_AN_ID.sub("_", file.tool_id.rpartition(":")[2]))
+        found.append(next(one for one in (name, *(f"{name}_{number}" for number in range(2, len(files) + 2))) if one not in found))
+    return found

@@ -1,0 +1,193 @@
+"""What is wrong with a tool, as far as anything tells, and a copy of its files to mend it in."""
+
+import asyncio
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.making.mending.replay import as_recorded
+from engine.making.workbench.bench import Workbench, Workbenches
+from engine.making.workbench.refusal import BenchRefused
+from engine.registry.registry import ToolRegistry
+from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.failures import StartFailed
+from engine.runtimes.given_secrets import without_given
+from engine.runtimes.projects import Projects
+from engine.runtimes.runtime import Progress
+from engine.store.calls import CallTable
+from engine.store.routes import RouteTable
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.making_steps import Diagnosis, FailedCall
+from toolagent.contracts.manifest import JsonSchema
+from toolagent.contracts.records import CallRecord
+from toolagent.contracts.sources import DockerSource, LocalSource, McpSource
+from toolagent.contracts.task_specs import Example, RepairTool
+from toolagent.core.masking import masked_params, masked_text
+from toolagent.core.mendable import content_of, unmendable
+from toolagent.core.shared_processes import place_of
+from toolagent.core.withheld import divided
+
+__all__ = ["Diagnoses", "DiagnosisParts", "log_of"]
+
+_ITS_OWN = (
+    ErrorType.EXECUTION_ERROR,
+    ErrorType.TIMEOUT,
+    ErrorType.OUTPUT_VALIDATION_ERROR,
+    ErrorType.DEPENDENCY_ERROR,
+    ErrorType.UNAVAILABLE,
+)
+"""Errors that a tool can be to blame for. It can be for a validation error too, of a call that it did get: these come last."""
+
+_MOST_CALLS = 5
+_LOOKED_AT = 25
+_MOST_LOG = 6_000
+_MOST_ERROR = 1_500
+_MOST_PARAMS = 1_500
+_MOST_MANIFEST = 8_000
+_LONGEST_NAME = 64
+
+
+@dataclass(frozen=True, slots=True)
+class DiagnosisParts:
+    """`state` is the state directory of this host, where its tools' logs are. `projects` has the files of versions."""
+
+    registry: ToolRegistry
+    routes: RouteTable
+    calls: CallTable
+    benches: Workbenches
+    projects: Projects | None
+    state: Path
+
+
+class Diagnoses:
+    """May be repeated: the copy that is there stays, with all that was changed in it."""
+
+    def __init__(self, parts: DiagnosisParts) -> None:
+        self._parts = parts
+
+    async def of(self, task_id: str, spec: RepairTool, progress: Progress) -> Diagnosis:
+        """Raises StartFailed and ScriptFailure when something of ours does not work now."""
+        entry = await self._parts.registry.entry(spec.tool_id)
+        if entry is None:
+            return Diagnosis(refused=f"There is no tool {spec.tool_id!r}, so there is nothing to mend. GET /tools has those there are.")
+        refused = unmendable(entry)
+        if refused:
+            return Diagnosis(refused=refused)
+        progress(f"looking at what became of {spec.tool_id}")
+        route = await self._parts.routes.get(spec.tool_id)
+        logs = self._parts.state / "tools" / place_of(spec.tool_id, entry.sources[0])
+        _, withheld = divided(task_id, spec.examples)
+        found = Diagnosis(
+            version=entry.manifest.version,
+            content=content_of(entry),
+            manifest=_about(entry),
+            last_error=_end_of(masked_text(route.last_error or ""), _MOST_ERROR) if route else "",
+            log=await asyncio.to_thread(log_of, logs),
+            failed_calls=await self._failed(entry, withheld),
+        )
+        return await self._laid_out(task_id, entry, found, progress)
+
+    async def _failed(self, entry: ToolEntry, withheld: Sequence[Example]) -> tuple[FailedCall, ...]:
+        tool_id, calls = entry.manifest.tool_id, self._parts.calls
+        doubted = await calls.latest_failed(tool_id, (ErrorType.VALIDATION_ERROR,), _LOOKED_AT)
+        # What was refused before the tool was asked has no version.
+        records = (*await calls.latest_failed(tool_id, _ITS_OWN, _LOOKED_AT), *(record for record in doubted if record.version))
+        schema = entry.manifest.input_schema
+        hidden = [as_recorded(schema, example.input) for example in withheld]
+        shown = (record for record in records if as_recorded(schema, record.params) not in hidden)
+        return tuple(_told(schema, record) for record, _ in zip(shown, range(_MOST_CALLS), strict=False))
+
+    async def _laid_out(self, task_id: str, entry: ToolEntry, found: Diagnosis, progress: Progress) -> Diagnosis:
+        try:
+            folder = await self._files_of(entry, progress)
+        except StartFailed as failure:
+            if failure.error_type is ErrorType.UNAVAILABLE:
+                raise
+            return Diagnosis(refused=failure.message)
+        progress("laying its files out")
+        bench = await self._parts.benches.of(task_id)
+        name = entry.manifest.tool_id.rpartition(":")[2][:_LONGEST_NAME]
+        place, notes = await _brought(bench, name, folder, is_project=isinstance(entry.sources[0], LocalSource | McpSource))
+        return found.model_copy(update={"folder": place, "notes": notes})
+
+    async def _files_of(self, entry: ToolEntry, progress: Progress) -> Path:
+        source, tool_id = entry.sources[0], entry.manifest.tool_id
+        if self._parts.projects is None or not isinstance(source, LocalSource | DockerSource | McpSource) or source.content is None:
+            raise StartFailed(ErrorType.DEPENDENCY_ERROR, f"The files of {tool_id!r} cannot be had on this host.")
+        return await self._parts.projects.folder_of(source.content, tool_id, progress)
+
+
+def log_of(folder: Path, most: int = _MOST_LOG) -> str:
+    """The end of what a tool wrote, what is newest last; empty when there is nothing on this host. Blocks.
+
+    Beside the streams of the run that goes on there is the account of the last one that ended.
+    """
+    stamps = {name: stamp for name in ("last_run.log", "stdout.log", "stderr.log") if (stamp := _stamp(folder / name))}
+    ended = stamps.get("last_run.log", 0)
+    # Of a run that has ended the account holds both streams.
+    shown = [name for name, stamp in stamps.items() if name == "last_run.log" or stamp > ended]
+    share = most // (len(shown) or 1)
+    texts = {name: _end_of(masked_text(without_given(_tail(folder / name, 4 * share))), share).strip() for name in shown}
+    return "\n\n".join(f"{name}:\n{text}" for name, text in texts.items() if text)
+
+
+async def _brought(bench: Workbench, name: str, folder: Path, *, is_project: bool) -> tuple[str, tuple[str, ...]]:
+    """Where the copy is, and what did not work: that its packages cannot be installed may be what is to be mended."""
+    if not is_project:
+        return await bench.bring(name, folder), ()
+    try:
+        return await bench.bring_project(name, folder), ()
+    except BenchRefused as refused:
+        note = str(refused)
+    except ScriptFailure as failure:
+        if failure.kind is ScriptErrorKind.UNAVAILABLE:
+            raise
+        note = failure.message
+    return await bench.create_project(name), (f"Not all packages of its lock could be installed: {_end_of(note, _MOST_ERROR)}",)
+
+
+def _about(entry: ToolEntry) -> str:
+    source = entry.sources[0]
+    how = source.model_dump(mode="json", include={"type", "endpoint_path", "http_method", "internal_port", "health_path"})
+    about = entry.manifest.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"version", "status"})
+    text = json.dumps({**about, "source": how}, ensure_ascii=False, indent=1)
+    return text if len(text) <= _MOST_MANIFEST else f"{text[:_MOST_MANIFEST]}\n… (cut: {len(text):,} characters)"
+
+
+def _told(schema: JsonSchema, record: CallRecord) -> FailedCall:
+    error = record.result.error if record.result else None
+    details = json.dumps(masked_params({}, {"": error.details})[""], ensure_ascii=False) if error and error.details else ""
+    params = json.dumps(masked_params(schema, record.params), ensure_ascii=False)
+    return FailedCall(
+        call_id=record.call_id,
+        at=record.created_at,
+        version=record.version,
+        params=params if len(params) <= _MOST_PARAMS else f"{params[:_MOST_PARAMS]}…",
+        error_type=error.type.value if error else "",
+        message=_end_of(masked_text(error.message), _MOST_ERROR) if error else "",
+        details=_end_of(masked_text(details), _MOST_ERROR),
+    )
+
+
+def _end_of(text: str, most: int) -> str:
+    """What went wrong stands at the end."""
+    return text if len(text) <= most else f"… {text[-most:]}"
+
+
+def _stamp(path: Path) -> int | None:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return None
+
+
+def _tail(path: Path, most: int) -> str:
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - most))
+            return file.read(most).decode(errors="replace")
+    except OSError:
+        return ""

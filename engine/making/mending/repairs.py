@@ -1,0 +1,185 @@
+"""What takes over from a version: of the agent's candidate only what a repair may change, under a version of its own."""
+
+import asyncio
+from dataclasses import dataclass
+
+from engine.making.evidence import evidence_for
+from engine.making.gate.subject import Check
+from engine.making.mending.replay import ReplayLimits, recorded_calls
+from engine.making.schema_rights import more_files, unmasked
+from engine.registry.registry import ToolRegistry
+from engine.store.calls import CallTable
+from engine.store.evidence import EvidenceTable
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.making import Candidate, Evidence
+from toolagent.contracts.making_steps import Registered
+from toolagent.contracts.manifest import ToolManifest, ToolStatus
+from toolagent.contracts.sources import DockerSource, LocalSource, McpSource, ToolSource
+from toolagent.contracts.task_specs import RepairTool
+from toolagent.core.mendable import content_of
+from toolagent.validation.tool_rules import faults_of_test_mode
+from toolagent.validation.versions import next_patch
+
+__all__ = ["Mended", "NotASuccessor", "Repairs", "successor"]
+
+_FAULTS_TOLD = 5
+_TRIES = 5
+"""Of repairs of one tool that end at the same moment, each takes a version of its own."""
+
+
+class NotASuccessor(ValueError):
+    """The candidate cannot take over; the message is for whoever made it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """What takes over takes over from this version, as it was: `content` is the archive of its files, empty when that is not known."""
+
+    tool_id: str
+    version: str
+    content: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Repairs:
+    """Every step may be repeated: the version that this task has taken is found by its evidence."""
+
+    registry: ToolRegistry
+    calls: CallTable
+    evidence: EvidenceTable
+
+    async def successor(self, task_id: str, tool_id: str, mends: str, candidate: Candidate) -> ToolEntry:
+        """Raises NotASuccessor."""
+        present = await self.registry.entry(tool_id, mends)
+        if present is None:
+            raise NotASuccessor(f"{tool_id!r} has no version {mends} any more: somebody removed it.")
+        return await asyncio.to_thread(successor, present, candidate, await self._version(task_id, tool_id))
+
+    async def replay(self, task: RepairTool, mends: str, limits: ReplayLimits | None = None) -> Check:
+        """The check that holds the candidate to what the tool answered before."""
+        limits = limits or ReplayLimits()
+        present, versions = await self.registry.get(task.tool_id, mends), await self.registry.versions(task.tool_id)
+        if present is None or versions is None:
+            raise NotASuccessor(f"{task.tool_id!r} has no version {mends} any more: somebody removed it.")
+        # A version that was taken out of use gave answers that somebody did not want.
+        trusted = [one.version for one in versions.versions if one.version == mends or one.status is ToolStatus.ACTIVE]
+        records = await self.calls.latest_good(task.tool_id, limits.looked_at)
+        major = mends.partition(".")[0]
+        counted = [one for one in trusted if one.partition(".")[0] == major]
+        return await asyncio.to_thread(recorded_calls, present, records, counted, task.examples, limits)
+
+    async def register(self, task_id: str, mended: Mended, candidate: Candidate, evidence: Evidence) -> Registered:
+        """Make it the active version. Calls that run go on with theirs, and the old version stays."""
+        tool_id = mended.tool_id
+        for _ in range(_TRIES):
+            try:
+                await self._insist_on_same(task_id, mended)
+                entry = await self.successor(task_id, tool_id, mended.version, candidate)
+            except NotASuccessor as refused:
+                return Registered(refused=str(refused))
+            if await self.registry.register_made([(entry, evidence_for(entry, candidate, evidence))], mends=mended.version) is None:
+                return Registered(tool_ids=(tool_id,))
+        return Registered(refused=f"Others register versions of {tool_id!r} all the time. Repair it again when they are done.")
+
+    async def _insist_on_same(self, task_id: str, mended: Mended) -> None:
+        """Raises NotASuccessor when somebody else has changed meanwhile what is called."""
+        tool_id, version = mended.tool_id, mended.version
+        active = await self.registry.entry(tool_id)
+        if active is None:
+            raise NotASuccessor(f"The tool {tool_id!r} was removed meanwhile, so nothing takes over from it.")
+        now = active.manifest.version
+        if now != version:
+            if await self._owner(tool_id, now) != task_id:
+                raise NotASuccessor(
+                    f"Meanwhile {tool_id!r} has another active version, {now}; what was mended is {version}. Repair it again."
+                )
+        elif mended.content not in {"", content_of(active)}:
+            # Of who mended it by hand in its folder the work would be lost.
+            raise NotASuccessor(f"Meanwhile the files of {tool_id!r}, version {version}, were changed. If it still fails, repair it again.")
+
+    async def _version(self, task_id: str, tool_id: str) -> str:
+        """Above all there are, and above those that others are about to register."""
+        taken, there = await self.evidence.of_tool(tool_id), await self.registry.versions(tool_id)
+        own = [version for version, evidence in taken.items() if evidence.task_id == task_id]
+        return own[0] if own else next_patch((*taken, *(one.version for one in there.versions)) if there else taken)
+
+    async def _owner(self, tool_id: str, version: str) -> str | None:
+        evidence = await self.evidence.get(tool_id, version)
+        return evidence.task_id if evidence else None
+
+
+def successor(present: ToolEntry, candidate: Candidate, version: str) -> ToolEntry:
+    """The present version with the candidate's files, schemas and description; all else stays. Raises NotASuccessor.
+
+    It may not reach more than the present one: what an agent read in logs and calls may be what made it ask.
+    """
+    made = _only_entry(present.manifest.tool_id, candidate)
+    _insist_on_no_more(present.manifest, made.manifest)
+    _insist_on_same_secrets(present.manifest, made.manifest)
+    changes: dict[str, object] = {
+        "version": version,
+        "status": ToolStatus.ACTIVE,
+        "description": made.manifest.description,
+        # Left out means that they stay.
+        "input_schema": made.manifest.input_schema or present.manifest.input_schema,
+        "output_schema": made.manifest.output_schema or present.manifest.output_schema,
+    }
+    sources = (_source(present.sources[0], made.sources[0]), *present.sources[1:])
+    manifest = present.manifest.model_copy(update=changes)
+    _insist_on_test_mode(manifest)
+    return ToolEntry(manifest=manifest, sources=sources)
+
+
+def _only_entry(tool_id: str, candidate: Candidate) -> ToolEntry:
+    ids = [entry.manifest.tool_id for entry in candidate.entries]
+    if ids != [tool_id]:
+        raise NotASuccessor(f"A repair puts down {tool_id!r} and nothing else; what was put down is {', '.join(ids)}.")
+    return candidate.entries[0]
+
+
+def _insist_on_no_more(before: ToolManifest, now: ToolManifest) -> None:
+    asked = {*now.security_context.network_access.allow_hosts, *now.security_context.environment}
+    more = asked - {*before.security_context.network_access.allow_hosts, *before.security_context.environment}
+    if more:
+        raise NotASuccessor(
+            f"A repaired tool may reach no more hosts and variables than before, and this asks for {', '.join(sorted(more))}. "
+            "Mend it without them; if that cannot be, say so and stop, since a person has to allow it."
+        )
+
+
+def _insist_on_same_secrets(before: ToolManifest, now: ToolManifest) -> None:
+    """What a schema marks is masked in records, and what it says to be a file is handed over. A schema that is left out stays."""
+    if now.input_schema and (files := more_files(before.input_schema, now.input_schema)):
+        raise NotASuccessor(
+            f"A repaired tool may be handed no more files than before: {', '.join(files)} of input_schema has the format file-path and had "
+            "it not. Mend it without that; if that cannot be, say so and stop, since a person has to allow it."
+        )
+    for name, old, new in (
+        ("input_schema", before.input_schema, now.input_schema),
+        ("output_schema", before.output_schema, now.output_schema),
+    ):
+        if new and (places := unmasked(old, new)):
+            raise NotASuccessor(
+                f"What was kept out of records has to stay out: {', '.join(places)} of {name} was marked writeOnly or with the format "
+                "password, and is not any more. Keep the mark."
+            )
+
+
+def _insist_on_test_mode(manifest: ToolManifest) -> None:
+    """It is the one that was declared: by it calls are made that would change something otherwise."""
+    if faults := faults_of_test_mode(manifest):
+        told = "; ".join(f"{fault.path}: {fault.message}" for fault in faults[:_FAULTS_TOLD])
+        raise NotASuccessor(f"input_schema has to allow the test mode of the tool, which stays: {told} Keep these parameters.")
+
+
+def _source(before: ToolSource, now: ToolSource) -> ToolSource:
+    match before, now:
+        case LocalSource(), LocalSource():
+            changed = ("host_dir", "content", "endpoint_path", "http_method")
+        case McpSource(), McpSource():
+            changed = ("host_dir", "content", "command", "tool_name")
+        case DockerSource(), DockerSource():
+            changed = ("host_dir", "content", "endpoint_path", "http_method", "dockerfile", "internal_port")
+        case _:
+            raise NotASuccessor(f"The tool has the runtime {before.type!r}, and what was put down has {now.type!r}. Keep the runtime.")
+    return before.model_copy(update={name: getattr(now, name) for name in changed})

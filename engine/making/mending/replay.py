@@ -1,0 +1,241 @@
+"""Calls that a tool answered well in the past, made again: a version that takes over answers them as they were answered."""
+
+import asyncio
+import json
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+
+from engine.making.gate.subject import Came, Reply, Subject
+from engine.making.gate.wording import listed, quoted
+from engine.making.mending.secret_results import holds_secret
+from engine.store.file_references import named_files
+from toolagent.contracts.making import CheckResult
+from toolagent.contracts.manifest import JsonSchema, SideEffectScope, ToolManifest
+from toolagent.contracts.records import CallRecord
+from toolagent.contracts.task_specs import Example
+from toolagent.core.expectations import unexpected
+from toolagent.core.masking import masked_params, masked_text
+from toolagent.core.schemas import FILE_PATH, MASK, mask_secrets, values_of_format, with_defaults
+from toolagent.validation.schemas import issues_of
+
+__all__ = ["NAME", "Recorded", "Replay", "ReplayLimits", "as_recorded", "recorded_calls"]
+
+NAME = "recorded calls"
+
+_PLACES = 3
+_SECRET = "held a secret, which is not kept"  # noqa: S105 - why a call is left out
+_FILES = "named files"
+_HIDDEN = "something that is not shown, since there is a secret in the result,"
+_LARGE = "had a result too large to be kept beside it"
+_UNFIT = "do not fit the input schema in the tool's test mode"
+_EXAMPLE = "are in the task's examples, which say what has to come"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayLimits:
+    """`calls` with different parameters at most, of the `looked_at` newest, begun within `wall_s` seconds."""
+
+    looked_at: int = 200
+    calls: int = 25
+    wall_s: float = 60.0
+    told: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A call by its parameters, and all the different results that it had.
+
+    `is_new`: it was never made with these, which are in test mode; the results are those of the calls that were not.
+    """
+
+    params: dict[str, JsonValue]
+    results: tuple[JsonValue, ...]
+    is_new: bool = False
+
+    @property
+    def is_steady(self) -> bool:
+        return len(self.results) == 1
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A Check. `present` is the version that is to be replaced; what it says of itself decides whether it may be asked."""
+
+    present: ToolManifest
+    calls: tuple[Recorded, ...] = ()
+    left_out: Mapping[str, int] = field(default_factory=dict[str, int])
+    limits: ReplayLimits = field(default_factory=ReplayLimits)
+
+    async def __call__(self, subject: Subject) -> CheckResult:
+        """Each has to succeed again and to give the same result; where results differed, one that its output schema allows.
+
+        So it is with the result of a call that is made in test mode for the first time.
+        """
+        why = self._why_not()
+        if why:
+            return CheckResult(check=NAME, passed=True, applies=False, details=why)
+        asked, faults, over_at = 0, list[str](), time.monotonic() + self.limits.wall_s
+        for call in self.calls:
+            if time.monotonic() > over_at:
+                break
+            asked += 1
+            reply = await subject.trial.call(self.present.tool_id, call.params)
+            fault = await asyncio.to_thread(_fault, self.present, call, reply)
+            faults += [fault] if fault else []
+        counted = f"{asked - len(faults)} of {asked} calls were answered as before."
+        unasked = f"For lack of time {len(self.calls) - asked} more were not made." if asked < len(self.calls) else ""
+        details = [counted, unasked, self._omitted(), listed(faults, self.limits.told)]
+        return CheckResult(check=NAME, passed=not faults, details="\n".join(part for part in details if part))
+
+    def _why_not(self) -> str:
+        if _acts(self.present) and self.present.test_mode is None:
+            scope = self.present.side_effect_scope.value
+            return f"A call may change something (side_effect_scope {scope!r}) and there is no test_mode, so none was made again."
+        return "" if self.calls else f"There is no recorded call that could be made again. {self._omitted()}".strip()
+
+    def _omitted(self) -> str:
+        told = "; ".join(f"{count} {why}" for why, count in self.left_out.items())
+        return f"Left out: {told}." if told else ""
+
+
+def recorded_calls(
+    present: ToolManifest,
+    records: Iterable[CallRecord],
+    versions: Sequence[str],
+    examples: Sequence[Example] = (),
+    limits: ReplayLimits | None = None,
+) -> Replay:
+    """Of the successful calls of a tool, the newest first, those that can be made again.
+
+    `versions` are those whose answers count; for parameters that the present one has answered, its answers alone do. Calls of a tool
+    that acts get the parameters of its test mode.
+    """
+    limits, schema = limits or ReplayLimits(), present.input_schema
+    hidden = [_as_asked(present, as_recorded(schema, example.input)) for example in examples]
+    omitted: Counter[str] = Counter()
+    found: dict[str, list[CallRecord]] = {}
+    for record in records:
+        if record.version not in versions or record.result is None:
+            continue
+        asked = _as_asked(present, record.params)
+        why = _EXAMPLE if as_recorded(schema, asked) in hidden else _unusable(present, record, asked)
+        if why:
+            omitted[why] += 1
+            continue
+        found.setdefault(_key(asked), []).append(record)
+    calls = [_of(present, same) for same in found.values()]
+    return Replay(present, tuple(calls[: limits.calls]), dict(omitted), limits)
+
+
+def as_recorded(schema: JsonSchema, params: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """The parameters as the record of a call has them."""
+    return mask_secrets(schema, with_defaults(schema, params))
+
+
+def _acts(present: ToolManifest) -> bool:
+    return present.side_effect_scope is not SideEffectScope.NONE
+
+
+def _as_asked(present: ToolManifest, params: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """With the test mode laid over where a call would change something."""
+    return {**params, **(present.test_mode or {})} if _acts(present) else params
+
+
+def _of(present: ToolManifest, records: Sequence[CallRecord]) -> Recorded:
+    asked = _as_asked(present, records[0].params)
+    made = [record for record in records if _key(record.params) == _key(asked)]
+    same = made or records
+    own = [record for record in same if record.version == present.version] or same
+    different = {_key(record.result.result): record.result.result for record in own if record.result}
+    return Recorded(asked, tuple(different.values()), is_new=not made)
+
+
+def _unusable(present: ToolManifest, record: CallRecord, asked: dict[str, JsonValue]) -> str:
+    result = record.result
+    if result is None or result.is_reference:
+        return _LARGE
+    if _is_masked(record.params) or holds_secret(present.output_schema, result.result):
+        return _SECRET
+    names_files = (
+        any(values_of_format(present.input_schema, record.params, FILE_PATH))
+        or any(values_of_format(present.output_schema, result.result, FILE_PATH))
+        or named_files(_key(record.params), _key(result.result))
+    )
+    if names_files:
+        return _FILES
+    return _UNFIT if asked != record.params and any(issues_of(present.input_schema, asked)) else ""
+
+
+def _is_masked(value: JsonValue) -> bool:
+    match value:
+        case dict():
+            return any(map(_is_masked, value.values()))
+        case list():
+            return any(map(_is_masked, value))
+        case _:
+            return value == MASK
+
+
+def _fault(present: ToolManifest, call: Recorded, reply: Reply) -> str:
+    """What differed, with secrets masked; empty when nothing did."""
+    asked = f"With input {quoted(masked_params(present.input_schema, call.params))}"
+    if reply.came is not Came.ANSWER:
+        before = f", and {_shown(call.results[0])} came before" if call.is_steady and not call.is_new else ""
+        return f"{asked}: it {reply.came}: {masked_text(reply.message)}{before}"
+    if call.is_new:
+        misfit = _misfit(present, call, reply.output)
+        return f"{asked}, which are in its test mode: {misfit}" if misfit else ""
+    if not call.is_steady:
+        return ""
+    places = [*_different(call.results[0], reply.output)]
+    # What came before holds none, or the call had been left out.
+    tells = not holds_secret(present.output_schema, reply.output)
+    told = "; ".join(
+        f"at {path} {_shown(before)} came before and {_shown(now) if tells else _HIDDEN} now" for path, before, now in places[:_PLACES]
+    )
+    return f"{asked}: {told}" if told else ""
+
+
+def _misfit(present: ToolManifest, call: Recorded, output: JsonValue) -> str:
+    """Where a result does not have the form that results had; values are not told."""
+    places = dict.fromkeys(issue.path for issue in issues_of(present.output_schema, output))
+    if places:
+        return f"the result is not what the output schema in use allows, at {', '.join([*places][:_PLACES])}"
+    if present.output_schema or any(_form(before) == _form(output) for before in call.results):
+        return ""
+    return f"the result is {_form(output)}, and {' or '.join(dict.fromkeys(map(_form, call.results)))} came before"
+
+
+def _form(value: JsonValue) -> str:
+    match value:
+        case dict():
+            return "an object"
+        case list():
+            return "a list"
+        case str():
+            return "a text"
+        case bool():
+            return "true or false"
+        case None:
+            return "null"
+        case _:
+            return "a number"
+
+
+def _different(before: JsonValue, now: JsonValue) -> Iterator[tuple[str, JsonValue, JsonValue]]:
+    """What is new counts, too: whoever reads the result may not expect it."""
+    places = {path: (path, one, other) for path, one, other in unexpected(before, now)}
+    yield from places.values()
+    yield from ((path, other, one) for path, one, other in unexpected(now, before) if path not in places)
+
+
+def _shown(value: JsonValue) -> str:
+    return masked_text(quoted(masked_params({}, {"": value}).get("")))
+
+
+def _key(value: JsonValue) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)

@@ -1,0 +1,63 @@
+"""Whether a server that a document names may be called at all."""
+
+from collections.abc import Sequence
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from pydantic import JsonValue
+
+from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument, Part, part
+from engine.network.addresses import Resolve, bounded, carried, is_ours, is_public
+from toolagent.core.sandbox import host_matches
+
+__all__ = ["insist_on_public", "is_private", "server_fault"]
+
+_HERE = ("localhost", "127.0.0.1", "::1")
+_NONE = "It names no server by an absolute address (`servers: [{url: https://…}]`). Say in the task's `server_url` where it is served."
+_PORTS = {"http": 80, "https": 443}
+
+
+def server_fault(document: OpenApiDocument) -> str:
+    """Why its server cannot be called, as far as the document says; empty where nothing speaks against it."""
+    if document.server_url:
+        return ""
+    servers: JsonValue = document.root.get("servers")
+    first: Part = part(servers[0]) if isinstance(servers, list) and servers else {}
+    if "@" in str(first.get("url", "")).partition("://")[2].partition("/")[0]:
+        # It is not repeated: it is a secret.
+        return "The address of its server holds a user name or password. Take it out, and describe it in `securitySchemes`."
+    return _NONE
+
+
+def is_private(url: str) -> bool:
+    """Whether nobody on the way can read what is sent there."""
+    try:
+        parts = urlsplit(url)
+        is_whole = bool(parts.hostname) and "@" not in parts.netloc and not any(one.isspace() for one in url)
+    except ValueError:
+        return False
+    return is_whole and (parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _HERE))
+
+
+async def insist_on_public(url: str, private_hosts: Sequence[str], resolve: Resolve) -> None:
+    """Whoever writes a document could else have us call what only this machine reaches. Raises DocumentRefused.
+
+    Those of `private_hosts` may be anywhere.
+    """
+    parts = urlsplit(url)
+    host, port = parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 0)
+    if not host:
+        raise DocumentRefused(_NONE)
+    if any(host_matches(pattern, host, port) for pattern in private_hosts):
+        return
+    try:
+        found = [ip_address(address) for address in await bounded(resolve)(host, port)]
+    except (OSError, ValueError, OverflowError) as error:  # a TimeoutError is an OSError
+        raise DocumentRefused(f"The server {host} that the document names could not be resolved: {error}.") from error
+    for address in found:
+        if not is_public(address) or is_ours(carried(address) or address):
+            message = (
+                f"The server {host} that the document names is at {address}, which is no public address. "
+                f"If that is meant, name {host}:{port} among the private_hosts of the sandbox policy."
+            )
+            raise DocumentRefused(message)

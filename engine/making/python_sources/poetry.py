@@ -1,0 +1,85 @@
+"""Dependencies as Poetry writes them (`^1.2`, `~1.2`, tables), as the installer understands them."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from engine.making.python_sources.projects import Table
+
+__all__ = ["PoetryUnclear", "poetry_requirements", "poetry_specifier"]
+
+_CLAUSE = re.compile(r"(\^|~=|~|===?|!=|<=?|>=?|)\s*v?([0-9][^\s,|]*)")
+_NUMBERS = re.compile(r"\d+")
+_ELSEWHERE = ("git", "path", "url", "file")
+
+
+class PoetryUnclear(ValueError):
+    """A dependency that cannot be written for the installer; the message names it."""
+
+
+def poetry_requirements(dependencies: Table) -> Iterator[str]:
+    """Without `python` and what is optional. Raises PoetryUnclear."""
+    for name, value in dependencies.values.items():
+        if name.lower() == "python":
+            continue
+        match value:
+            case str():
+                yield _requirement(name, value)
+            case dict():
+                table = Table(cast("dict[str, object]", value))
+                if table.values.get("optional") is not True:
+                    yield _of_table(name, table)
+            case _:
+                raise PoetryUnclear(f"What pyproject.toml says of the dependency {name!r} cannot be read.")
+
+
+def poetry_specifier(version: str) -> str:
+    """A version as Poetry writes it (`^3.9`), as a specifier. Raises PoetryUnclear."""
+    return ",".join(_specifiers("python", version))
+
+
+def _of_table(name: str, table: Table) -> str:
+    if any(where in table.values for where in _ELSEWHERE):
+        raise PoetryUnclear(f"The project takes {name!r} from elsewhere than the package index.")
+    extras = f"[{','.join(table.texts('extras'))}]" if table.texts("extras") else ""
+    return _requirement(f"{name}{extras}", table.text("version") or "*", table.text("markers"))
+
+
+def _requirement(name: str, version: str, markers: str = "") -> str:
+    written = f"{name}{','.join(_specifiers(name, version))}" + (f" ; {markers}" if markers else "")
+    try:
+        return str(Requirement(written))
+    except InvalidRequirement as error:
+        raise PoetryUnclear(f"The dependency {name!r} with the version {version!r} cannot be read.") from error
+
+
+def _specifiers(name: str, version: str) -> Iterator[str]:
+    text = version.strip()
+    if text in ("", "*"):
+        return
+    for part in (one.strip() for one in text.split(",")):
+        found = _CLAUSE.fullmatch(part)
+        if found is None:
+            raise PoetryUnclear(f"The dependency {name!r} with the version {version!r} cannot be read.")
+        sign, number = found[1], found[2]
+        match sign:
+            case "^" | "~":
+                yield f">={number}"
+                yield f"<{_end(number, is_caret=sign == '^')}"
+            case "":
+                yield f"=={number}"
+            case _:
+                yield f"{sign}{number}"
+
+
+def _end(number: str, *, is_caret: bool) -> str:
+    """What `^` and `~` do not mean any more: the next of the first number that is not 0, or of the second one."""
+    numbers = [int(one) for one in _NUMBERS.findall(re.split(r"[^0-9.]", number)[0])]
+    at = _first_set(numbers) if is_caret else min(1, len(numbers) - 1)
+    return ".".join(map(str, (*numbers[:at], numbers[at] + 1)))
+
+
+def _first_set(numbers: Sequence[int]) -> int:
+    return next((at for at, one in enumerate(numbers) if one), len(numbers) - 1)

@@ -1,0 +1,79 @@
+"""What a Python project says of itself: its tables, and what it depends on."""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import cast
+
+from engine.making.repositories.trees import Tree
+
+__all__ = ["PYPROJECT", "Table", "dependencies_named", "is_project", "project_folder", "pyproject_of", "toml_of"]
+
+PYPROJECT = "pyproject.toml"
+_SAYING = ("uv.lock", "poetry.lock", "Pipfile.lock", "Pipfile", "requirements.lock", "requirements.txt", "setup.py", "setup.cfg")
+_MAX_BYTES = 256 * 1024
+_NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of a TOML file; what is missing, or is something else, is empty."""
+
+    values: Mapping[str, object] = field(default_factory=dict[str, object])
+
+    def table(self, name: str) -> "Table":
+        value = self.values.get(name)
+        return Table(cast("dict[str, object]", value)) if isinstance(value, dict) else Table()
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        value = self.values.get(name)
+        return tuple(one for one in cast("list[object]", value) if isinstance(one, str)) if isinstance(value, list) else ()
+
+    def text(self, name: str) -> str:
+        value = self.values.get(name)
+        return value if isinstance(value, str) else ""
+
+
+def pyproject_of(tree: Tree, folder: PurePosixPath) -> Table:
+    """Empty where there is none that can be read. Blocks."""
+    return toml_of(tree, folder / PYPROJECT, _MAX_BYTES)
+
+
+def toml_of(tree: Tree, path: PurePosixPath, limit: int) -> Table:
+    """Empty where there is none that can be read, in so many bytes. Blocks."""
+    try:
+        return Table(tomllib.loads(tree.text(path, limit) or ""))
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError):
+        return Table()
+
+
+def is_project(tree: Tree, folder: PurePosixPath) -> bool:
+    """Whether a folder says what its modules depend on. Blocks."""
+    if any(tree.has(folder / name) for name in _SAYING):
+        return True
+    about = pyproject_of(tree, folder)
+    return bool(about.table("project").values or about.table("tool").table("poetry").values)
+
+
+def project_folder(tree: Tree, path: PurePosixPath) -> PurePosixPath | None:
+    """The nearest folder above a file that says what it depends on. Blocks."""
+    return next((folder for folder in path.parents if is_project(tree, folder)), None)
+
+
+def dependencies_named(tree: Tree, folder: PurePosixPath) -> frozenset[str]:
+    """The names of what a project depends on, in lower case, without what they bring. Blocks."""
+    return frozenset(name for name in _named(tree, folder) if name)
+
+
+def _named(tree: Tree, folder: PurePosixPath) -> Iterator[str]:
+    about = pyproject_of(tree, folder)
+    yield from map(_name, about.table("project").texts("dependencies"))
+    yield from map(_name, about.table("tool").table("poetry").table("dependencies").values)
+    yield from map(_name, (tree.text(folder / "requirements.txt") or "").splitlines())
+
+
+def _name(requirement: str) -> str:
+    found = _NAME.match(requirement)
+    return re.sub(r"[-_.]+", "-", found[1]).lower() if found else ""

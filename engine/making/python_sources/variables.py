@@ -1,0 +1,174 @@
+"""The variables that an app of a repository reads: what its examples and settings classes say, what the task gives, what is missing."""
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from engine.making.python_sources.modules import parsed
+from engine.making.repositories.asides import is_aside
+from engine.making.repositories.trees import Tree
+from toolagent.contracts.making import Candidate
+from toolagent.contracts.sandbox import OWNED_VARIABLES
+from toolagent.contracts.sources import BuiltinSource, DockerSource, LocalSource, McpSource, RemoteSource, ScriptSource, ToolSource
+
+__all__ = ["Variables", "variables_for", "with_environment"]
+
+_EXAMPLES = (".env.example", ".env.sample", ".env.template", ".env.dist", "env.example", "example.env", ".env.local.example")
+_LINE = re.compile(r"(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]{0,127})[ \t]*=(.*)")
+_REFERENCE = "secret:"
+"""Only who asks for a tool may name secrets of this host: a repository that does would be shown them."""
+_PLACEHOLDER = re.compile(r"your[-_ ]|<.*>|\bx{3,}|\.\.\.$|change[-_]?me|replace[-_]|\[.*\]|_here\b|\$\{", re.IGNORECASE)
+_DATABASE = re.compile(r"(?:^|_)(?:DATABASE|DB)_(?:URL|URI|DSN)$|^SQLALCHEMY_DATABASE_UR[IL]$", re.IGNORECASE)
+_SERVED = re.compile(r"(?:postgres(?:ql)?|mysql|mariadb|mssql|oracle|cockroachdb)(\+\w+)?://", re.IGNORECASE)
+_ASYNC = re.compile(r"\+(?:asyncpg|aiomysql|asyncmy|psycopg_async)\b")
+_OURS = ("TOOL_AGENT_", "LD_")
+_SETTINGS = "BaseSettings"
+_MOST_READ = 2_000
+_MOST = 100
+_LONGEST = 2_000
+_SQLITE = "app.db"
+
+
+@dataclass(frozen=True, slots=True)
+class Variables:
+    """`values` are what the app runs with. `required`: it does not start without these; `missing`: it names them, and nobody gives them.
+
+    `notes` say what was taken for it.
+    """
+
+    values: Mapping[str, str] = field(default_factory=dict[str, str])
+    required: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def variables_for(tree: Tree, folder: PurePosixPath, given: Mapping[str, str], *, is_python: bool = True) -> Variables:
+    """`given` go before all others; defaults of examples are taken. SQLite is offered as SQLAlchemy writes it: to Python alone. Blocks."""
+    values: dict[str, str] = {}
+    missing: list[str] = []
+    notes: list[str] = []
+    for name, value in _of_examples(tree, folder):
+        if name in given or name in values:
+            continue
+        if is_python and _DATABASE.search(name) and (not value or _SERVED.match(value)):
+            values[name] = _sqlite(value)
+            notes.append(f"{name}: a database of its own is used (SQLite in its home folder); give another in `env`.")
+        elif value and _REFERENCE not in value.lower() and not _PLACEHOLDER.search(value):
+            values[name] = value
+        else:
+            missing.append(name)
+    needed = [name for name in _required(tree, folder) if name not in given and name not in values]
+    for name in [name for name in needed if _DATABASE.search(name)]:
+        values[name] = _sqlite("")
+        notes.append(f"{name}: a database of its own is used (SQLite in its home folder); give another in `env`.")
+    required = tuple(name for name in needed if name not in values)
+    return Variables({**values, **given}, required, tuple(name for name in missing if name not in required), tuple(notes))
+
+
+def with_environment(candidate: Candidate, values: Mapping[str, str]) -> Candidate:
+    """The same, whose sources run with these."""
+    entries = tuple(
+        entry.model_copy(update={"sources": tuple(_given(source, values) for source in entry.sources)}) for entry in candidate.entries
+    )
+    return candidate.model_copy(update={"entries": entries}) if values else candidate
+
+
+def _given(source: ToolSource, values: Mapping[str, str]) -> ToolSource:
+    match source:
+        case LocalSource() | DockerSource() | ScriptSource() | McpSource():
+            return source.model_copy(update={"environment": {**values, **source.environment}})
+        case RemoteSource() | BuiltinSource():
+            return source
+
+
+def _of_examples(tree: Tree, folder: PurePosixPath) -> Iterator[tuple[str, str]]:
+    places = dict.fromkeys((folder, PurePosixPath()))
+    found = next((place / name for place in places for name in _EXAMPLES if tree.has(place / name)), None)
+    lines = (tree.text(found) or "").splitlines() if found is not None else []
+    short = (line.strip() for line in lines if len(line) <= _LONGEST)
+    pairs = (line for line in map(_LINE.fullmatch, short) if line is not None)
+    for line, _ in zip((line for line in pairs if not _is_ours(line[1])), range(_MOST), strict=False):
+        yield line[1], _plain(line[2])[:_LONGEST]
+
+
+def _plain(text: str) -> str:
+    text = text.strip()
+    if text[:1] in ("'", '"') and text.endswith(text[0]) and len(text) > 1:
+        return text[1:-1]
+    return "" if text.startswith("#") else text.partition(" #")[0].partition("\t#")[0].strip()
+
+
+def _is_ours(name: str) -> bool:
+    return name.upper() in OWNED_VARIABLES or name.startswith(_OURS)
+
+
+def _sqlite(asked: str) -> str:
+    driver = "+aiosqlite" if _ASYNC.search(asked) else ""
+    return f"sqlite{driver}:////home/tool/{_SQLITE}"
+
+
+def _required(tree: Tree, folder: PurePosixPath) -> Iterator[str]:
+    """Of pydantic's settings classes: fields that have no default."""
+    sources = [path for path in tree.files if path.suffix == ".py" and path.is_relative_to(folder) and not is_aside(path.as_posix())]
+    for path in sources[:_MOST_READ]:
+        text = tree.text(path) or ""
+        syntax = parsed(text) if _SETTINGS in text else None
+        for node in ast.walk(syntax) if syntax is not None else ():
+            if isinstance(node, ast.ClassDef) and any(_name(base).endswith(_SETTINGS) for base in node.bases):
+                yield from _fields(node)
+
+
+def _fields(node: ast.ClassDef) -> Iterator[str]:
+    prefix = next(iter(_prefixes(node)), "")
+    for one in node.body:
+        match one:
+            case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation, value=value) if not name.startswith(("_", "model_config")):
+                if _is_needed(value) and not _is_optional(annotation):
+                    yield _alias(value) or f"{prefix}{name}".upper()
+            case _:
+                pass
+
+
+def _is_needed(value: ast.expr | None) -> bool:
+    match value:
+        case None:
+            return True
+        case ast.Call(func=ast.Name(id="Field"), args=arguments, keywords=keywords):
+            named = {one.arg for one in keywords}
+            ellipsis = any(isinstance(one, ast.Constant) and one.value is Ellipsis for one in arguments)
+            return ellipsis or not (arguments or named & {"default", "default_factory"})
+        case _:
+            return False
+
+
+def _alias(value: ast.expr | None) -> str:
+    if not isinstance(value, ast.Call):
+        return ""
+    found = (one.value for one in value.keywords if one.arg in ("alias", "validation_alias", "env"))
+    return next((one.value for one in found if isinstance(one, ast.Constant) and isinstance(one.value, str)), "")
+
+
+def _is_optional(annotation: ast.expr) -> bool:
+    text = ast.unparse(annotation)
+    return "ClassVar" in text or "SettingsConfigDict" in text
+
+
+def _prefixes(node: ast.ClassDef) -> Iterator[str]:
+    for inner in ast.walk(node):
+        match inner:
+            case ast.keyword(arg="env_prefix", value=ast.Constant(value=str(prefix))):
+                yield prefix
+            case ast.Assign(targets=[ast.Name(id="env_prefix")], value=ast.Constant(value=str(prefix))):
+                yield prefix
+            case _:
+                pass
+
+
+def _name(base: ast.expr) -> str:
+    match base:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case _:
+            return ""

@@ -1,0 +1,156 @@
+"""What a Python project depends on, as lines for the installer, and the lock it brings itself, if it has one that can be used."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+from typing import cast
+
+from packaging.utils import canonicalize_name
+
+from engine.making.python_sources.poetry import PoetryUnclear, poetry_requirements
+from engine.making.python_sources.projects import PYPROJECT, Table, pyproject_of, toml_of
+from engine.making.repositories.trees import Tree
+
+__all__ = ["Locked", "NotWanted", "Wanted", "declared_of", "locked_of", "wanted_of"]
+
+_MAX_LOCK = 16 * 1024 * 1024
+_ITSELF = re.compile(r"(?:-e\s+|--editable[= ])?\.(?:/|\[[^\]]*\])?\s*(?:#.*)?")
+_INDEX = re.compile(r"\s*(?:-i\b|-f\b|--index-url|--extra-index-url|--find-links|--trusted-host|--no-index|--pre\b)")
+_ELSEWHERE = ("git", "path", "url", "workspace")
+
+
+class NotWanted(ValueError):
+    """What the project depends on cannot be had here; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """`lines` are requirements, `pins` hold the versions of them to what a lock says, `files` are those that `lines` may include.
+
+    `uv_lock`: the project's own, with its pyproject.toml; then the rest is empty.
+    """
+
+    lines: tuple[str, ...] = ()
+    pins: tuple[str, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict[str, str])
+    uv_lock: Mapping[str, str] = field(default_factory=dict[str, str])
+    is_lock: bool = False
+    """The lines are a lock with hashes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """What a lock says; `name` is its file's."""
+
+    name: str
+    wanted: Wanted
+
+
+def wanted_of(tree: Tree, folder: PurePosixPath) -> Wanted:
+    """Of the project in a folder of the repository: what its lock says, if it has one that can be used. Raises NotWanted. Blocks."""
+    locked = locked_of(tree, folder)
+    return locked.wanted if locked is not None else declared_of(tree, folder)
+
+
+def locked_of(tree: Tree, folder: PurePosixPath) -> Locked | None:
+    """None without a lock. Raises NotWanted. Blocks."""
+    _insist_on_index(pyproject_of(tree, folder))
+    lock = tree.text(folder / "requirements.lock", _MAX_LOCK)
+    if lock is not None and "--hash=" in lock:
+        return Locked("requirements.lock", Wanted(tuple(lock.splitlines()), is_lock=True))
+    uv_lock, text = tree.text(folder / "uv.lock", _MAX_LOCK), tree.text(folder / PYPROJECT)
+    if uv_lock is not None and text is not None:
+        return Locked("uv.lock", Wanted(uv_lock={"uv.lock": uv_lock, PYPROJECT: text}))
+    if pins := _pins(tree, folder):
+        return Locked("poetry.lock", replace(declared_of(tree, folder), pins=pins))
+    if lines := (*_pipfile_lock(tree.text(folder / "Pipfile.lock", _MAX_LOCK)),):
+        return Locked("Pipfile.lock", Wanted(lines))
+    return None
+
+
+def declared_of(tree: Tree, folder: PurePosixPath) -> Wanted:
+    """What the project says in words of its own. Raises NotWanted. Blocks."""
+    about = pyproject_of(tree, folder)
+    _insist_on_index(about)
+    return Wanted((*_declared(tree, folder, about),), files=dict(_included(tree, folder)))
+
+
+def _insist_on_index(about: Table) -> None:
+    """What a project takes from elsewhere may have another package's name on the index."""
+    sources = about.table("tool").table("uv").table("sources")
+    for name in sources.values:
+        if any(where in sources.table(name).values for where in _ELSEWHERE):
+            raise NotWanted(f"The project takes {name!r} from elsewhere than the package index (`tool.uv.sources`).")
+
+
+def _declared(tree: Tree, folder: PurePosixPath, about: Table) -> Iterator[str]:
+    project, poetry = about.table("project"), about.table("tool").table("poetry")
+    requirements = tree.text(folder / "requirements.txt")
+    if "dependencies" in project.values:
+        yield from project.texts("dependencies")
+    elif poetry.values:
+        try:
+            yield from poetry_requirements(poetry.table("dependencies"))
+        except PoetryUnclear as error:
+            raise NotWanted(str(error)) from error
+    elif requirements is not None:
+        yield from _of_requirements(requirements)
+    elif pipfile := toml_of(tree, folder / "Pipfile", _MAX_LOCK).table("packages").values:
+        yield from _of_pipfile(pipfile)
+    elif not project.values or "dependencies" in project.texts("dynamic"):
+        raise NotWanted("The project does not say what it depends on in a file that can be read.")
+
+
+def _of_pipfile(packages: Mapping[str, object]) -> Iterator[str]:
+    for name, value in packages.items():
+        version = (
+            value if isinstance(value, str) else Table(cast("dict[str, object]", value)).text("version") if isinstance(value, dict) else ""
+        )
+        yield name if version in ("", "*") else f"{name}{version}"
+
+
+def _pipfile_lock(text: str | None) -> Iterator[str]:
+    """Packages of an index with their versions, as requirements."""
+    try:
+        read: object = json.loads(text or "")
+    except (ValueError, RecursionError):
+        return
+    packages = Table(cast("dict[str, object]", read)).table("default") if isinstance(read, dict) else Table()
+    for name in packages.values:
+        about = packages.table(name)
+        extras = f"[{','.join(about.texts('extras'))}]" if about.texts("extras") else ""
+        markers = f" ; {about.text('markers')}" if about.text("markers") else ""
+        if about.text("version").startswith("=="):
+            yield f"{name}{extras}{about.text('version')}{markers}"
+
+
+def _of_requirements(text: str) -> Iterator[str]:
+    """Without the project itself, whose modules are there anyhow, and without indexes: where packages come from is said by this host."""
+    yield from (line for line in text.splitlines() if not _ITSELF.fullmatch(line.strip()) and not _INDEX.match(line))
+
+
+def _included(tree: Tree, folder: PurePosixPath) -> Iterator[tuple[str, str]]:
+    """Files that one of requirements may name, by their paths beside it."""
+    for path in tree.files:
+        if path.is_relative_to(folder) and path.suffix == ".txt" and re.search(r"requirement|constraint|base|common", path.as_posix()):
+            text = tree.text(path)
+            if text is not None and path.name != "requirements.txt":
+                yield path.relative_to(folder).as_posix(), "\n".join(_of_requirements(text)) + "\n"
+
+
+def _pins(tree: Tree, folder: PurePosixPath) -> tuple[str, ...]:
+    """The versions of poetry.lock, of packages that come from an index."""
+    packages = toml_of(tree, folder / "poetry.lock", _MAX_LOCK).values.get("package")
+    found = [Table(cast("dict[str, object]", one)) for one in cast("list[object]", packages)] if isinstance(packages, list) else []
+    versions: dict[str, str] = {}
+    doubled: set[str] = set()
+    for one in found:
+        name, version = canonicalize_name(one.text("name")), one.text("version")
+        if name in versions:
+            # Of several for different machines, none is pinned.
+            doubled.add(name)
+        if name and re.fullmatch(r"[0-9A-Za-z.+!_-]+", version) and not one.table("source").text("url"):
+            versions[name] = version
+    return tuple(f"{name}=={version}" for name, version in versions.items() if name not in doubled)

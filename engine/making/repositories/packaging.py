@@ -1,0 +1,133 @@
+"""Puts together what is kept of a repository as a local tool: its files, our launcher, a lock."""
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.disk.removal import remove
+from engine.making.repositories.trees import LEFT_OUT, Tree
+from engine.registry.archives import MAX_BYTES, MAX_FILES
+from engine.runtimes.folders import entries
+
+__all__ = ["BUILDING", "Room", "copy_into", "insist_on_fit", "insist_on_room", "open_to_all", "pack_repository"]
+
+_MIB = 1024 * 1024
+_DEEPEST = 200
+"""Folders: Python goes into a thousand."""
+_THEIRS = frozenset({errno.EACCES, errno.ENAMETOOLONG, errno.ELOOP})
+"""Of whoever made the files, and no fault of this machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a copy may take: bytes, as if no file had holes, and files; what is in folders of a name of `left_out` stays behind."""
+
+    size: int = MAX_BYTES
+    files: int = MAX_FILES
+    left_out: frozenset[str] = LEFT_OUT
+
+
+BUILDING = Room(512 * _MIB, 20_000)
+"""What a copy of a repository may take while it is built; what is kept of it takes less."""
+
+
+def insist_on_room(repository: Path) -> None:
+    """Raises ValueError when it is larger than what is kept of a tool: said before anything is built of it. Blocks."""
+    tree = Tree.read(repository)
+    size, count = tree.extent.size, tree.extent.count
+    if count > MAX_FILES:
+        more = "" if tree.is_whole else "more than "
+        raise ValueError(f"The repository holds {more}{count:,} files, and a tool may have {MAX_FILES:,}. {_REMEDY}")
+    if size > MAX_BYTES:
+        largest = max(tree.files, key=tree.size_of)
+        raise ValueError(
+            f"The repository holds {size / _MIB:.1f} MiB, and a tool may have {MAX_BYTES // _MIB}; the largest file is {largest} with "
+            f"{tree.size_of(largest) / _MIB:.1f} MiB. {_REMEDY}"
+        )
+
+
+_REMEDY = "Leave out of it what the app does not need, or have the app fetch it when it runs."
+
+
+def pack_repository(repository: Path, into: Path, room: Room | None = None) -> None:
+    """Makes the folder `into` anew, of the repository as it is. Raises ValueError, also for what does not fit; OSError. Blocks."""
+    remove(into)
+    into.parent.mkdir(parents=True, exist_ok=True)
+    copy_into(repository, into, room or Room())
+    open_to_all(into)
+
+
+def insist_on_fit(repository: Path, room: Room) -> None:
+    """Raises ValueError when it could not be copied into so much; OSError. Blocks."""
+    for _ in _fitting(repository, room):
+        pass
+
+
+def open_to_all(folder: Path) -> None:
+    """Whoever reads it in the sandbox is another user. Blocks."""
+    for entry in entries(folder):
+        Path(entry.path).chmod(entry.stat().st_mode | (0o755 if entry.is_dir() else 0o644))
+    folder.chmod(0o755)
+
+
+def copy_into(repository: Path, target: Path, room: Room) -> None:
+    """Into a folder that is not there yet. Raises ValueError for what does not fit; OSError. Blocks."""
+    target.mkdir()
+    for source, path in _fitting(repository, room):
+        (target / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, target / path)
+
+
+def _fitting(repository: Path, room: Room) -> Iterator[tuple[Path, Path]]:
+    """Counted before it is written: all of this is done by us, outside of every limit of a sandbox."""
+    size = count = 0
+    try:
+        for source, path in _files_of(repository, room.left_out):
+            size, count = size + source.stat().st_size, count + 1
+            _insist_on_fitting(size, count, path, room)
+            yield source, path
+    except OSError as error:
+        if error.errno not in _THEIRS:
+            raise
+        raise ValueError(f"A file or folder cannot be read: {error.strerror}. Give it another place, or other rights.") from error
+
+
+def _insist_on_fitting(size: int, count: int, path: Path, room: Room) -> None:
+    if len(path.parts) > _DEEPEST:
+        raise ValueError(f"{_shown(path)[:200]}… lies in more than {_DEEPEST} folders. Put it elsewhere.")
+    if size > room.size or count > room.files:
+        most = f"{room.size / _MIB:g} MiB" if size > room.size else f"{room.files:,} files"
+        raise ValueError(f"With {_shown(path)} there are more than {most}, where a link counts as the file that it leads to. {_REMEDY}")
+
+
+def _files_of(repository: Path, left_out: frozenset[str]) -> Iterator[tuple[Path, Path]]:
+    """Regular files, and where they go; a link to one of them stands for a copy, a link to a folder is left out."""
+    root = repository.resolve()
+    waiting = [repository]
+    while waiting:
+        with os.scandir(waiting.pop()) as found:
+            listed = sorted(found, key=lambda entry: entry.name)
+        for entry in listed:
+            path = Path(entry.path)
+            if entry.is_dir(follow_symlinks=False):
+                waiting += [path] if entry.name not in left_out else []
+            elif (source := _file_at(path, root)) is not None:
+                yield source, path.relative_to(repository)
+
+
+def _file_at(path: Path, root: Path) -> Path | None:
+    """The file itself, or the one in the repository that a link leads to."""
+    if not path.is_symlink():
+        return path if path.is_file() else None
+    try:
+        leads_to = path.resolve(strict=True)
+    except (OSError, RuntimeError):  # a RuntimeError: it leads in a circle
+        return None
+    return leads_to if leads_to.is_relative_to(root) and leads_to.is_file() else None
+
+
+def _shown(path: Path) -> str:
+    return os.fsencode(path).decode("utf-8", "replace")

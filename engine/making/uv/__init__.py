@@ -1,0 +1,1 @@
+"""What uv does for makers, in the sandbox: environments, locks, interpreters."""

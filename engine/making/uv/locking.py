@@ -1,0 +1,138 @@
+"""Locks what the project of a repository depends on, with hashes and without addresses, in the sandbox."""
+
+import asyncio
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from engine.disk.leftovers import discard
+from engine.disk.removal import remove
+from engine.making.python_sources.wanted import Wanted
+from engine.making.uv.runs import WORK, LockFailed, UvRuns
+from engine.runtimes.environments.environments import Index
+from engine.runtimes.environments.programs import Program
+
+__all__ = ["ProjectLocks", "insist_on_index", "pinned"]
+
+_MIB = 1024 * 1024
+_MAX_LOCK = 16 * _MIB
+_QUIET = ("--no-header", "--no-annotate", "--quiet")
+_HASHES = re.compile(r"(?:(?:^|\s+)--hash=\w+:[0-9A-Fa-f]+)+$")
+_COMMENT = re.compile(r"(?:^|\s)#.*$")
+_INCLUDED = re.compile(r"(?:-r|--requirement|-c|--constraint)(?:\s*=\s*|\s+)[^\s:]+")
+_WHAT = "What the project depends on cannot be locked"
+
+
+class ProjectLocks:
+    """By uv, as environments are made, with the same index."""
+
+    def __init__(self, runs: UvRuns) -> None:
+        self._runs = runs
+
+    async def lock(
+        self, wanted: Wanted, besides: Sequence[str], into: Path, not_after: datetime | None = None, python: Program | None = None
+    ) -> str:
+        """The text of a `requirements.lock` that has what is wanted and `besides`; what a lock of its own says is kept.
+
+        With `not_after` what no pin holds was published before that; what is pinned was judged by whoever did that. It is for `python`,
+        or ours. `into` is a folder for the work, emptied first and gone afterwards. Raises LockFailed, ScriptFailure (`UnavailableError`).
+        """
+        insist_on_index("\n".join(wanted.lines), with_files=True)
+        if not (wanted.lines or wanted.uv_lock or besides):
+            return ""  # nothing is asked for, so nobody need be asked
+        await asyncio.to_thread(remove, into)
+        try:
+            await asyncio.to_thread(_prepare, into, wanted, besides)
+            await self._runs.prepare(into)
+            lock = await self._locked(wanted, besides, into, _age(wanted, not_after), python or self._runs.programs.python)
+        finally:
+            await asyncio.shield(asyncio.to_thread(discard, into))
+        insist_on_index(lock)
+        return lock
+
+    async def _locked(self, wanted: Wanted, besides: Sequence[str], into: Path, age: Sequence[str], python: Program) -> str:
+        work = into / WORK
+        if wanted.uv_lock:
+            exporting = ("export", "--frozen", "--offline", "--no-dev", "--no-emit-project", *_QUIET, "--output-file", "wanted.txt")
+            await self._runs.take((*exporting, "--python", str(python.file)), into, Index(), python, _WHAT)
+        own = await asyncio.to_thread(_text, work / "wanted.txt")
+        if wanted.is_lock or wanted.uv_lock:
+            missing = _missing(own, besides)
+            if not missing:
+                return own
+            await asyncio.to_thread((work / "besides.txt").write_text, "".join(f"{name}\n" for name in missing))
+        index = await self._runs.index()
+        inputs = ("wanted.txt", "besides.txt", "--constraints", "pins.txt")
+        how = ("--generate-hashes", "--universal", "--no-strip-markers", "--python", str(python.file))
+        without_builds = ("--no-build",) if index.passwords else ()
+        arguments = ("pip", "compile", *inputs, *how, *age, *without_builds, *_QUIET, "--output-file", "lock.txt")
+        await self._runs.take(arguments, into, index, python, _WHAT)
+        return await asyncio.to_thread(_text, work / "lock.txt")
+
+
+def insist_on_index(lines: str, *, with_files: bool = False) -> None:
+    """Raises LockFailed for what is to come from elsewhere than the index; `with_files`: lines may name files beside them."""
+    for line in lines.splitlines():
+        # Each by itself: what is continued on the next one is judged there.
+        said = _HASHES.sub("", _COMMENT.sub("", line.strip().removesuffix("\\").rstrip())).strip()
+        if said and not _is_on_index(said) and not (with_files and _INCLUDED.fullmatch(said)):
+            raise LockFailed(
+                f"The project depends on {said[:200]!r}, which is no package of the index by name and versions alone, so it has no hash. "
+                "Depend on a release of it."
+            )
+
+
+def pinned(lock: str) -> tuple[str, ...]:
+    """What a lock with hashes installs, as requirements."""
+    lines = (line.partition(" --hash=")[0].rstrip(" \\") for line in lock.splitlines() if line[:1].isalnum())
+    return tuple(line for line in lines if _is_on_index(line))
+
+
+def _is_on_index(line: str) -> bool:
+    try:
+        return Requirement(line).url is None
+    except InvalidRequirement:
+        return False
+
+
+def _age(wanted: Wanted, not_after: datetime | None) -> tuple[str, ...]:
+    if not_after is None:
+        return ()
+    names = (Requirement(pin).name for pin in wanted.pins)
+    return "--exclude-newer", not_after.isoformat(), *(part for name in names for part in ("--exclude-newer-package", f"{name}=false"))
+
+
+def _prepare(into: Path, wanted: Wanted, besides: Sequence[str]) -> None:
+    work = into / WORK
+    work.mkdir(parents=True)
+    files = {
+        **wanted.files,
+        **wanted.uv_lock,
+        "pins.txt": "".join(f"{pin}\n" for pin in wanted.pins),
+        "besides.txt": "".join(f"{name}\n" for name in besides),
+    }
+    if not wanted.uv_lock:
+        files["wanted.txt"] = "".join(f"{line}\n" for line in wanted.lines)
+    for name, text in files.items():
+        path = work / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o644)
+
+
+def _text(path: Path) -> str:
+    """What lies there; nothing where that is no file, or a link. Raises LockFailed."""
+    if path.is_symlink() or not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        content = file.read(_MAX_LOCK + 1)
+    if len(content) > _MAX_LOCK:
+        raise LockFailed(f"The lock of what the project depends on is larger than {_MAX_LOCK // _MIB} MiB.")
+    return content.decode(errors="replace")
+
+
+def _missing(lock: str, besides: Sequence[str]) -> list[str]:
+    return [name for name in besides if not re.search(rf"^{re.escape(name)}==", lock, re.MULTILINE)]

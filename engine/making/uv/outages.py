@@ -1,0 +1,52 @@
+"""What of ours was away when a candidate was built or tried: nothing that whoever made it could mend, and it may be back soon."""
+
+import re
+from collections.abc import Iterator
+
+from engine.making.uv.runs import LockFailed
+from engine.runtimes.docker_engine.engine import EngineFailure, EngineRefused
+from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.failures import RuntimeFailure
+from engine.runtimes.process.box import LevelUnavailable
+from engine.runtimes.sandbox.package_indexes import IndexesUnknown
+from toolagent.contracts.calls import ErrorType
+from toolagent.core.failures import StoreUnavailableError
+
+__all__ = ["Outage", "is_outage"]
+
+_INDEX_AWAY = re.compile(r"error sending request for url|HTTP status server error \(5\d\d|HTTP status client error \(429")
+"""What uv writes when nobody answers, or one who cannot just now."""
+
+
+class Outage(Exception):
+    """The message says what was away. To be tried again, a few times."""
+
+
+def is_outage(failure: BaseException) -> bool:
+    """Whether something of ours is the cause: the engine, the sandbox, the content store, the package index."""
+    return any(map(_is_ours, _causes(failure)))
+
+
+def _causes(failure: BaseException) -> Iterator[BaseException]:
+    seen: list[BaseException] = []
+    cause: BaseException | None = failure
+    while cause is not None and cause not in seen:
+        yield cause
+        seen.append(cause)
+        cause = cause.__cause__
+
+
+def _is_ours(failure: BaseException) -> bool:
+    match failure:
+        case EngineRefused():  # it answers: what it was given is at fault
+            return False
+        case EngineFailure() | StoreUnavailableError() | IndexesUnknown() | LevelUnavailable():
+            return True
+        case ScriptFailure(kind=ScriptErrorKind.UNAVAILABLE):
+            return True
+        case ScriptFailure(told=told) | LockFailed(told=told):
+            return bool(_INDEX_AWAY.search(told))
+        case RuntimeFailure(error_type=ErrorType.UNAVAILABLE, __cause__=OSError() as error):
+            return not isinstance(error, TimeoutError)
+        case _:
+            return False

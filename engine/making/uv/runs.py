@@ -1,0 +1,95 @@
+"""Runs uv in the sandbox on the files of a repository: in a folder of its own, with the network of the package index alone."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from engine.making.uv.interpreters import Interpreters
+from engine.runtimes.environments.environments import Index, Installer
+from engine.runtimes.environments.execution import Execution, Executor, Order
+from engine.runtimes.environments.network import no_network
+from engine.runtimes.environments.programs import Program, Programs
+from engine.runtimes.process.box import Box, Mount
+from engine.runtimes.sandbox.package_indexes import IndexesUnknown
+from engine.runtimes.sandbox.sandbox import run_name
+from toolagent.contracts.manifest import SecurityContext
+from toolagent.contracts.sandbox import SandboxLimits
+from toolagent.contracts.sources import ScriptLanguage
+
+__all__ = ["CACHE", "WORK", "LockFailed", "UvRuns"]
+
+_MIB = 1024 * 1024
+_TOLD = 4_000
+_LIMITS = SandboxLimits(
+    memory_bytes=2048 * _MIB, cpus=2, processes=256, open_files=4096, file_bytes=1024 * _MIB, disk_bytes=2048 * _MIB,
+    output_bytes=4 * _MIB, wall_s=86_400,
+)  # fmt: skip
+WORK = "work"
+"""The folder in which uv works, below the one that is given."""
+CACHE = "cache"
+
+
+class LockFailed(Exception):
+    """There is no lock, or no package; `told` is the end of what uv wrote."""
+
+    def __init__(self, message: str, told: str = "") -> None:
+        super().__init__(message)
+        self.message, self.told = message, told
+
+
+class UvRuns:
+    """With the package index that environments are made from."""
+
+    def __init__(self, executor: Executor, programs: Programs, installer: Installer) -> None:
+        self._executor, self.programs, self._installer = executor, programs, installer
+        self._interpreters = Interpreters(executor, programs)
+
+    @property
+    def timeout_s(self) -> float:
+        """What one installation may take."""
+        return self._installer.timeout_s
+
+    async def prepare(self, into: Path) -> None:
+        """What is known of our interpreter goes into the cache below `into`, to which no program has written yet. Raises ScriptFailure."""
+        await self._interpreters.put_into(into / WORK / CACHE, into / "interpreter")
+
+    async def index(self) -> Index:
+        """Raises LockFailed."""
+        try:
+            return await self._installer.indexes(ScriptLanguage.PYTHON)
+        except IndexesUnknown as error:
+            raise LockFailed(f"The package index is not known: {error}") from error
+
+    async def take(
+        self, argv: Sequence[str], into: Path, index: Index, python: Program, what: str, variables: Mapping[str, str] | None = None
+    ) -> None:
+        """Run `uv` with these arguments in the folder `WORK` of `into`. Raises LockFailed, which begins with `what`; ScriptFailure."""
+        limits = self._executor.sandbox.grant(SecurityContext(limits=_LIMITS)).account.enforced.limits
+        work = into / WORK
+        mounts = (*self.programs.uv.mounts, *self.programs.python.mounts, *python.mounts, Mount(work, work, writable=True))
+        everything = {
+            **(variables or {}),
+            **index.variables,
+            "PATH": "/usr/bin:/bin",
+            "LANG": "C.UTF-8",
+            "HOME": str(work),
+            "TMPDIR": str(work),
+            "UV_CACHE_DIR": str(work / CACHE),
+            "UV_NO_PROGRESS": "1",
+            "UV_PYTHON_DOWNLOADS": "never",
+        }
+        box = Box(run_name("lock"), work, limits, tuple(dict.fromkeys(mounts)), everything)
+        network = self._installer.network if index.hosts else no_network
+        command = (str(self.programs.uv.file), *argv)
+        async with network(box, command, index.hosts) as opened:
+            done = await self._executor.run(Order(opened.argv, opened.box, self._installer.timeout_s, into / "log"))
+        if done.code != 0 or done.cut:
+            raise _failure(done, index.passwords, what)
+
+
+def _failure(done: Execution, passwords: Sequence[str], what: str) -> LockFailed:
+    told = done.without(passwords).stderr.decode(errors="replace").strip()
+    if done.cut:
+        return LockFailed(f"{what}: it took too long, or said too much.", told[-_TOLD:])
+    lines = [line.strip() for line in told.splitlines() if line.strip()]
+    why = next((line for line in reversed(lines) if line.startswith("cause:")), lines[0] if lines else f"uv exited with code {done.code}")
+    return LockFailed(f"{what}: {why[:1_000].removeprefix('cause: ')}", told[-_TOLD:])

@@ -1,0 +1,99 @@
+"""Which hosts a sandboxed program may reach, and at which addresses."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+
+from engine.network.addresses import Address, Resolve, bounded, carried, is_ours, is_public, resolve
+from toolagent.core.sandbox import host_matches
+
+__all__ = ["Asked", "Asks", "Refused", "Rules"]
+
+_MAX_ASKS = 1000
+_NAMED = 10
+_FIELD = "securityContext.networkAccess.allowHosts"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One connection that a program asked for. `reason` is which pattern allowed it, or why it was refused or failed."""
+
+    host: str
+    port: int
+    allowed: bool
+    reason: str
+
+
+@dataclass(slots=True)
+class Asks:
+    """What was asked in one run: the first thousand, and how many more there were. `tell` hears of each."""
+
+    tell: Callable[[Asked], None] | None = None
+    kept: list[Asked] = field(default_factory=list[Asked])
+    left_out: int = 0
+
+    def add(self, asked: Asked) -> None:
+        if len(self.kept) < _MAX_ASKS:
+            self.kept.append(asked)
+        else:
+            self.left_out += 1
+        if self.tell is not None:
+            self.tell(asked)
+
+
+class Refused(Exception):
+    """The proxy does not do it; the message is for whoever asked. `error` is one of RFC 9209 §2.3."""
+
+    def __init__(self, status: int, error: str, message: str, reason: str = "") -> None:
+        super().__init__(message)
+        self.status, self.error, self.message, self.reason = status, error, message, reason or message
+
+
+class Rules:
+    """`hosts` are the patterns a program was granted; those of `private_hosts` may be at addresses that are not public."""
+
+    def __init__(self, hosts: Sequence[str], private_hosts: Sequence[str] = (), resolve: Resolve = resolve) -> None:
+        self._hosts, self._private_hosts, self._resolve = tuple(hosts), tuple(private_hosts), bounded(resolve)
+
+    def pattern_for(self, host: str, port: int) -> str:
+        """The pattern that allows it. Raises Refused."""
+        for pattern in self._hosts:
+            if host_matches(pattern, host, port):
+                return pattern
+        raise Refused(
+            403,
+            "http_request_denied",
+            f"{_joined(host, port)} is not among the hosts that this tool may reach ({_listed(self._hosts)}). "
+            f"If it should be, name it in {_FIELD} of the tool, and in the host's policy.",
+            f"not among the allowed hosts ({_listed(self._hosts)})",
+        )
+
+    async def addresses(self, host: str, port: int) -> list[Address]:
+        """All addresses of an allowed host, judged: what is connected to must be one of them. Raises Refused."""
+        try:
+            found = [ip_address(address) for address in await self._resolve(host, port)]
+        except TimeoutError as error:
+            raise Refused(504, "dns_timeout", f"The host {host} could not be resolved: {error}.") from error
+        except (OSError, ValueError, OverflowError) as error:
+            raise Refused(502, "dns_error", f"The host {host} could not be resolved: {error}.") from error
+        if any(host_matches(pattern, host, port) for pattern in self._private_hosts):
+            return found
+        for address in found:
+            if not is_public(address) or is_ours(carried(address) or address):
+                raise Refused(
+                    403,
+                    "destination_ip_prohibited",
+                    f"{_joined(host, port)} is allowed, but it is at {address}, which is not a public address, or this machine's own. "
+                    "If that is meant, name the host among the private_hosts of the host's sandbox policy.",
+                    f"{address} is not a public address, or is our own",
+                )
+        return found
+
+
+def _joined(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _listed(patterns: Sequence[str]) -> str:
+    more = len(patterns) - _NAMED
+    return ", ".join(patterns[:_NAMED]) + (f" and {more} more" if more > 0 else "") or "none"

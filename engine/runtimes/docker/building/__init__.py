@@ -1,0 +1,1 @@
+"""Images, and containers to build tools in."""

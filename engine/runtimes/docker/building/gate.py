@@ -1,0 +1,102 @@
+"""The network of a build: a container that does nothing, whose loopback has our proxy and leads nowhere else."""
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from engine.network.proxy_rules import Asked
+from engine.runtimes.docker.parts import DockerParts
+from engine.runtimes.docker_engine.carried import INSIDE, Carried
+from engine.runtimes.docker_engine.empty_image import empty_image
+from engine.runtimes.docker_engine.engine import Document, Engine, EngineFailure, EngineUnavailable, Missing
+from engine.runtimes.docker_engine.labels import Kind, Marks
+from engine.runtimes.docker_engine.limits import ContainerLimits
+from engine.runtimes.docker_engine.serving_containers import created, entered, entry, hardened, removed
+from engine.runtimes.sandbox.egress import Opening, Way
+
+__all__ = ["Gate", "opened_gate"]
+
+_PORT = 1
+"""Nothing serves there: that somebody listens for us says that the proxy is up."""
+_UP_S = 15.0
+_LOOK_S = 0.02
+_ARGUMENTS = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy")
+"""Those that every Dockerfile has without naming them, and that leave no trace in the image."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """`network` is what the engine calls it; `arguments` tell the programs of the build where the proxy is."""
+
+    engine: Engine
+    network: str = "none"
+    arguments: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    async def end(self) -> None:
+        """All that runs in it. Raises EngineFailure."""
+        for one in await self.engine.ask(lambda api: api.containers(all=True, filters={})):
+            if one.get("HostConfig", {}).get("NetworkMode") == self.network != "none":
+                with contextlib.suppress(Missing):
+                    await removed(self.engine, str(one["Id"]))
+
+
+@asynccontextmanager
+async def opened_gate(
+    parts: DockerParts, tool_id: str, hosts: Sequence[str], private_hosts: Sequence[str], tell: Callable[[Asked], None]
+) -> AsyncGenerator[Gate]:
+    """Through it these hosts are reached, and no others; `tell` hears of both. Raises EngineFailure, OSError."""
+    name = f"tool-agent-gate-{secrets.token_hex(6)}"
+    opening = Opening(hosts=hosts, private_hosts=private_hosts, port=_PORT, tell=tell, python=INSIDE)
+    carried = await Carried.put_together(parts.settings.state / "carried")
+    async with parts.egress.open(name, opening) as way:
+        image = await parts.engine.ask(lambda api: empty_image(parts.engine, api, parts.settings.image_labels))
+        config = _config(parts, await parts.engine.processors(), image, name, way, carried)
+        config["Labels"] = parts.settings.labels(_marks(parts, name, tool_id))
+        container = await created(parts.engine, config, name)
+        try:
+            await parts.engine.ask(lambda api: api.start(container))
+            await _until_up(Path(way.endpoint.removeprefix("unix:")))
+            given = {variable: way.environment[variable] for variable in _ARGUMENTS if variable in way.environment}
+            gate = Gate(parts.engine, f"container:{container}", given)
+            try:
+                yield gate
+            finally:
+                with contextlib.suppress(EngineFailure):
+                    await asyncio.shield(gate.end())
+        finally:
+            with contextlib.suppress(EngineFailure):
+                await removed(parts.engine, container)
+
+
+def _marks(parts: DockerParts, name: str, tool_id: str) -> Marks:
+    return Marks(Kind.GATE, name, tool_id, "", parts.settings.host, parts.settings.owner.mark)
+
+
+def _config(parts: DockerParts, processors: int, image: str, name: str, way: Way, carried: Carried) -> Document:
+    policy = parts.settings.policy
+    host = {
+        **hardened(ContainerLimits.within(policy.defaults, policy.ceilings, processors)),
+        "ReadonlyRootfs": True,
+        "Mounts": entered(way, carried),
+    }
+    return {
+        "Image": image,
+        "Entrypoint": [*entry(way, carried), *carried.argv("idle")],
+        "Cmd": [],
+        "User": parts.settings.user,
+        "Hostname": name,
+        "HostConfig": host,
+    }
+
+
+async def _until_up(socket: Path) -> None:
+    try:
+        async with asyncio.timeout(_UP_S):
+            while not await asyncio.to_thread(socket.exists):  # noqa: ASYNC110 - it is made in the container
+                await asyncio.sleep(_LOOK_S)
+    except TimeoutError:
+        raise EngineUnavailable(f"The network of the build was not up within {_UP_S:g} s.") from None

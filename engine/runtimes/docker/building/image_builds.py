@@ -1,0 +1,158 @@
+"""Builds images from Dockerfiles: with no network but the proxy, within a time, and leaving nothing of what it did not finish."""
+
+import asyncio
+import contextlib
+import contextvars
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import BinaryIO
+
+from pydantic import JsonValue
+
+from engine.runtimes.docker.building.build_audit import BuildAudit
+from engine.runtimes.docker.building.build_context import FILE, build_context
+from engine.runtimes.docker.building.build_request import BuildRequest
+from engine.runtimes.docker.building.dockerfiles import Dockerfile
+from engine.runtimes.docker.building.gate import Gate, opened_gate
+from engine.runtimes.docker.building.index_variables import index_variables
+from engine.runtimes.docker.parts import DockerParts
+from engine.runtimes.docker_engine.engine import Document, EngineFailure, EngineRefused
+from engine.runtimes.docker_engine.labels import STATE, TOOL
+from engine.runtimes.docker_engine.limits import ContainerLimits
+from engine.runtimes.environments.environments import Index
+from engine.runtimes.failures import StartFailed
+from engine.runtimes.runtime import Progress
+from toolagent.contracts.calls import ErrorType
+
+__all__ = ["Build", "ImageBuilds"]
+
+_TOLD_LINES = 30
+_TOLD_BYTES = 8192
+_END_TRIES = 20
+_END_LOOK_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """What is to be built. `file` is the Dockerfile's name in the folder; `hosts` may be reached besides where packages come from."""
+
+    tool_id: str
+    folder: Path
+    file: str
+    read: Dockerfile
+    runs: bool
+    tag: str
+    hosts: Sequence[str]
+
+
+class ImageBuilds:
+    def __init__(self, parts: DockerParts) -> None:
+        self._parts = parts
+        self._running = 0
+
+    async def run(self, build: Build, progress: Progress) -> None:
+        """Raises StartFailed, EngineFailure, OSError."""
+        audited = BuildAudit(self._parts.audit, self._parts.settings.host, build.tool_id)
+        with audited.command(("docker", "build", "--file", build.file)):
+            await self._run(build, audited, progress)
+
+    async def _run(self, build: Build, audited: BuildAudit, progress: Progress) -> None:
+        log = _BuildLog(asyncio.get_running_loop(), progress)
+        self._running += 1
+        try:
+            async with AsyncExitStack() as stack:
+                index = await self._parts.known_index() if build.runs else Index()
+                told = {name: value for name, value in index_variables(index).items() if name.isidentifier()}
+                gate = await self._gate(build, index, audited, stack)
+                gate = replace(gate, arguments={**gate.arguments, **told})
+                settings = self._parts.settings
+                text, most = build.read.labelled(settings.image_labels, told), settings.policy.ceilings.disk_bytes
+                context = await asyncio.to_thread(build_context, build.folder, text, most)
+                stack.callback(context.close)
+                await self._followed(build, gate, context, log)
+        except EngineRefused as error:
+            message = f"The Dockerfile {build.file!r} of {build.tool_id!r} could not be built: {error}"
+            raise StartFailed(ErrorType.DEPENDENCY_ERROR, message, {"dockerfile": build.file, "log": log.tail}) from error
+        finally:
+            self._running -= 1
+            await asyncio.shield(self.tidy())
+
+    async def tidy(self) -> None:
+        """Remove what builds left that failed, or that others have replaced."""
+        if self._running:
+            return  # what is being built looks the same
+        filters = {"dangling": True, "label": f"{STATE}={self._parts.settings.owner.state}"}
+        with contextlib.suppress(EngineFailure):
+            images = await self._parts.engine.ask(lambda api: api.images(filters=filters))
+            for image in [one for one in images if self._parts.settings.seals.image(one.get("Labels"))]:
+                with contextlib.suppress(EngineRefused):  # a container is made of it
+                    await self._parts.engine.ask(lambda api, image=image: api.remove_image(image["Id"]))
+
+    async def _gate(self, build: Build, index: Index, audited: BuildAudit, stack: AsyncExitStack) -> Gate:
+        if not build.runs:
+            return Gate(self._parts.engine)
+        hosts = (*index.hosts, *build.hosts)
+        return await stack.enter_async_context(opened_gate(self._parts, build.tool_id, hosts, index.hosts, audited.refusals.tell))
+
+    async def _followed(self, build: Build, gate: Gate, context: BinaryIO, log: "_BuildLog") -> None:
+        settings = self._parts.settings
+        # Installing needs more files, and larger ones, than what is installed.
+        usual, most = settings.policy.defaults, settings.policy.ceilings
+        usual, processors = usual.model_copy(update={"open_files": None, "file_bytes": None}), await self._parts.engine.processors()
+        limits = ContainerLimits.within(usual, most, processors)
+        request = BuildRequest(FILE, build.tag, {**settings.image_labels, TOOL: build.tool_id}, gate.network, gate.arguments, limits)
+        work = asyncio.ensure_future(
+            self._parts.engine.work(
+                lambda api: log.follow(request.answer(api, context, settings.build_timeout_s + 1)),
+                settings.build_timeout_s + _END_TRIES,
+            )
+        )
+        try:
+            done, _ = await asyncio.wait({work}, timeout=settings.build_timeout_s)
+        except asyncio.CancelledError:
+            await asyncio.shield(_ended(work, gate))
+            raise
+        if not done:
+            await _ended(work, gate)
+            message = f"The Dockerfile {build.file!r} of {build.tool_id!r} was not built within {settings.build_timeout_s:g} s."
+            raise StartFailed(ErrorType.DEPENDENCY_ERROR, message, {"dockerfile": build.file, "log": log.tail})
+        work.result()
+
+
+async def _ended(work: asyncio.Future[None], gate: Gate) -> None:
+    """The engine goes on with a build until the step it is at has ended."""
+    for _ in range(_END_TRIES):
+        with contextlib.suppress(EngineFailure):
+            await gate.end()
+        if (await asyncio.wait({work}, timeout=_END_LOOK_S))[0]:
+            break
+    work.cancel()
+    await asyncio.gather(work, return_exceptions=True)
+
+
+class _BuildLog:
+    """What a build says, its end kept; told to `progress` from the thread that reads it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, progress: Progress) -> None:
+        # Who is told may ask whose the build is: in the context of the thread that reads, it is nobody's.
+        ours = contextvars.copy_context()
+        self._tell: Callable[[str], object] = lambda line: loop.call_soon_threadsafe(progress, line, context=ours)
+        self._lines: list[str] = []
+
+    @property
+    def tail(self) -> JsonValue:
+        return "\n".join(self._lines)[-_TOLD_BYTES:]
+
+    def follow(self, answer: Iterable[Document]) -> None:
+        """Raises EngineRefused when a step fails. Reads to the end: only then the connection is given back."""
+        failed = ""
+        for part in answer:
+            if text := str(part.get("stream") or part.get("error") or "").strip("\r\n"):
+                self._lines = [*self._lines, text][-_TOLD_LINES:]
+                if text.startswith("Step "):
+                    self._tell(text)
+            failed = failed or str(part.get("error") or "")
+        if failed:
+            raise EngineRefused(failed)

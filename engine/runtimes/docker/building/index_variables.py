@@ -1,0 +1,21 @@
+"""Tells the installers in a container where packages come from."""
+
+import re
+from collections.abc import Mapping
+
+from engine.runtimes.environments.environments import Index
+
+__all__ = ["index_variables"]
+
+_PIP = {"PIP_INDEX_URL": ("UV_DEFAULT_INDEX", "UV_INDEX_URL"), "PIP_EXTRA_INDEX_URL": ("UV_INDEX", "UV_EXTRA_INDEX_URL")}
+_NAMED = re.compile(r"^[\w.-]+=")
+"""uv lets an index have a name."""
+
+
+def index_variables(index: Index) -> Mapping[str, str]:
+    """For uv, pip and npm. None that holds a password: whatever is built there, which is other people's code, would see it."""
+    told = {name: value for name, value in index.variables.items() if not Index(variables={name: value}).passwords}
+    for pip, names in _PIP.items():
+        if addresses := [_NAMED.sub("", word) for name in names for word in told.get(name, "").split()]:
+            told[pip] = " ".join(addresses)
+    return told

@@ -1,0 +1,48 @@
+"""What a serving container was asked to have, what it has, and why that is less."""
+
+from engine.runtimes.docker_engine.limits import ContainerLimits, bytes_of, gpus_within
+from engine.runtimes.docker_engine.settings import DockerSettings
+from engine.runtimes.sandbox.identities import COUNTED_TOGETHER
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.sandbox import Difference, SandboxAccount, SandboxLevel, SandboxLimits
+from toolagent.contracts.sources import DockerSource
+from toolagent.core.sandbox import asked, granted
+
+__all__ = ["account_of", "serving_limits"]
+
+_NANO = 1_000_000_000
+
+_ELSEWHERE = {
+    "read": "A container sees its image, and the folders in its source's `volumes`.",
+    "write": "A container writes to /tmp, and to the folders in its source's `volumes`.",
+    "environment": "A container gets the variables of its image and of its source's `environment`.",
+}
+
+
+def account_of(tool: ToolManifest, settings: DockerSettings, limits: ContainerLimits) -> SandboxAccount:
+    """`limits` are those that the engine was told."""
+    asking = asked(tool.security_context)
+    enforced, differences = granted(asking, settings.policy)
+    wanted = {item: getattr(enforced, item) for item in _ELSEWHERE}
+    unmet = [Difference(item=item, requested=[*ones], reason=_ELSEWHERE[item]) for item, ones in wanted.items() if ones]
+    if limits.beyond is not None:
+        has_cpus = limits.told(enforced.limits).cpus
+        unmet.append(Difference(item="limits.cpus", requested=limits.beyond, enforced=has_cpus, reason="This machine has no more."))
+    if settings.identity is None:
+        unmet.append(COUNTED_TOGETHER)
+    has = enforced.model_copy(update={**dict.fromkeys(_ELSEWHERE, ()), "limits": limits.told(enforced.limits)})
+    return SandboxAccount(level=SandboxLevel.DOCKER, requested=asking, enforced=has, differences=(*differences, *unmet))
+
+
+def serving_limits(tool: ToolManifest, source: DockerSource, settings: DockerSettings, processors: int) -> ContainerLimits:
+    """The source's word, then the manifest's, then the setting's, then the policy's; none beyond the policy's ceilings."""
+    own = SandboxLimits(
+        memory_bytes=bytes_of(source.mem_limit) if source.mem_limit else None,
+        cpus=source.nano_cpus / _NANO if source.nano_cpus else None,
+        processes=source.pids_limit,
+    )
+    ours = SandboxLimits(memory_bytes=bytes_of(settings.mem_limit), cpus=settings.nano_cpus / _NANO)
+    policy = settings.policy
+    asking = own.or_else(tool.security_context.limits).or_else(ours).or_else(policy.defaults)
+    gpus = gpus_within(policy, source.gpu_count if source.use_gpu else 0)
+    return ContainerLimits.within(asking, policy.ceilings, processors, gpus)

@@ -1,0 +1,398 @@
+"""Runs tools as containers that serve HTTP; they outlive this process when it is killed, and are found again."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, ExitStack
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from engine.runtimes.auditing.call_audit import Audited
+from engine.runtimes.docker.book import gone
+from engine.runtimes.docker.building.images import Images, failure_of
+from engine.runtimes.docker.parts import DockerParts
+from engine.runtimes.docker.serving.account import account_of
+from engine.runtimes.docker.serving.given import GivenContainers
+from engine.runtimes.docker.serving.shaping import mounts_of, shape_of
+from engine.runtimes.docker.serving.users import user_of
+from engine.runtimes.docker.unused import UnusedTimer
+from engine.runtimes.docker_engine.carried import INSIDE, Carried
+from engine.runtimes.docker_engine.deaths import Deaths, ending_of
+from engine.runtimes.docker_engine.engine import EngineFailure, Missing
+from engine.runtimes.docker_engine.labels import STATE, Kind, Marks
+from engine.runtimes.docker_engine.serving_containers import TMP, Shape, container_config, created, info_of, inspected, removed
+from engine.runtimes.failures import NotSent, StartFailed
+from engine.runtimes.http.exchange import HttpExchange
+from engine.runtimes.http.own_servers import own_target
+from engine.runtimes.http.readiness import serves
+from engine.runtimes.projects import Projects
+from engine.runtimes.runtime import Progress, Retired, Running, ToolRequest
+from engine.runtimes.sandbox.egress import Opening, Way
+from engine.runtimes.sandbox.identity import Identity
+from engine.runtimes.sandbox.levels.watch import Watch
+from engine.runtimes.variables import handed_over, variables_of
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.containers import ContainerInfo
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.sandbox import SandboxAccount, SandboxLimits
+from toolagent.contracts.sources import DockerSource
+from toolagent.core.sandbox import asked, granted
+from toolagent.core.shared_processes import name_inside, place_of
+
+__all__ = ["DockerRuntime"]
+
+_FIRST_LOOK_S = 0.02
+_SLOWEST_LOOK_S = 0.2
+_ASK_S = 2.0
+_IDLE_ASK_S = 1.0
+_OK = 200
+_TOLD_LINES = 40
+
+
+@dataclass(slots=True)
+class _Serving:
+    """A container that is up. `used` is by the monotonic clock; without `info` it was given to us, and is not removed.
+
+    `name` is that of its way in; the container itself goes by its id. `release` gives its user back.
+    """
+
+    container: str
+    running: Running
+    name: str
+    place: str
+    used: float
+    way: AsyncExitStack
+    audited: Audited
+    release: Callable[[], None]
+    info: ContainerInfo | None = None
+    sees_calls: bool = False
+    in_flight: int = 0
+    is_retiring: bool = False
+    is_buried: bool = False
+    burial: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class DockerRuntime:
+    """The runtime of DockerSource. To be closed with `close`, which leaves the containers."""
+
+    def __init__(self, parts: DockerParts, http: HttpExchange, projects: Projects | None = None) -> None:
+        self._parts, self._book = parts, parts.book
+        self._settings, self._engine, self._egress, self._http = parts.settings, parts.engine, parts.egress, http
+        self._images = Images(parts, projects)
+        self._given = GivenContainers(parts)
+        self._deaths = Deaths(parts.engine)
+        self._up: dict[str, _Serving] = {}
+        self._there: dict[str, ExitStack] = {}  # what is given back when a container is gone, by its name
+        self._timer = UnusedTimer(parts.settings.ttl_s, self._up, self._is_unused, self._retire)
+
+    async def start(self, tool: ToolManifest, source: DockerSource, progress: Progress) -> Running:
+        try:
+            if source.container_id is not None:
+                serving = await self._attached(tool, source, source.container_id, progress)
+            else:
+                serving = await self._made(tool, source, progress)
+        except EngineFailure as error:
+            raise failure_of(error, "container of", tool.tool_id) from error
+        except OSError as error:
+            raise StartFailed(ErrorType.UNAVAILABLE, f"The container of {tool.tool_id!r} cannot be started here: {error}") from error
+        self._up[serving.running.endpoint] = serving
+        serving.audited.started()
+        self._timer.start()
+        return serving.running
+
+    async def is_alive(self, running: Running) -> bool:
+        serving = self._up.get(running.endpoint)
+        return serving is not None and not serving.is_retiring and not self._deaths.has_ended(serving.container)
+
+    async def is_idle(self, running: Running, source: DockerSource) -> bool:
+        health = await self._http.health(running.endpoint, source.health_path, _IDLE_ASK_S)
+        return health is not None and health.status == _OK and health.active == 0
+
+    async def call(self, running: Running, source: DockerSource, request: ToolRequest) -> JsonValue:
+        serving = self._up.get(running.endpoint)
+        if serving is None or serving.is_retiring:
+            raise NotSent(ErrorType.UNAVAILABLE, "The container has ended.", {"endpoint": running.endpoint})
+        serving.in_flight += 1
+        try:
+            is_there = serving.sees_calls and await asyncio.to_thread(request.output_dir.is_dir)
+            headers = {"X-Output-Dir": str(request.output_dir) if is_there else TMP}
+            with serving.audited.call(request):
+                return await self._http.call(own_target(running.endpoint, source, headers, self._parts.secrets), request)
+        finally:
+            serving.in_flight -= 1
+            serving.used = time.monotonic()
+
+    async def stop(self, running: Running) -> None:
+        serving = self._up.get(running.endpoint)
+        if serving is not None:
+            serving.is_retiring = True
+            with contextlib.suppress(EngineFailure):  # an engine that is away ended its containers, or the sweep will find them
+                await self._stop(serving)
+            self._up.pop(running.endpoint, None)
+
+    async def ended(self, running: Running) -> str:
+        serving = self._up.get(running.endpoint)
+        if serving is None:
+            return "ended"
+        how = await self._deaths.ended(serving.container)
+        if not serving.is_retiring:
+            serving.is_retiring = True
+            with contextlib.suppress(EngineFailure):
+                await self._buried(serving)
+            self._up.pop(running.endpoint, None)
+        return how
+
+    async def logs(self, running: Running, lines: int = _TOLD_LINES) -> str:
+        """The end of what the container said. Raises EngineFailure."""
+        serving = self._up.get(running.endpoint)
+        return await self._log_of(serving.container, lines) if serving is not None else ""
+
+    @property
+    def parts(self) -> DockerParts:
+        return self._parts
+
+    async def found(self) -> tuple[Marks, ...]:
+        """The serving containers that are up and that workers of this state directory have left. Raises EngineFailure."""
+        return tuple(marks for _, marks, is_running in await self._left() if is_running)
+
+    async def sweep(self) -> tuple[str, ...]:
+        """Remove the serving containers of this state directory that are not in use here; their names. Raises EngineFailure."""
+        used = {serving.container for serving in self._up.values()}
+        left = [(container, marks) for container, marks, _ in await self._left() if container not in used]
+        for container, marks in left:
+            await self._swept(container, marks)
+        return tuple(sorted(marks.name for _, marks in left))
+
+    async def sweep_images(self, sources_of: Callable[[str], Awaitable[Sequence[DockerSource]]]) -> tuple[str, ...]:
+        """Remove the images that were built for what no version of a tool says any more; their names. Raises EngineFailure."""
+        return await self._images.sweep(sources_of)
+
+    async def close(self) -> None:
+        self._timer.stop()
+        for serving in self._up.values():
+            await serving.way.aclose()
+            serving.release()
+        self._deaths.close()
+
+    async def _left(self) -> list[tuple[str, Marks, bool]]:
+        wanted = {"label": f"{STATE}={self._settings.owner.state}"}
+        containers = await self._engine.ask(lambda api: api.containers(all=True, filters=wanted))
+        read = [(one, self._settings.seals.container(one.get("Labels"))) for one in containers]
+        ours = [(str(one["Id"]), whose[1], one.get("State") == "running") for one, whose in read if whose is not None]
+        return [(container, marks, is_running) for container, marks, is_running in ours if marks.kind is Kind.SERVING]
+
+    async def _made(self, tool: ToolManifest, source: DockerSource, progress: Progress) -> _Serving:
+        enforced, _ = granted(asked(tool.security_context), self._settings.policy)
+        hosts = enforced.hosts
+        image = await self._images.of(name_inside(tool.tool_id, source), source, hosts, progress)
+        variables = await asyncio.to_thread(variables_of, source, tool.tool_id, self._parts.secrets)
+        shape = shape_of(tool, source, image, hosts, variables, await self._engine.processors(), self._settings)
+        audited = self._audited(tool, shape.command, account_of(tool, self._settings, shape.limits))
+        if adopted := await self._adopted(shape, hosts, audited, source, progress):
+            return adopted
+        progress(f"starting a container for {tool.tool_id}")
+        name = shape.marks.name
+        carried = await Carried.put_together(self._settings.state / "carried")
+        async with AsyncExitStack() as stack:
+            user = await asyncio.to_thread(user_of, self._parts, shape.place)
+            stack.callback(self._release, name, user.release)
+            mounts = await asyncio.to_thread(mounts_of, shape, source, user.settings)
+            given = handed_over(variables.secret, self._settings.state / "containers", user.identity)
+            stack.callback(self._egress.forget, name)
+            way, opened = await self._opened(name, shape.port, hosts, audited, user.identity)
+            stack.push_async_callback(opened.aclose)
+            stack.push_async_callback(self._http.forget, way.endpoint)
+            with given as file:
+                shape = replace(shape, mounts=tuple(mounts), given=file, user=user.settings.user)
+                container = await created(self._engine, container_config(shape, way, carried), name)
+                stack.push_async_callback(self._removed, container, name)
+                self._deaths.watch(container)
+                stack.callback(self._deaths.forget, container)
+                await self._engine.ask(lambda api: api.start(container))
+                await self._until_healthy(tool.tool_id, container, way.endpoint, source.health_path)
+            serving, info = await self._serving(container, shape, audited, name, way.endpoint, opened, user.release)
+            stack.push_async_callback(self._book.note, gone(info))
+            await self._book.note(info)
+            stack.pop_all()
+        return serving
+
+    def _audited(self, tool: ToolManifest, command: tuple[str, ...], account: SandboxAccount | None) -> Audited:
+        return Audited(self._parts.audit, self._settings.host, tool, command, account)
+
+    async def _opened(
+        self, name: str, port: int, hosts: tuple[str, ...], audited: Audited, identity: Identity | None
+    ) -> tuple[Way, AsyncExitStack]:
+        """The ways into and out of the container of this name, and what closes our end of them. Raises OSError."""
+        stack = AsyncExitStack()
+        tell, observed = audited.refusals.tell, self._settings.observed
+        opening = Opening(hosts=hosts, port=port, tell=tell, lasting=True, python=INSIDE, observed=observed, identity=identity)
+        return await stack.enter_async_context(self._egress.open(name, opening)), stack
+
+    async def _adopted(
+        self, shape: Shape, hosts: tuple[str, ...], audited: Audited, source: DockerSource, progress: Progress
+    ) -> _Serving | None:
+        """A container that a worker before this one made for the same, and that still answers."""
+        used = {serving.container for serving in self._up.values()}
+        for container, marks, is_running in await self._left():
+            same = (marks.tool, marks.version, marks.source) == (shape.marks.tool, shape.marks.version, shape.marks.source)
+            if not same or not is_running or container in used:
+                continue
+            there = self._there.setdefault(marks.name, ExitStack())
+            serving = await self._found_again(container, marks, shape, hosts, audited, source)
+            if serving is not None:
+                self._there.pop(marks.name, there).close()
+                progress(f"found the container of {marks.tool} that was left")
+                return serving
+            await self._swept(container, marks)
+        return None
+
+    async def _found_again(
+        self, container: str, marks: Marks, shape: Shape, hosts: tuple[str, ...], audited: Audited, source: DockerSource
+    ) -> _Serving | None:
+        """None for one that does not answer, or whose user somebody else has by now."""
+        found = await inspected(self._engine, container)
+        async with AsyncExitStack() as stack:
+            user = await asyncio.to_thread(user_of, self._parts, shape.place, str(found["Config"]["User"]))
+            stack.callback(self._release, marks.name, user.release)
+            if user.settings.user != found["Config"]["User"]:
+                return None
+            way, opened = await self._opened(marks.name, shape.port, hosts, audited, user.identity)
+            stack.push_async_callback(self._http.forget, way.endpoint)
+            stack.push_async_callback(opened.aclose)
+            self._deaths.watch(container)
+            stack.callback(self._deaths.forget, container)
+            health = await self._http.health(way.endpoint, source.health_path, _ASK_S)
+            if health is None or not await serves(health, source.health_path, way.endpoint, self._http):
+                return None
+            serving, info = await self._serving(container, shape, audited, marks.name, way.endpoint, opened, user.release)
+            await self._book.note(info)  # somebody may have died who was about to remove it
+            stack.pop_all()
+        return serving
+
+    async def _attached(self, tool: ToolManifest, source: DockerSource, container: str, progress: Progress) -> _Serving:
+        progress(f"looking for the container {container[:12]}")
+        found = await self._given.find(tool.tool_id, container, source.internal_port)
+        self._deaths.watch(found.container)
+        if found.must_start:
+            progress(f"starting the container {container[:12]}")
+            await self._engine.ask(lambda api: api.start(found.container))
+            found = await self._given.find(tool.tool_id, container, source.internal_port)
+        await self._until_healthy(tool.tool_id, found.container, found.endpoint, source.health_path)
+        running = Running(found.endpoint, datetime.now(UTC), found.pid, source.internal_port or None)
+        place, audited = place_of(tool.tool_id, source), self._audited(tool, (), None)
+        return _Serving(found.container, running, "", place, time.monotonic(), AsyncExitStack(), audited, lambda: None)
+
+    async def _serving(
+        self, container: str, shape: Shape, audited: Audited, name: str, endpoint: str, way: AsyncExitStack, release: Callable[[], None]
+    ) -> tuple[_Serving, ContainerInfo]:
+        found = await inspected(self._engine, container)
+        state, info = found["State"], info_of(found, shape.marks)
+        started, pid = datetime.fromisoformat(str(state["StartedAt"])[:19]).replace(tzinfo=UTC), int(state["Pid"])
+        if shape.calls is not None:
+            watch = Watch(
+                [shape.calls], SandboxLimits(disk_bytes=shape.limits.scratch_bytes), memory=False, kill=lambda: self._fill(container)
+            )
+            watch.begin(lambda: pid)
+            way.push_async_callback(watch.end)
+        running = Running(endpoint, started, pid)
+        sees_calls = shape.calls is not None
+        serving = _Serving(container, running, name, shape.place, time.monotonic(), way, audited, release, info, sees_calls=sees_calls)
+        return serving, info
+
+    def _fill(self, container: str) -> None:
+        """Who is said to have ended is removed."""
+        self._deaths.say(container, "wrote more into the files of its calls than it may (`diskBytes`) and was ended")
+
+    async def _until_healthy(self, tool_id: str, container: str, endpoint: str, path: str) -> None:
+        """Raises StartFailed."""
+        pause, last = _FIRST_LOOK_S, "no answer"
+        try:
+            async with asyncio.timeout(self._settings.start_timeout_s):
+                while not self._deaths.has_ended(container):
+                    health = await self._http.health(endpoint, path, _ASK_S)
+                    last = f"status {health.status}" if health else last
+                    if health and await serves(health, path, endpoint, self._http):
+                        return
+                    await asyncio.sleep(pause)
+                    pause = min(pause * 1.5, _SLOWEST_LOOK_S)
+        except TimeoutError:
+            waited = self._settings.start_timeout_s
+            message = f"The container of {tool_id!r} did not become healthy: {path} did not answer 200 within {waited:g} s ({last})."
+            raise StartFailed(ErrorType.UNAVAILABLE, message, {"last_answer": last, "log": await self._log_of(container)}) from None
+        how = await self._deaths.ended(container)
+        message = f"The container of {tool_id!r} {how} while it was starting."
+        raise StartFailed(ErrorType.UNAVAILABLE, message, {"ended": how, "log": await self._log_of(container)})
+
+    async def _log_of(self, container: str, lines: int = _TOLD_LINES) -> str:
+        try:
+            said = await self._engine.ask(lambda api: api.logs(container, stdout=True, stderr=True, tail=lines))
+        except Missing:
+            return ""
+        return said.decode(errors="replace")
+
+    async def _stop(self, serving: _Serving) -> None:
+        grace = max(1, round(self._settings.stop_grace_s))
+        with contextlib.suppress(Missing):
+            await self._engine.ask(lambda api: api.stop(serving.container, timeout=grace))
+            self._deaths.say(serving.container, ending_of((await inspected(self._engine, serving.container))["State"]))
+        await self._buried(serving)
+
+    async def _buried(self, serving: _Serving) -> None:
+        """Keep its last words, and remove it if it was ours to make; whoever comes second waits until that is done."""
+        async with serving.burial:
+            if serving.is_buried:
+                return
+            said = await self._log_of(serving.container)
+            await asyncio.to_thread(_write, self._settings.kept / "tools" / serving.place / "last_run.log", said)
+            await serving.way.aclose()
+            serving.audited.ended()
+            await self._http.forget(serving.running.endpoint)
+            if serving.info is not None:
+                await self._book.note(gone(serving.info))
+            try:
+                if serving.info is not None:
+                    await self._removed(serving.container, serving.name)
+            finally:
+                self._release(serving.name, serving.release)
+            serving.is_buried = True
+        self._deaths.say(serving.container, "is gone")
+
+    async def _swept(self, container: str, marks: Marks) -> None:
+        with contextlib.suppress(Missing):
+            await self._book.note(gone(info_of(await inspected(self._engine, container), marks)))
+        await self._removed(container, marks.name)
+
+    async def _removed(self, container: str, name: str) -> None:
+        """What is gone is no error. Raises EngineFailure."""
+        there = self._there.setdefault(name, ExitStack())
+        with contextlib.suppress(Missing):
+            await removed(self._engine, container)
+        self._there.pop(name, there).close()
+        await asyncio.to_thread(self._egress.forget, name)
+
+    def _release(self, name: str, release: Callable[[], None]) -> None:
+        """The user of the container of this name: not of one that may still run, but when the sweep has removed it."""
+        there = self._there.get(name)
+        release() if there is None else there.callback(release)
+
+    def _is_unused(self, serving: _Serving) -> bool:
+        return not serving.in_flight and not serving.is_retiring and time.monotonic() - serving.used > self._settings.ttl_s
+
+    async def _retire(self, serving: _Serving) -> None:
+        # Before anything is awaited: a call that comes now finds it gone, and starts another.
+        serving.is_retiring = True
+        self._deaths.say(serving.container, Retired(f"stopped: it was not called for {self._settings.ttl_s:g} s"))
+        try:
+            await self._stop(serving)
+        finally:
+            self._up.pop(serving.running.endpoint, None)
+
+
+def _write(path: Path, text: str) -> None:
+    with contextlib.suppress(OSError):  # a full disk: the container is gone all the same
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")

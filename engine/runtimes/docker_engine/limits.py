@@ -1,0 +1,103 @@
+"""How much a container may use, in the engine's words."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from engine.runtimes.docker_engine.engine import Document
+from toolagent.contracts.sandbox import SandboxLimits, SandboxPolicy
+
+__all__ = ["ContainerLimits", "bytes_of", "gpus_within"]
+
+_SIZE = re.compile(r"^(\d+)\s*([kmgt]?)i?b?$", re.IGNORECASE)
+_UNITS: Mapping[str, int] = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_NANO = 1_000_000_000
+_SHARED_MEMORY = 64 * 1024 * 1024
+_LEAST_CPU = _NANO // 100
+_LEAST_MEMORY = 6 * 1024 * 1024
+"""Docker takes no less, of either."""
+
+
+def bytes_of(size: str) -> int:
+    """`1g` in bytes. Raises ValueError."""
+    found = _SIZE.match(size.strip())
+    if found is None:
+        raise ValueError(f"{size!r} is no size: write 512m or 2g")
+    return int(found[1]) * _UNITS[found[2].lower()]
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerLimits:
+    """`scratch_bytes` is for all files in /tmp together; they count as memory too. `gpus`: -1 is all, 0 none.
+
+    `beyond` are the cores that were wanted, when the machine has fewer.
+    """
+
+    memory_bytes: int
+    nano_cpus: int
+    processes: int
+    scratch_bytes: int
+    open_files: int
+    file_bytes: int | None = None
+    gpus: int = 0
+    beyond: float | None = None
+
+    @classmethod
+    def within(cls, asked: SandboxLimits, ceilings: SandboxLimits, processors: int, gpus: int = 0) -> "ContainerLimits":
+        """What is asked for, and nothing beyond the ceilings and the processors of the machine. All of `asked` are set."""
+        least = {name: _lesser(getattr(asked, name), getattr(ceilings, name)) for name in SandboxLimits.model_fields}
+        cpus = least["cpus"] or 1
+        return cls(
+            memory_bytes=max(int(least["memory_bytes"] or 0), _LEAST_MEMORY),
+            nano_cpus=max(int(min(cpus, processors) * _NANO), _LEAST_CPU),
+            processes=int(least["processes"] or 1),
+            scratch_bytes=int(least["disk_bytes"] or 0),
+            open_files=int(least["open_files"] or 0),
+            file_bytes=int(least["file_bytes"]) if least["file_bytes"] else None,
+            gpus=gpus,
+            beyond=cpus if cpus > processors else None,
+        )
+
+    def told(self, others: SandboxLimits) -> SandboxLimits:
+        """These in the sandbox's words, beside those of `others` that no engine knows."""
+        ours = SandboxLimits(
+            memory_bytes=self.memory_bytes,
+            cpus=self.nano_cpus / _NANO,
+            processes=self.processes,
+            disk_bytes=self.scratch_bytes,
+            open_files=self.open_files,
+            file_bytes=self.file_bytes,
+        )
+        return ours.or_else(others)
+
+    @property
+    def host_config(self) -> Document:
+        files = [{"Name": "nofile", "Soft": self.open_files, "Hard": self.open_files}, {"Name": "core", "Soft": 0, "Hard": 0}]
+        if self.file_bytes is not None:
+            files.append({"Name": "fsize", "Soft": self.file_bytes, "Hard": self.file_bytes})
+        config: Document = {
+            "Memory": self.memory_bytes,
+            "MemorySwap": self.memory_bytes,
+            "NanoCpus": self.nano_cpus,
+            "PidsLimit": self.processes,
+            "ShmSize": min(_SHARED_MEMORY, self.scratch_bytes or _SHARED_MEMORY),
+            "Ulimits": files,
+        }
+        if self.gpus:
+            config["DeviceRequests"] = [{"Count": self.gpus, "Capabilities": [["gpu"]]}]
+        return config
+
+    def scratch(self, *folders: str) -> Document:
+        """Folders in memory that everybody in the container may write to."""
+        return {folder: f"rw,nosuid,nodev,mode=1777,size={self.scratch_bytes}" for folder in folders}
+
+
+def gpus_within(policy: SandboxPolicy, wanted: int) -> int:
+    """As many as are wanted and the policy allows; -1 is all."""
+    # More than any machine has, so that all is the most.
+    wanted, most = (1 << 30 if number < 0 else number for number in (wanted, policy.gpus))
+    return -1 if min(wanted, most) == 1 << 30 else min(wanted, most)
+
+
+def _lesser(one: float | None, other: float | None) -> float | None:
+    return min((value for value in (one, other) if value is not None), default=None)

@@ -1,0 +1,143 @@
+"""Containers that serve a tool: no network, nothing to write to but memory, reached through a unix socket."""
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from engine.runtimes.docker_engine.carried import INSIDE, Carried
+from engine.runtimes.docker_engine.engine import Document, Engine, EngineFailure, EngineUnavailable
+from engine.runtimes.docker_engine.image import Image
+from engine.runtimes.docker_engine.labels import IMAGE, SEAL, Marks
+from engine.runtimes.docker_engine.limits import ContainerLimits
+from engine.runtimes.docker_engine.volumes import bind
+from engine.runtimes.sandbox.egress import Way
+from engine.runtimes.variables import GIVEN
+from toolagent.contracts.containers import ContainerInfo
+
+__all__ = ["TMP", "Shape", "container_config", "created", "entered", "entry", "hardened", "info_of", "inspected", "removed"]
+
+TMP = "/tmp"  # noqa: S108 - the container's own
+_LOG = {"Type": "json-file", "Config": {"max-size": "1m", "max-file": "2"}}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What is special about one container. `port` is the server's in it; `user` is written as the engine does.
+
+    `told` is what it is told that it is; `place` names its folders here, and `calls` is that of the files of its calls, if it sees them.
+    """
+
+    labels: Mapping[str, str]
+    marks: Marks
+    image: Image
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    limits: ContainerLimits
+    port: int
+    user: str
+    told: str
+    place: str
+    calls: Path | None
+    mounts: tuple[Document, ...] = ()
+    given: Path | None = None
+    """The file of the variables that are secret."""
+
+
+def hardened(limits: ContainerLimits) -> Document:
+    """What holds for every container of ours."""
+    return {
+        **limits.host_config,
+        "CapDrop": ["ALL"],
+        "SecurityOpt": ["no-new-privileges"],
+        "NetworkMode": "none",
+        "RestartPolicy": {"Name": "no"},
+        "LogConfig": _LOG,
+    }
+
+
+def container_config(shape: Shape, way: Way, carried: Carried) -> Document:
+    """The engine's description of a serving container."""
+    host = {
+        **hardened(shape.limits),
+        "ReadonlyRootfs": True,
+        "Tmpfs": shape.limits.scratch(TMP, f"/var{TMP}"),
+        "Mounts": [*entered(way, carried), *([bind(shape.given, GIVEN)] if shape.given else ()), *shape.mounts],
+    }
+    command = carried.argv("given", GIVEN, *shape.command) if shape.given else shape.command
+    told = {"HOME": TMP, "LANG": "C.UTF-8", **shape.image.environment, "PORT": str(shape.port), **shape.environment, **way.environment}
+    return {
+        "Image": shape.image.image_id,
+        "Entrypoint": [*entry(way, carried), *command],
+        "Cmd": [],
+        "User": shape.user,
+        "Env": [f"{name}={value}" for name, value in {**told, "TOOL_AGENT_TOOL_ID": shape.told}.items()],
+        "Labels": {**shape.labels, IMAGE: shape.image.name},
+        "Healthcheck": {"Test": ["NONE"]},
+        "HostConfig": host,
+    }
+
+
+def info_of(found: Document, marks: Marks) -> ContainerInfo:
+    """For the list of containers. `found` is the engine's description of a serving container."""
+    host, config = found["HostConfig"], found["Config"]
+    gpus: list[Document] = host.get("DeviceRequests") or []
+    # What is seen at its own place are the files of calls.
+    folders = {str(one["Source"]): str(one["Destination"]) for one in found["Mounts"] if one["RW"] and one["Source"] != one["Destination"]}
+    return ContainerInfo(
+        container_id=found["Id"],
+        tool_id=marks.tool,
+        image=config["Labels"].get(IMAGE) or config["Image"],
+        volumes=folders,
+        mem_limit=str(host["Memory"]),
+        nano_cpus=host["NanoCpus"],
+        use_gpu=bool(gpus),
+        gpu_count=gpus[0]["Count"] if gpus else -1,
+        created_at=datetime.fromisoformat(str(found["Created"])[:19]).replace(tzinfo=UTC),
+    )
+
+
+def entry(way: Way, carried: Carried) -> list[str]:
+    """The first process of the container, in the Python that we bring along: it carries connections, and buries orphans."""
+    return [*carried.command, *way.prefix[1:]]
+
+
+def entered(way: Way, carried: Carried) -> list[Document]:
+    """What of ours is seen in a container, read-only."""
+    ours = [bind(mount.source, str(mount.target), writable=mount.writable) for mount in way.mounts]
+    return [bind(carried.folder, INSIDE), bind(carried.library, carried.library_inside), *ours]
+
+
+async def inspected(engine: Engine, container: str) -> Document:
+    """Raises EngineFailure."""
+    return await engine.ask(lambda api: api.inspect_container(container))
+
+
+async def created(engine: Engine, config: Document, name: str) -> str:
+    """The new container's id. Raises EngineFailure. Who does not hear of it leaves none behind."""
+    making = asyncio.ensure_future(engine.ask(lambda api: api.create_container_from_config(config, name)))
+    try:
+        return str((await asyncio.shield(making))["Id"])
+    except asyncio.CancelledError:
+        await asyncio.wait([making])
+        if making.exception() is None:
+            with contextlib.suppress(EngineFailure):
+                await removed(engine, str(making.result()["Id"]))
+        raise
+    except EngineUnavailable:
+        with contextlib.suppress(EngineFailure):
+            await _unheard_of(engine, config["Labels"][SEAL])
+        raise
+
+
+async def removed(engine: Engine, container: str) -> None:
+    """By its id: a name may be another's by now. Raises EngineFailure; who is cancelled removes it all the same."""
+    await asyncio.shield(engine.ask(lambda api: api.remove_container(container, v=True, force=True)))
+
+
+async def _unheard_of(engine: Engine, seal: str) -> None:
+    """Remove what the engine made and could not tell us: by what nobody else can have written on it. Raises EngineFailure."""
+    for one in await engine.ask(lambda api: api.containers(all=True, filters={"label": f"{SEAL}={seal}"})):
+        await removed(engine, str(one["Id"]))

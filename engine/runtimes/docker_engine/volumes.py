@@ -1,0 +1,133 @@
+"""Which folders of the machine a container of a tool may see."""
+
+import posixpath
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+import structlog
+
+from engine.runtimes.docker_engine.engine import Document
+from engine.runtimes.docker_engine.image import Image
+from engine.runtimes.docker_engine.limits import ContainerLimits
+from engine.runtimes.docker_engine.settings import DockerSettings
+from engine.runtimes.failures import StartFailed
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.sources import DockerSource
+from toolagent.core.schemas import FILE_PATH, mentions_format
+from toolagent.core.shared_processes import place_of, place_of_volumes
+
+__all__ = ["bind", "calls_of", "image_mounts", "place_inside", "renamed_volumes", "volume_mounts"]
+
+_OWN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_OURS = ("/.tool-agent", "/run/tool-agent", "/proc", "/sys", "/dev")
+_IN_MEMORY = ("/tmp", "/var/tmp")  # noqa: S108 - the container's own
+_EVERYBODYS = 0o777
+_MOST_OF_AN_IMAGE = 16
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+def bind(source: Path, target: str, *, writable: bool = False) -> Document:
+    return {"Type": "bind", "Source": str(source), "Target": target, "ReadOnly": not writable}
+
+
+def calls_of(tool: ToolManifest, source: DockerSource, settings: DockerSettings) -> Path | None:
+    """The folder of the files of this tool's calls, if its schemas speak of files; who shares a container sees that of all who do."""
+    speaks = any(mentions_format(schema, FILE_PATH) for schema in (tool.input_schema, tool.output_schema))
+    if settings.calls is None or not (speaks or source.process):
+        return None
+    return settings.calls.resolve() / place_of(tool.tool_id, source)
+
+
+def place_inside(target: str) -> PurePosixPath | None:
+    """The folder of the container that is meant, written as the engine does; None for what may not be mounted at."""
+    if not target.startswith("/") or ".." in target.split("/") or not target.isprintable():
+        return None
+    place = PurePosixPath("/" + posixpath.normpath(target).lstrip("/"))
+    return None if place == PurePosixPath("/") or any(place.is_relative_to(own) for own in _OURS) else place
+
+
+def image_mounts(image: Image, mounts: Sequence[Document], limits: ContainerLimits) -> list[Document]:
+    """Where an image says VOLUME the engine would make one on its disk, without a bound: empty folders in memory, unless there is a mount.
+
+    Raises StartFailed.
+    """
+    if len(image.volumes) > _MOST_OF_AN_IMAGE:
+        message = f"The image {image.name!r} has {len(image.volumes)} volumes (VOLUME), and {_MOST_OF_AN_IMAGE} are the most."
+        raise StartFailed(ErrorType.SECURITY_ERROR, message, {"image": image.name})
+    places: dict[str, None] = {}
+    for volume in image.volumes:
+        place = place_inside(posixpath.join("/", volume))
+        if place is None:
+            message = f"The image {image.name!r} has a volume (VOLUME) at {volume[:200]!a}, which is no folder that can be mounted."
+            raise StartFailed(ErrorType.SECURITY_ERROR, message, {"image": image.name, "volume": volume[:200]})
+        places[str(place)] = None
+    taken = {str(mount["Target"]) for mount in mounts} | set(_IN_MEMORY)
+    options = {"SizeBytes": limits.scratch_bytes, "Mode": 0o1777}
+    return [{"Type": "tmpfs", "Target": place, "TmpfsOptions": options} for place in places if place not in taken]
+
+
+def renamed_volumes(volumes: Path, places: Iterable[str]) -> None:
+    """Give folders of earlier releases, whose name two tools could have, the name that one alone has. What is open is left, and said."""
+    owners: Mapping[str, set[str]] = defaultdict(set)
+    for place in places:
+        owners[place.replace(":", "_")].add(place)
+    for name, candidates in owners.items():
+        old, now = volumes / name, [volumes / place_of_volumes(place) for place in sorted(candidates)]
+        if not old.is_dir():
+            continue
+        if len(now) == 1 and not now[0].exists():
+            old.rename(now[0])
+        elif len(now) > 1:
+            _log.warning("volumes_not_renamed", folder=str(old), candidates=[str(one) for one in now], remedy="move it by hand")
+
+
+def volume_mounts(volumes: dict[str, str], tool_id: str, settings: DockerSettings, *, as_root: bool = False) -> list[Document]:
+    """A plain name is a folder of the tool's own in the state directory, made here; others must lie where the policy allows.
+
+    Who is root in the container only reads those: files that it left there could be programs that make others root. So does a tool that
+    runs beside the version in use, whose files they are.
+
+    Raises StartFailed.
+    """
+    return [_mount(source, target, tool_id, settings, as_root=as_root) for source, target in volumes.items()]
+
+
+def _mount(source: str, target: str, tool_id: str, settings: DockerSettings, *, as_root: bool) -> Document:
+    place = place_inside(target)
+    if place is None:
+        raise _refused(source, f"{target!r} is no folder of the container that can be mounted")
+    target = str(place)
+    if _OWN_NAME.fullmatch(source):
+        folder = settings.kept / "volumes" / place_of_volumes(tool_id) / source
+        folder.mkdir(parents=True, exist_ok=True)
+        if settings.identity is not None:
+            settings.identity.own_all(folder)  # also what an earlier user of these containers left
+        folder.chmod(_EVERYBODYS)  # whoever the container's user is; the state directory around it is ours alone
+        return bind(folder, target, writable=True)
+    try:
+        folder = Path(source).resolve(strict=True)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise _refused(source, f"the folder is not there ({error})") from error
+    writable, readable = _folders(settings.policy.write), _folders(settings.policy.read)
+    if any(one in folder.parents for one in writable):
+        # The engine looks the path up again at each start of the container.
+        raise _refused(
+            source, "it lies in a folder that tools write to, who could put a link in its place; the policy has to name one outside"
+        )
+    if folder in writable:
+        return bind(folder, target, writable=not as_root and settings.beside is None)
+    if any(folder.is_relative_to(one) for one in readable):
+        return bind(folder, target)
+    raise _refused(source, "the policy of this host names it neither in `read` nor in `write`")
+
+
+def _folders(patterns: tuple[str, ...]) -> list[Path]:
+    return [Path(one.removesuffix("/**") or "/").resolve() for one in patterns if one.startswith("/")]
+
+
+def _refused(source: str, why: str) -> StartFailed:
+    return StartFailed(ErrorType.SECURITY_ERROR, f"The volume {source!r} cannot be used: {why}.", {"volume": source})

@@ -1,0 +1,399 @@
+"""The environments of scripts: what they depend on, installed once in the sandbox, kept under the hash of the files that say it."""
+
+import asyncio
+import contextlib
+import copy
+import re
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeAlias
+
+from engine.disk.removal import remove
+from engine.runtimes.auditing.advisories import Judge, Judged, unjudged
+from engine.runtimes.environments.cache import (
+    CacheLimits,
+    Gone,
+    abandon,
+    account_of,
+    drop,
+    held,
+    is_marked,
+    keep,
+    mark,
+    reserve,
+    tidy,
+    touch,
+    unmark,
+)
+from engine.runtimes.environments.dependencies import Dependencies, Kind
+from engine.runtimes.environments.execution import Execution, Executor, Order
+from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.environments.network import Network, no_network
+from engine.runtimes.environments.npm_packages import npm_packages
+from engine.runtimes.environments.programs import Program, Programs
+from engine.runtimes.environments.steps import EnvironmentFolder, Step, steps_of
+from engine.runtimes.failures import RuntimeFailure
+from engine.runtimes.folders import seal
+from engine.runtimes.process.box import Box, Mount
+from engine.runtimes.process.cancelled_once import cancelled_once
+from engine.runtimes.process.file_lock import locked
+from engine.runtimes.running.shared_start import SharedStart
+from engine.runtimes.runtime import Progress
+from engine.runtimes.sandbox.package_indexes import IndexesUnknown
+from engine.runtimes.sandbox.sandbox import run_name
+from toolagent.contracts.manifest import SecurityContext
+from toolagent.contracts.sandbox import SandboxAccount, SandboxLimits
+from toolagent.contracts.sources import ScriptLanguage
+
+__all__ = ["Environment", "Index", "Indexes", "Installed", "Installer", "ScriptEnvironments"]
+
+_MIB = 1024 * 1024
+_LIMITS = SandboxLimits(
+    memory_bytes=2048 * _MIB, cpus=2, processes=256, open_files=4096, file_bytes=2048 * _MIB, disk_bytes=4096 * _MIB,
+    output_bytes=4 * _MIB, wall_s=86_400,
+)  # fmt: skip
+_TOLD_BYTES = 4000
+_NPM_PLACE = re.compile(r"npm error (?:code|path|command|errno|syscall|A complete log)\b")
+"""Lines of npm that say where it failed, not why."""
+
+_PASSWORD = re.compile(r"//([^/\s@]+)@")
+_WITHOUT_BUILDS = "Nothing was built, as the address of the package index holds a password, which a build would see."
+_BUN = b'{"dependencies": {"bun": "1.4.5"}}'
+_BUN_FILE = "bun/bin/bun.exe"
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """`modules` is the folder of npm's packages, where there are any; `python` the interpreter that packages of Python are for."""
+
+    language: ScriptLanguage
+    folder: EnvironmentFolder
+    modules: Path | None
+    python: Program | None = None
+
+    @property
+    def mounts(self) -> tuple[Mount, ...]:
+        """What a program has to see to run in it, besides npm's packages, whose place depends on the program."""
+        root = self.folder.root
+        return (*(self.python.mounts if self.python else ()), Mount(root, root))
+
+    @property
+    def is_made(self) -> bool:
+        """Whether there is anything to it but the interpreter of this machine."""
+        return self.language is ScriptLanguage.PYTHON or self.modules is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """An installation that was just made, for whoever keeps account. `failure` says why there is none."""
+
+    tool_id: str
+    at: datetime
+    commands: tuple[Sequence[str], ...]
+    packages: tuple[str, ...]
+    duration_s: float
+    failure: ScriptFailure | None = None
+    refusals: tuple[str, ...] = ()
+    done: bool = True
+    """Otherwise it was cancelled, or failed."""
+    account: SandboxAccount | None = None
+    """How the last step of it was kept apart; the hosts are those of the package index."""
+    advisories: tuple[str, ...] = ()
+    """What is known to be vulnerable of it, where the policy has that looked up."""
+
+
+@dataclass(slots=True)
+class _Watched:
+    """What is seen of the steps of an installation, also of one that fails."""
+
+    refusals: list[str] = field(default_factory=list[str])
+    account: SandboxAccount | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """Where packages come from: patterns of hosts, and variables that tell the installers.
+
+    An address in them may hold a password. What is built is other people's code, which sees what its installer sees: then nothing is built.
+    """
+
+    hosts: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def passwords(self) -> tuple[str, ...]:
+        """What stands before the host of an address, as a whole."""
+        return tuple(found for value in self.variables.values() for found in _PASSWORD.findall(value))
+
+
+Indexes: TypeAlias = Callable[[ScriptLanguage], Awaitable[Index]]
+"""Raises IndexesUnknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Installer:
+    """How packages are had: `indexes` says for a language which hosts they come from, which the installers reach by `network`."""
+
+    indexes: Indexes
+    network: Network = no_network
+    timeout_s: float = 300.0
+
+
+class ScriptEnvironments:
+    """Environments under `folder`, each made once and read-only after that; who made half of one is made good by the next.
+
+    `note` is told of each installation; `judge` may refuse what was installed before anything runs with it.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        executor: Executor,
+        programs: Programs,
+        installer: Installer,
+        note: Callable[[Installed], None] = lambda _: None,
+        judge: Judge = unjudged,
+        limits: CacheLimits | None = None,
+    ) -> None:
+        self._judge, self._limits = judge, limits or CacheLimits()
+        self._folder, self._executor, self._installer = folder, executor, installer
+        self.programs, self._note = programs, note
+        self._making: dict[str, SharedStart[str, None]] = {}
+        self._own_bun: Environment | None = None
+        self.task = ""
+        """What is made is for it; empty: for somebody who stays."""
+
+    def for_task(self, task_id: str) -> "ScriptEnvironments":
+        """The same ones. What it has to make is the task's, until somebody else uses it or it is told to `keep`."""
+        own = copy.copy(self)
+        own.task = task_id
+        return own
+
+    async def keep(self, task_id: str) -> None:
+        """What was made for the task stays."""
+        await asyncio.to_thread(keep, self._folder, task_id)
+
+    async def drop(self, task_id: str) -> None:
+        """What is the task's goes."""
+        await asyncio.to_thread(drop, self._folder, task_id)
+
+    def find(self, dependencies: Dependencies) -> Environment:
+        """Where this environment is or will be. Looks at the machine's programs, nothing else. Raises ScriptFailure (`DependencyError`)."""
+        folder = EnvironmentFolder(self._folder / dependencies.digest(self._stamp(dependencies)))
+        has_modules = dependencies.kind is not Kind.NOTHING and dependencies.language is not ScriptLanguage.PYTHON
+        python = self.programs.python_of(dependencies.python) if dependencies.language is ScriptLanguage.PYTHON else None
+        return Environment(dependencies.language, folder, folder.modules if has_modules else None, python)
+
+    def is_whole(self, environment: Environment) -> bool:
+        """Whether it is there, with everything in it that was put there, for who is about to use it.
+
+        What has no packages has no environment to be made.
+        """
+        if not environment.is_made:
+            return True
+        # The interpreter is a link, which breaks when the Python it was made from is removed.
+        is_there = environment.modules is not None or environment.folder.python.exists()
+        is_whole = is_there and is_marked(environment.folder.root, _names(environment))
+        if is_whole:
+            touch(environment.folder.root, self.task)
+        return is_whole
+
+    @contextlib.contextmanager
+    def using(self, environment: Environment) -> Generator[None]:
+        """It is not removed meanwhile. Raises ScriptFailure (`UnavailableError`) when it has been."""
+        with contextlib.ExitStack() as stack:
+            try:
+                for one in (environment, self._own_bun if environment.language is ScriptLanguage.BUN else None):
+                    if one is not None and one.is_made:
+                        stack.enter_context(held(one.folder.root))
+            except Gone as error:
+                message = "The environment was removed before anything was run in it. Call again: it is made anew."
+                raise ScriptFailure(ScriptErrorKind.UNAVAILABLE, message) from error
+            yield
+
+    async def tidy(self) -> tuple[str, ...]:
+        """Remove what nobody needs, and what was left half made; the names of what was removed."""
+        return await asyncio.to_thread(tidy, self._folder, self._limits)
+
+    async def ensure(self, dependencies: Dependencies, tool_id: str, progress: Progress) -> Environment:
+        """Make it if need be; all who need it at once wait for one. Raises ScriptFailure (`DependencyError`, `UnavailableError`)."""
+        environment = self.find(dependencies)
+        if await asyncio.to_thread(self.is_whole, environment):
+            return environment
+        key = environment.folder.root.name
+        begun = self._making.get(key)
+        if begun is None or not begun.is_open:
+            if begun is not None:
+                await begun.over()
+            begun = self._making[key] = SharedStart(key, lambda tell: self._make(dependencies, environment, tool_id, tell))
+        progress(f"waiting for the environment of {tool_id}")
+        try:
+            await begun.wait(progress)
+        except RuntimeFailure as failure:
+            raise ScriptFailure.of_start(failure) from failure
+        finally:
+            if begun.is_over and self._making.get(key) is begun:
+                del self._making[key]
+        # Somebody else may have begun it.
+        await asyncio.to_thread(touch, environment.folder.root, self.task)
+        return environment
+
+    async def provide(self, language: ScriptLanguage, tool_id: str, progress: Progress) -> Programs:
+        """The programs, with the interpreter of that language; Bun is installed from npm where there is none. Raises ScriptFailure."""
+        if language is ScriptLanguage.NODEJS:
+            self.programs.insist("Node.js", self.programs.node)
+        if language is ScriptLanguage.BUN and (self.programs.bun is None or self._own_bun is not None):
+            await self._provide_bun(tool_id, progress)
+        return self.programs
+
+    async def _provide_bun(self, tool_id: str, progress: Progress) -> None:
+        if self._own_bun is None or not await asyncio.to_thread(self.is_whole, self._own_bun):
+            if self.programs.npm is None:
+                self.programs.insist("Bun", None)
+            progress("installing Bun")
+            self._own_bun = await self.ensure(Dependencies(ScriptLanguage.NODEJS, Kind.NPM, {"package.json": _BUN}), tool_id, progress)
+            program = Program(self._own_bun.folder.modules / _BUN_FILE)
+            self.programs = replace(self.programs, bun=self.programs.insist("Bun", program))
+
+    async def _make(self, dependencies: Dependencies, environment: Environment, tool_id: str, progress: Progress) -> None:
+        await asyncio.to_thread(self._folder.mkdir, parents=True, exist_ok=True)
+        async with locked(environment.folder.root.with_suffix(".lock")):
+            if await asyncio.to_thread(self.is_whole, environment):
+                return
+            progress(f"installing what {tool_id} depends on ({dependencies.named})")
+            try:
+                async with asyncio.timeout(self._installer.timeout_s):
+                    # Its time is over in the moment in which whoever waits for it gives up: both cancel it.
+                    await cancelled_once(self._install(dependencies, environment, tool_id))
+            except TimeoutError as error:
+                raise self._failed(tool_id, dependencies, f"It took longer than {self._installer.timeout_s:g} s.") from error
+        await self.tidy()
+
+    async def _install(self, dependencies: Dependencies, environment: Environment, tool_id: str) -> None:
+        folder, began = environment.folder, datetime.now(UTC)
+        steps = steps_of(dependencies, folder, self.programs)
+        failure: ScriptFailure | None = None
+        watched = _Watched()
+        judged = Judged()
+        try:
+            await asyncio.to_thread(_empty, folder, dependencies.files)
+            for step in steps:
+                await self._take(step, folder, tool_id, dependencies, watched)
+            if environment.modules is None:
+                judged = await self._judge(tool_id, await asyncio.to_thread(_packages, environment))
+                if judged.refusal is not None:
+                    raise self._failed(tool_id, dependencies, judged.refusal)
+            await asyncio.to_thread(_finish, environment, self.task)
+        except ScriptFailure as error:
+            failure = error
+            raise
+        except OSError as error:
+            failure = self._failed(tool_id, dependencies, f"{error.strerror}: {Path(str(error.filename)).name}")
+            raise failure from error
+        finally:
+            done = await asyncio.to_thread(is_marked, folder.root)
+            packages = await asyncio.to_thread(_packages, environment) if done else ()
+            if not done:
+                await asyncio.to_thread(abandon, folder.root)
+            took = (datetime.now(UTC) - began).total_seconds()
+            commands = tuple(step.argv for step in steps)
+            refusals = tuple(watched.refusals)
+            self._note(Installed(tool_id, began, commands, packages, took, failure, refusals, done, watched.account, judged.notes))
+
+    async def _take(self, step: Step, folder: EnvironmentFolder, tool_id: str, dependencies: Dependencies, watched: "_Watched") -> None:
+        account = self._executor.sandbox.grant(SecurityContext(limits=_LIMITS)).account
+        limits = account.enforced.limits
+        mounts = [mount for program in step.programs for mount in program.mounts]
+        own = [Mount(path, path, writable=True) for path in (folder.root, folder.project)]
+        index = await self._index_for(step, tool_id, dependencies)
+        watched.account = account.model_copy(
+            update={name: getattr(account, name).model_copy(update={"hosts": index.hosts}) for name in ("requested", "enforced")}
+        )
+        variables = {**index.variables, "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", **folder.environment, **self.programs.headers}
+        box = Box(run_name(tool_id), folder.project, limits, (*mounts, *own), variables)
+        network = self._installer.network if step.needs_index else no_network
+        argv = (*step.argv, *(step.without_builds if index.passwords else ()))
+        async with network(box, argv, index.hosts) as opened:
+            order = Order(opened.argv, opened.box, self._installer.timeout_s, account_of(folder.root))
+            try:
+                done = await self._executor.run(order)
+            finally:
+                watched.refusals += opened.refusals()
+        if done.code != 0 or done.cut or done.ending.disk_full:
+            done = done.without(index.passwords)
+            why = f"{_why(done)} {_WITHOUT_BUILDS}" if index.passwords else _why(done)
+            raise self._failed(tool_id, dependencies, why, step, done)
+
+    async def _index_for(self, step: Step, tool_id: str, dependencies: Dependencies) -> Index:
+        if not step.needs_index:
+            return Index()
+        try:
+            return await self._installer.indexes(dependencies.language)
+        except IndexesUnknown as error:
+            raise self._failed(tool_id, dependencies, str(error)) from error
+
+    def _failed(
+        self, tool_id: str, dependencies: Dependencies, why: str, step: Step | None = None, done: Execution | None = None
+    ) -> ScriptFailure:
+        message = f"What {tool_id!r} depends on ({dependencies.named}) could not be installed: {why}"
+        facts = {} if step is None or done is None else {"command": Path(step.argv[0]).name, "exit_code": done.code}
+        told = (done.stderr or done.stdout)[-_TOLD_BYTES:].decode(errors="replace").strip() if done else ""
+        return ScriptFailure(ScriptErrorKind.DEPENDENCY, message, {"file": dependencies.named, **facts}, told=told)
+
+    def _stamp(self, dependencies: Dependencies) -> str:
+        """Another interpreter needs packages of its own."""
+        if dependencies.language is ScriptLanguage.PYTHON:
+            return self.programs.python_of(dependencies.python).stamp
+        program = self.programs.node if dependencies.language is ScriptLanguage.NODEJS else self.programs.bun
+        return program.stamp if program else ""
+
+
+def _why(done: Execution) -> str:
+    if done.cut is not None:
+        return "The installation took too long." if done.cut == "time" else f"The installation wrote too much on {done.cut}."
+    if done.ending.beyond:
+        return f"The installation {done.ending.beyond}."
+    lines = [line.strip() for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
+    # uv puts what matters last, as `cause: …`; npm puts it first, as `npm error …`.
+    told = [line for line in reversed(lines) if line.startswith("cause:")]
+    told += [line for line in lines if "error" in line and not _NPM_PLACE.match(line)] + lines
+    return told[0][:_TOLD_BYTES] if told else f"The installer ended with exit code {done.code}."
+
+
+def _empty(folder: EnvironmentFolder, files: Mapping[str, bytes]) -> None:
+    """What an installation left that was ended in the middle goes."""
+    unmark(folder.root)
+    remove(folder.root)
+    for path in (folder.root, folder.project, folder.scratch):
+        path.mkdir(mode=0o755)
+    for name, content in files.items():
+        (folder.project / name).write_bytes(content)
+        (folder.project / name).chmod(0o644)
+
+
+def _finish(environment: Environment, task: str) -> None:
+    folder = environment.folder
+    for path in folder.passing:
+        remove(path)
+    if environment.modules is not None and not environment.modules.is_dir():
+        environment.modules.mkdir()
+    seal(folder.root)
+    reserve(folder.root, task)
+    mark(folder.root, _names(environment))
+
+
+def _names(environment: Environment) -> list[str]:
+    """What lies on the first level of the packages: a look that costs nothing finds when one of them was removed."""
+    packages = environment.modules or environment.folder.packages
+    return sorted(path.name for path in packages.iterdir()) if packages.is_dir() else []
+
+
+def _packages(environment: Environment) -> tuple[str, ...]:
+    """As `name==version`, for the account of what was installed."""
+    if environment.modules is None:
+        found = [name.removesuffix(".dist-info") for name in _names(environment) if name.endswith(".dist-info")]
+        return tuple(name.replace("-", "==", 1) for name in found)
+    names = [name for name in _names(environment) if not name.startswith(".")]
+    return tuple(package for name in names for package in npm_packages(environment.modules, name))

@@ -1,0 +1,1 @@
+"""One request to a tool over HTTP, and what comes of it."""

@@ -1,0 +1,124 @@
+"""Which addresses a request may go to, and a transport that goes to no other.
+
+The name is resolved once a hop, all its addresses are judged before anything is connected, and the connection goes to a judged address:
+a name server that changes its mind in between (DNS rebinding) gains nothing.
+"""
+
+from collections.abc import Sequence
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from typing import Protocol
+
+import httpx
+
+from engine.network.addresses import Address, Resolve, bounded, carried, is_ours, is_public, resolve
+from engine.runtimes.failures import CallFailed
+from toolagent.contracts.calls import ErrorType
+
+__all__ = ["Destinations", "PinnedTransport"]
+
+_LOOKUPS = 8
+_MAX_PORT = 65_535
+
+
+class Destinations:
+    """Public addresses that are not this machine's own, and what the setting names besides.
+
+    Raises ValueError for an entry that is no host, address or CIDR.
+    """
+
+    def __init__(self, allow: Sequence[str], resolve: Resolve = resolve, setting: str = "TOOL_AGENT_HTTP_REQUEST_ALLOW") -> None:
+        self._setting = setting
+        self._resolve = bounded(resolve, at_once=_LOOKUPS)
+        self._networks: list[IPv4Network | IPv6Network] = []
+        self._hosts: set[str] = set()
+        for entry in allow:
+            self._admit(entry.strip())
+
+    def _admit(self, entry: str) -> None:
+        try:
+            self._networks.append(ip_network(entry, strict=False))
+        except ValueError as error:
+            if not entry or set(entry) & set("/:@*[] "):
+                raise ValueError(f"{self._setting}: {entry!r} is no host name, address or CIDR (such as 10.0.0.0/8).") from error
+            self._hosts.add(_canonical(entry))
+
+    async def of(self, url: httpx.URL) -> list[Address]:
+        """The addresses that this URL may be fetched from. Raises CallFailed: `security_error` if any of them must not be reached."""
+        if url.scheme not in {"http", "https"} or not url.host:
+            raise CallFailed(ErrorType.SECURITY_ERROR, f"A redirect leads to {url.scheme}:, which is neither http nor https.")
+        if url.userinfo:
+            raise CallFailed(
+                ErrorType.SECURITY_ERROR, f"A redirect to {url.host!r} carries a user name or password in its URL; it is not followed."
+            )
+        if url.port is not None and not 0 < url.port <= _MAX_PORT:
+            raise CallFailed(ErrorType.SECURITY_ERROR, f"There is no port {url.port}.")
+        port = url.port or (443 if url.scheme == "https" else 80)
+        try:
+            found = [ip_address(address) for address in await self._resolve(url.raw_host.decode("ascii").strip("[]"), port)]
+        except (OSError, UnicodeError, OverflowError) as error:
+            raise CallFailed(
+                ErrorType.EXECUTION_ERROR, f"The host {url.host!r} could not be resolved: {error}.", {"cause": "dns", "host": url.host}
+            ) from error
+        for address in found:
+            if not self._may_reach(url.host, address):
+                raise _refused(url.host, address, self._setting)
+        return found
+
+    def _may_reach(self, host: str, address: Address) -> bool:
+        judged = carried(address) or address
+        if _canonical(host) in self._hosts or (is_public(address) and not is_ours(judged)):
+            return True
+        return any(judged in network or address in network for network in self._networks)
+
+
+class Judge(Protocol):
+    """Says which addresses a URL may be fetched from, or raises a RuntimeFailure."""
+
+    async def of(self, url: httpx.URL) -> list[Address]: ...
+
+
+class PinnedTransport(httpx.AsyncBaseTransport):
+    """Connects to the addresses that its judge gives, in their order; host header and TLS name stay those of the URL.
+
+    `inner` must keep no connection alive: its pool would share one between names that live at the same address.
+    """
+
+    def __init__(self, destinations: Judge, inner: httpx.AsyncBaseTransport) -> None:
+        self._destinations = destinations
+        self._inner = inner
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        addresses = await self._destinations.of(request.url)
+        failure: httpx.TransportError = httpx.ConnectError("the host has no address", request=request)
+        for address in addresses:
+            try:
+                return await self._inner.handle_async_request(_pinned(request, address))
+            except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+                failure = error
+        raise failure
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+def _pinned(request: httpx.Request, address: Address) -> httpx.Request:
+    return httpx.Request(
+        request.method,
+        request.url.copy_with(host=str(address)),
+        headers=request.headers,
+        stream=request.stream,
+        extensions={**request.extensions, "sni_hostname": request.url.raw_host.decode("ascii").strip("[]")},
+    )
+
+
+def _canonical(host: str) -> str:
+    return host.rstrip(".").lower()
+
+
+def _refused(host: str, address: Address, setting: str) -> CallFailed:
+    return CallFailed(
+        ErrorType.SECURITY_ERROR,
+        f"{host!r} is at {address}, which is not a public address, or is this machine's own; "
+        f"{setting} can allow the host, the address or its network.",
+        {"host": host, "address": str(address), "setting": setting},
+    )

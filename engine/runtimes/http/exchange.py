@@ -1,0 +1,234 @@
+"""One request to a tool over HTTP, sent once."""
+
+import asyncio
+import json
+import ssl
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import httpx
+from pydantic import JsonValue
+
+from engine.network.peers import LargeAnswer, peer_client
+from engine.runtimes.failures import CallFailed, NotSent
+from engine.runtimes.http.destination import PinnedTransport
+from engine.runtimes.http.json_answers import MAX_RESULT_VALUES
+from engine.runtimes.http.public_servers import PublicServers
+from engine.runtimes.http.reply import Received, meaning_of, read
+from engine.runtimes.http.request_bodies import Sent, sent
+from engine.runtimes.http.request_parts import Places, RequestParts, request_parts
+from engine.runtimes.runtime import ToolRequest
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.sources import HttpMethod
+
+__all__ = ["Health", "HttpExchange", "Target"]
+
+_UNIX = "unix:"
+_PUBLIC = "public"
+# Servers drop idle connections (uvicorn after 5 s): a request on the edge of that would fail with an unknown outcome.
+_KEEPALIVE_S = 2.0
+_MAX_HEALTH_BYTES = 64 * 1024
+_LARGE_BYTES = 64 * 1024
+"""What is longer is read in a thread, so that others are answered in between."""
+
+_OWN_HEADERS = ("Host", "Connection", "Content-Length", "Transfer-Encoding", "Upgrade", "Expect", "TE", "Trailer", "X-Output-Dir")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where and how to send. `path` may hold `{name}`; `places` says where other parameters go; `secrets` are masked in what comes back.
+
+    `through_gateways`: others may stand between us and the tool, and answer in its place. `only_public`: it is asked at no address that
+    only this machine or its network reaches.
+    """
+
+    endpoint: str
+    method: HttpMethod
+    path: str
+    headers: Mapping[str, str]
+    secrets: Sequence[str] = ()
+    through_gateways: bool = False
+    only_public: bool = False
+    places: Places = field(default_factory=Places)
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What a health path answered. `active` is the number of requests in work, where the tool says it."""
+
+    status: int
+    active: int | None
+
+
+class HttpExchange:
+    """Shared by the runtimes that speak HTTP; endpoints are `http://…`, `https://…` or `unix:/path`. To be closed with `aclose`.
+
+    No redirects, no proxies from the environment, connections kept alive for two seconds.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_result_bytes: int = 1024 * 1024,
+        max_result_values: int = MAX_RESULT_VALUES,
+        connect_timeout_s: float = 10.0,
+        tls: ssl.SSLContext | None = None,
+        public: PublicServers | None = None,
+        keepalive_s: float = _KEEPALIVE_S,
+    ) -> None:
+        self.public = public or PublicServers()
+        self.max_result_bytes, self.max_result_values, self._connect_timeout_s = max_result_bytes, max_result_values, connect_timeout_s
+        self.tls = tls or ssl.create_default_context()
+        self._keepalive_s = keepalive_s
+        self._clients: dict[str, httpx.AsyncClient] = {}
+        self._large = LargeAnswer.slots()
+
+    def unconnected(self) -> "HttpExchange":
+        """Another one, whose every request has a connection of its own: none is blamed for what the one before did to it."""
+        return HttpExchange(
+            max_result_bytes=self.max_result_bytes,
+            max_result_values=self.max_result_values,
+            connect_timeout_s=self._connect_timeout_s,
+            tls=self.tls,
+            public=self.public,
+            keepalive_s=0.0,
+        )
+
+    async def aclose(self) -> None:
+        clients, self._clients = list(self._clients.values()), {}
+        for client in clients:
+            await client.aclose()
+
+    async def forget(self, endpoint: str) -> None:
+        """The tool at this unix socket has ended: close what is open to it. What was never asked is no error."""
+        client = self._clients.pop(_socket_of(endpoint), None) if endpoint.startswith(_UNIX) else None
+        if client is not None:
+            await client.aclose()
+
+    async def call(self, target: Target, request: ToolRequest) -> JsonValue:
+        """Send the request once and return what the tool answered; `timeout_s` covers the whole exchange.
+
+        Raises NotSent when no connection came about or the request cannot be built, CallFailed for all that comes after.
+        """
+        parts = request_parts(target.method, target.path, request.params, target.places)
+        async with sent(parts.body, request.output_dir) as body:
+            built = self._build(target, request, parts, body)
+            with LargeAnswer(self._large) as large:
+                return await self._answer(built, target, request, large)
+
+    async def _answer(self, built: httpx.Request, target: Target, request: ToolRequest, large: LargeAnswer) -> JsonValue:
+        try:
+            async with asyncio.timeout(request.timeout_s):
+                received = await self._exchange(built, target, large)
+        except TimeoutError:
+            raise CallFailed(
+                ErrorType.TIMEOUT,
+                f"The tool did not answer within {request.timeout_s:g} s.",
+                {"timeout_s": request.timeout_s, "outcome": "unknown"},
+                outcome="unknown",
+            ) from None
+        means = partial(
+            meaning_of,
+            received,
+            self.max_result_bytes,
+            target.secrets,
+            through_gateways=target.through_gateways,
+            max_values=self.max_result_values,
+        )
+        return await asyncio.to_thread(means) if len(received.body) > _LARGE_BYTES else means()
+
+    async def health(self, endpoint: str, path: str, timeout_s: float, *, only_public: bool = False) -> Health | None:
+        """Ask once; None when there is no answer within `timeout_s` seconds."""
+        try:
+            client, url = self._client(endpoint, only_public=only_public), _url(endpoint, path)
+            async with asyncio.timeout(timeout_s), client.stream("GET", url, headers={"Accept": "application/json"}) as response:
+                return await _health(response)
+        except (TimeoutError, httpx.HTTPError, httpx.InvalidURL, NotSent):
+            return None
+
+    def _build(self, target: Target, request: ToolRequest, parts: RequestParts, body: Sent) -> httpx.Request:
+        headers = {"Accept": "application/json", "Accept-Encoding": "identity", "Idempotency-Key": request.call_id, **target.headers}
+        headers |= body.headers
+        # No parameter speaks in our place.
+        ours = {name.lower() for name in (*headers, *_OWN_HEADERS, *(["Content-Type"] if body.files else []))}
+        headers |= {name: value for name, value in parts.headers if name.lower() not in ours}
+        try:
+            return self._client(target.endpoint).build_request(
+                target.method,
+                # Merged: `params=` would replace the query that the tool's own path has.
+                httpx.URL(_url(target.endpoint, parts.path)).copy_merge_params(list(parts.query)),
+                content=body.content,
+                files=body.files,
+                headers=headers,
+                # A little less than the whole, so that it is seen that nothing was sent.
+                timeout=httpx.Timeout(None, connect=min(self._connect_timeout_s, 0.9 * request.timeout_s)),
+            )
+        except (httpx.InvalidURL, UnicodeEncodeError) as error:
+            # The error may quote a header, and a header may be a key; so may a part of the query.
+            place = target.path.partition("?")[0]
+            raise NotSent(
+                ErrorType.VALIDATION_ERROR, f"The request to {target.method} {place} cannot be written ({type(error).__name__})."
+            ) from None
+
+    async def _exchange(self, built: httpx.Request, target: Target, large: LargeAnswer) -> Received:
+        endpoint = target.endpoint
+        response: httpx.Response | None = None
+        try:
+            response = await self._client(endpoint, only_public=target.only_public).send(built, stream=True)
+            return await read(response, self.max_result_bytes, large)
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol) as error:
+            raise NotSent(ErrorType.UNAVAILABLE, f"No connection to {endpoint}: {error or 'timed out'}", {"endpoint": endpoint}) from error
+        except httpx.HTTPError as error:
+            raise CallFailed(
+                ErrorType.EXECUTION_ERROR,
+                f"The connection to the tool broke before it had answered ({type(error).__name__}).",
+                {"outcome": "unknown"},
+                outcome="unknown",
+            ) from error
+        finally:
+            if response is not None:
+                await response.aclose()
+
+    def _client(self, endpoint: str, *, only_public: bool = False) -> httpx.AsyncClient:
+        """One client for TCP, one for TCP to public addresses, one for each unix socket."""
+        socket = _PUBLIC if only_public else _socket_of(endpoint)
+        if socket not in self._clients:
+            transport = self._public_transport() if only_public else self._transport(socket)
+            self._clients[socket] = peer_client(transport)
+        return self._clients[socket]
+
+    def _transport(self, socket: str) -> httpx.AsyncBaseTransport:
+        kept = 100 if self._keepalive_s else 0
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=kept, keepalive_expiry=self._keepalive_s)
+        return httpx.AsyncHTTPTransport(verify=self.tls, trust_env=False, limits=limits, uds=socket or None)
+
+    def _public_transport(self) -> httpx.AsyncBaseTransport:
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
+        return PinnedTransport(self.public, httpx.AsyncHTTPTransport(verify=self.tls, trust_env=False, limits=limits))
+
+
+def _socket_of(endpoint: str) -> str:
+    return endpoint.removeprefix(_UNIX) if endpoint.startswith(_UNIX) else ""
+
+
+def _url(endpoint: str, path: str) -> str:
+    return ("http://tool" if endpoint.startswith(_UNIX) else endpoint.rstrip("/")) + path
+
+
+async def _health(response: httpx.Response) -> Health:
+    """What cannot be read has a status all the same."""
+    try:
+        received = await read(response, _MAX_HEALTH_BYTES)
+    except CallFailed:
+        return Health(response.status_code, None)
+    return Health(received.status, _active(received.body))
+
+
+def _active(body: bytes) -> int | None:
+    try:
+        told: JsonValue = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    active = told.get("active") if isinstance(told, dict) else None
+    return active if isinstance(active, int) and not isinstance(active, bool) else None

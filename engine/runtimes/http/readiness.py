@@ -1,0 +1,98 @@
+"""Waits until a server that was just launched can serve, and makes sure that it is ours that answers."""
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import httpx
+
+from engine.network.ports import listens
+from engine.runtimes.http.exchange import Health, HttpExchange
+from engine.runtimes.process.processes import Process
+from toolagent.contracts.sources import HttpSource
+
+__all__ = ["Exited", "NotOurs", "Readiness", "Ready", "Unhealthy", "await_ready", "serves"]
+
+_FASTEST_LOOK_S = 0.01
+_SLOWEST_LOOK_S = 0.2
+_LATE_BY = 0.1
+"""How late a start may be seen, as a part of what it took."""
+
+_ASK_S = 2.0
+_OK = 200
+_DESCRIPTION = "/openapi.json"
+_UNDECLARED = frozenset({HttpSource.model_fields["health_path"].default, _DESCRIPTION})
+"""Asked where nobody has said which path tells that a tool is well: whoever answers there at all, also with a redirect or a 401, is up."""
+
+_NOT_FOUND = 404
+_SERVER_ERROR = 500
+
+
+class Ready:
+    """It serves."""
+
+
+class Exited:
+    """It ended before it served."""
+
+
+class NotOurs:
+    """Another program answers on the port."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unhealthy:
+    """It lives but does not serve. `last` says what it answered last."""
+
+    waited_s: float
+    last: str
+
+
+Readiness: TypeAlias = Ready | Exited | NotOurs | Unhealthy
+
+
+async def await_ready(process: Process, endpoint: str, health_path: str, http: HttpExchange, timeout_s: float) -> Readiness:
+    """Ask the health path until it serves.
+
+    Nobody but the process can answer at a unix socket; who answers on a port is looked at.
+    """
+    began, last = time.monotonic(), "no answer"
+    try:
+        async with asyncio.timeout(timeout_s):
+            while not process.has_ended:
+                health = await http.health(endpoint, health_path, _ASK_S)
+                last = f"status {health.status}" if health else last
+                if health and await serves(health, health_path, endpoint, http):
+                    return await _whose(process, endpoint)
+                await _pause(process, min(max((time.monotonic() - began) * _LATE_BY, _FASTEST_LOOK_S), _SLOWEST_LOOK_S))
+    except TimeoutError:
+        return Unhealthy(timeout_s, last)
+    return Exited()
+
+
+async def serves(health: Health, path: str, endpoint: str, http: HttpExchange) -> bool:
+    """Whether what the health path answered means that the tool can serve: 200, or anything below 500 where it was not declared.
+
+    Where it answers 404, any answer below 500 to `/` counts.
+    """
+    if health.status == _NOT_FOUND:
+        root = await http.health(endpoint, "/", _ASK_S)
+        return root is not None and root.status < _SERVER_ERROR
+    return health.status == _OK or (path in _UNDECLARED and health.status < _SERVER_ERROR)
+
+
+async def _whose(process: Process, endpoint: str) -> Readiness:
+    port = httpx.URL(endpoint).port
+    ours = port is None or await asyncio.to_thread(listens, process.pid, port)
+    if process.has_ended:
+        return Exited()
+    return Ready() if ours else NotOurs()
+
+
+async def _pause(process: Process, seconds: float) -> None:
+    """Sleep, but no longer than the process lives."""
+    try:
+        await asyncio.wait_for(process.exited(), seconds)
+    except TimeoutError:
+        return

@@ -1,0 +1,111 @@
+"""Reaches a tool that somebody else runs, over HTTP."""
+
+import base64
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pydantic import JsonValue
+
+from engine.runtimes.failures import CallFailed
+from engine.runtimes.http.client_tokens import ClientTokens
+from engine.runtimes.http.exchange import HttpExchange, Target
+from engine.runtimes.http.remote_keys import Secrets, filled, not_there
+from engine.runtimes.http.request_parts import Places
+from engine.runtimes.runtime import Progress, Running, ToolRequest
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.sources import RemoteSource
+
+__all__ = ["RemoteRuntime"]
+
+_HEADER_TEXT = re.compile(r"[\x20-\x7e]+")
+_COOKIE_TEXT = re.compile(r"[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]+")
+"""RFC 6265, section 4.1.1."""
+_PAIRS = {"basic": "`user:password`", "client_credentials": "`client_id:client_secret`"}
+_UNAUTHORIZED = 401
+
+
+class RemoteRuntime:
+    """The runtime of RemoteSource. Nothing is started; whether it is there shows when it is called."""
+
+    def __init__(self, http: HttpExchange, secrets: Secrets) -> None:
+        self._http, self._secrets, self._tokens = http, secrets, ClientTokens(http)
+
+    async def start(self, tool: ToolManifest, source: RemoteSource, progress: Progress) -> Running:
+        progress(f"{tool.tool_id} is remote")
+        return Running(endpoint=source.remote_url.partition("?")[0], started_at=datetime.now(UTC))
+
+    async def is_alive(self, running: Running) -> bool:  # noqa: ARG002 - nobody knows but by asking
+        return True
+
+    async def is_idle(self, running: Running, source: RemoteSource) -> bool:  # noqa: ARG002 - it is not ours to end
+        return True
+
+    async def call(self, running: Running, source: RemoteSource, request: ToolRequest) -> JsonValue:
+        shown = await self._shown(source, request)
+        path, keys = filled(_path(source), self._secrets)
+        target = Target(
+            running.endpoint,
+            source.http_method,
+            path,
+            shown.headers,
+            (*shown.secrets, *keys),
+            through_gateways=True,
+            places=Places.of(source),
+            only_public=source.only_public,
+        )
+        try:
+            return await self._http.call(target, request)
+        except CallFailed as failure:
+            if shown.token and failure.details.get("status_code") == _UNAUTHORIZED:
+                self._tokens.forget(shown.token)
+            raise
+
+    async def stop(self, running: Running) -> None:
+        """Nothing was started."""
+
+    async def _shown(self, source: RemoteSource, request: ToolRequest) -> "_Shown":
+        """The secret, resolved anew for each call. Raises NotSent when it is named but not there, or is none of its kind."""
+        if source.remote_api_key is None:
+            return _Shown({}, ())
+        name = source.remote_api_key.removeprefix("secret:")
+        key = (self._secrets(name) or "").strip()
+        if source.auth_kind in ("basic", "client_credentials") and key and ":" not in key:
+            raise not_there(name, f"has to be {_PAIRS[source.auth_kind]}, and has no colon", must_be=True)
+        match source.auth_kind:
+            case "basic" if key:
+                # In UTF-8, as RFC 7617 lets servers ask for: it need not be ASCII.
+                encoded = base64.b64encode(key.encode()).decode()
+                return _Shown({source.auth_header: f"Basic {encoded}"}, (key, key.partition(":")[2], encoded))
+            case "client_credentials" if key and source.token_url:
+                token = await self._tokens.of(source, key, request)
+                return _Shown({source.auth_header: f"{source.auth_scheme} {token}".strip()}, (key, key.partition(":")[2], token), token)
+            case "cookie" if key:
+                if not _COOKIE_TEXT.fullmatch(key):
+                    raise not_there(name, "cannot be sent in a cookie: it holds a space, a quote, `,`, `;` or what is not ASCII")
+                return _Shown({"Cookie": f"{source.auth_cookie}={key}"}, (key,))
+            case "key" if _HEADER_TEXT.fullmatch(key):
+                return _Shown({source.auth_header: f"{source.auth_scheme} {key}".strip()}, (key,))
+            case _:
+                said = (
+                    "cannot be sent as it is: it holds characters outside ASCII, or its source does not say where to"
+                    if key
+                    else "is not set"
+                )
+                raise not_there(name, said)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """To the server: `secrets` are what is masked where it comes back."""
+
+    headers: dict[str, str]
+    secrets: tuple[str, ...]
+    token: str = ""
+
+
+def _path(source: RemoteSource) -> str:
+    """The path of a call, with the query of both parts of its address behind it."""
+    path, query = source.remote_path or source.endpoint_path, source.remote_url.partition("?")[2]
+    whole = path if path.startswith("/") else f"/{path}"
+    return f"{whole}{'&' if '?' in whole else '?'}{query}" if query else whole

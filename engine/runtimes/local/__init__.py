@@ -1,0 +1,1 @@
+"""Projects of this machine that serve in a sandbox."""

@@ -1,0 +1,187 @@
+"""Programs of this machine that serve in a sandbox: where their project is, its environment, their box, their launch."""
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from engine.network.refusals import Refusals
+from engine.runtimes.auditing.audit import Audit, NoAudit
+from engine.runtimes.auditing.call_audit import Audited
+from engine.runtimes.environments.environments import Environment, ScriptEnvironments
+from engine.runtimes.environments.failures import ScriptFailure
+from engine.runtimes.failures import StartFailed
+from engine.runtimes.process.box import Box, LevelUnavailable, Mount
+from engine.runtimes.process.processes import Launcher, Process
+from engine.runtimes.projects import Projects
+from engine.runtimes.runtime import Progress
+from engine.runtimes.sandbox.egress import Egress, Opening, Way
+from engine.runtimes.sandbox.sandbox import Grant, Sandbox, run_name
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.sandbox import Difference
+from toolagent.contracts.sources import LocalSource, McpSource
+from toolagent.core.shared_processes import name_inside, place_of
+
+__all__ = ["BoxedRun", "BoxedRuns", "Launched", "LocalSettings", "Sandboxing"]
+
+_HOME = Path("/home/tool")
+
+
+@dataclass(frozen=True, slots=True)
+class LocalSettings:
+    """`data` is the folder projects are under, `state` the state directory, `calls` where the files of calls are. Times are in seconds.
+
+    `observed`: of tools that may reach no host it is known, too, which they ask for.
+    """
+
+    data: Path
+    state: Path
+    calls: Path
+    host: str = ""
+    start_timeout_s: float = 30.0
+    stop_grace_s: float = 5.0
+    observed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sandboxing:
+    """How tools are kept apart. `sandbox` is the reason where there is none; `variables` are those of the host that may be granted."""
+
+    sandbox: Sandbox | str
+    egress: Egress
+    environments: ScriptEnvironments
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
+    audit: Audit = field(default_factory=NoAudit)
+
+
+@dataclass(frozen=True, slots=True)
+class BoxedRun:
+    """A program and what it gets. Without a `project` it begins in its HOME. `port` is where it serves, `stdio` its stdin and stdout.
+
+    `variables` are those of the source, which no secret of ours hides: the program is their reader.
+    """
+
+    tool: ToolManifest
+    source: LocalSource | McpSource
+    command: tuple[str, ...]
+    project: Path | None = None
+    environment: Environment | None = None
+    mounts: tuple[Mount, ...] = ()
+    port: int | None = None
+    variables: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    stdio: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """A program that was launched, and all that ends with it."""
+
+    process: Process
+    way: Way
+    stack: contextlib.AsyncExitStack
+    audited: Audited
+
+
+class BoxedRuns:
+    """What the runtimes of such programs share. Stateless: whoever launches ends."""
+
+    def __init__(self, settings: LocalSettings, launcher: Launcher, sandboxing: Sandboxing, projects: Projects | None = None) -> None:
+        self._settings, self._launcher, self._sandboxing, self._projects = settings, launcher, sandboxing, projects
+
+    def sandbox(self, tool_id: str) -> Sandbox:
+        """Raises StartFailed where there is none."""
+        if isinstance(self._sandboxing.sandbox, str):
+            raise StartFailed(ErrorType.UNAVAILABLE, f"The tool {tool_id!r} is not run: {self._sandboxing.sandbox}", {"missing": "sandbox"})
+        return self._sandboxing.sandbox
+
+    async def project(self, tool_id: str, host_dir: str, content: str | None, progress: Progress) -> Path:
+        """The project's folder: from the content store when its files are there. Raises StartFailed."""
+        if content is None:
+            project = await asyncio.to_thread(self._data_folder, tool_id, host_dir)
+        elif self._projects is not None:
+            project = await self._projects.folder_of(content, tool_id, progress)
+        else:
+            message = f"The files of {tool_id!r} are {content!r} of a content store, and this host has none."
+            raise StartFailed(ErrorType.DEPENDENCY_ERROR, message, {"content": content})
+        return project.resolve()
+
+    async def launch(self, sandbox: Sandbox, run: BoxedRun) -> Launched:
+        """Raises StartFailed."""
+        grant, name = sandbox.grant(run.tool.security_context), run_name(run.tool.tool_id)
+        logs = self._settings.state.resolve() / "tools" / place_of(run.tool.tool_id, run.source)
+        refusals = Refusals()
+        is_apart, observed = sandbox.level.has_own_network, self._settings.observed
+        opening = Opening(grant.enforced.hosts, port=run.port, tell=refusals.tell, is_apart=is_apart, observed=observed)
+        async with contextlib.AsyncExitStack() as stack:
+            try:
+                if run.environment is not None:
+                    stack.enter_context(self._sandboxing.environments.using(run.environment))
+                way = await stack.enter_async_context(self._sandboxing.egress.open(name, opening))
+                box, unmet = await asyncio.to_thread(self._box, name, run, grant)
+                prepared = await sandbox.level.prepare(way.argv(run.command), _through(box, way))
+                process = await self._launcher.launch_boxed(prepared, run.command, logs=logs, stdio=run.stdio)
+            except (OSError, LevelUnavailable, ScriptFailure) as error:
+                raise StartFailed(ErrorType.UNAVAILABLE, f"The tool {run.tool.tool_id!r} cannot be launched: {error}") from error
+            account = grant.account.model_copy(update={"differences": (*grant.account.differences, *unmet)})
+            audited = Audited(self._sandboxing.audit, self._settings.host, run.tool, run.command, account, refusals)
+            return Launched(process, way, stack.pop_all(), audited)
+        raise AssertionError("The block returns or raises.")
+
+    def _data_folder(self, tool_id: str, host_dir: str) -> Path:
+        """Raises StartFailed when it is not where projects may be."""
+        roots = [self._settings.data.resolve(), (self._settings.state / "tools").resolve()]
+        try:
+            project = (roots[0] / host_dir).resolve()
+        except (OSError, ValueError, RuntimeError) as error:
+            raise StartFailed(ErrorType.SECURITY_ERROR, f"{host_dir!r} is no folder name: {error}") from error
+        if not any(root in project.parents for root in roots):
+            raise StartFailed(
+                ErrorType.SECURITY_ERROR,
+                f"The folder {host_dir!r} of the tool {tool_id!r} is no folder within the data folder.",
+                {"host_dir": host_dir},
+            )
+        return project
+
+    def _box(self, name: str, run: BoxedRun, grant: Grant) -> tuple[Box, tuple[Difference, ...]]:
+        """Raises OSError."""
+        place = place_of(run.tool.tool_id, run.source)
+        home, calls = self._settings.state.resolve() / "tools" / place / "home", self._settings.calls.resolve() / place
+        for folder in (home, calls):
+            folder.mkdir(parents=True, exist_ok=True)
+        mounts = [*_read_only(run), *run.mounts, Mount(home, _HOME, writable=True), Mount(calls, calls, writable=True)]
+        asked, unmet = _asked_for(grant)
+        host = self._sandboxing.variables
+        variables = {variable: host[variable] for variable in grant.enforced.environment if variable in host}
+        variables |= {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", **run.variables}
+        variables |= {"HOME": str(_HOME), "PYTHONDONTWRITEBYTECODE": "1", "TOOL_AGENT_TOOL_ID": name_inside(run.tool.tool_id, run.source)}
+        if run.port is not None:
+            variables["PORT"] = str(run.port)
+        return Box(name, run.project or _HOME, grant.enforced.limits, (*mounts, *asked), variables), unmet
+
+
+def _read_only(run: BoxedRun) -> list[Mount]:
+    project = [Mount(run.project, run.project)] if run.project is not None else []
+    # Of npm's packages the folder is shown where the project looks for it.
+    is_python = run.environment is not None and run.environment.modules is None
+    return [*project, *(run.environment.mounts if run.environment is not None and is_python else ())]
+
+
+def _through(box: Box, way: Way) -> Box:
+    return replace(box, mounts=(*box.mounts, *way.mounts), environment={**box.environment, **way.environment}, ports=way.ports)
+
+
+def _asked_for(grant: Grant) -> tuple[list[Mount], tuple[Difference, ...]]:
+    """Folders of the host that the policy grants; what is below the project is there anyhow, and cannot be written."""
+    mounts: list[Mount] = []
+    unmet: list[Difference] = []
+    for item, patterns, writable in (("read", grant.enforced.read, False), ("write", grant.enforced.write, True)):
+        for pattern in patterns:
+            path = Path(pattern.removesuffix("**").removesuffix("*"))
+            if path.is_absolute() and path.exists():
+                mounts.append(Mount(path, path, writable, is_machines=True))
+            elif path.is_absolute() or writable:
+                reason = "There is no such folder." if path.is_absolute() else "A local tool's project is read-only; it may write to $HOME."
+                unmet.append(Difference(item=item, requested=pattern, reason=reason))
+    return mounts, tuple(unmet)

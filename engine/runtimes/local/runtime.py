@@ -1,0 +1,175 @@
+"""Runs a project of this machine as a server in a sandbox, reached through a unix socket."""
+
+import asyncio
+import contextlib
+from collections.abc import Generator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pydantic import JsonValue
+
+from engine.network.ports import free_port
+from engine.runtimes.auditing.call_audit import Audited
+from engine.runtimes.failures import CallFailed
+from engine.runtimes.http.exchange import HttpExchange
+from engine.runtimes.http.own_servers import own_target
+from engine.runtimes.http.readiness import Exited, NotOurs, Ready, Unhealthy, await_ready
+from engine.runtimes.http.remote_keys import Secrets
+from engine.runtimes.local.boxed_runs import BoxedRun, BoxedRuns, Launched, LocalSettings, Sandboxing
+from engine.runtimes.local.environments import local_program
+from engine.runtimes.local.failures import came_to, exited, unhealthy
+from engine.runtimes.process.launching import launched
+from engine.runtimes.process.processes import Launcher, Process, exit_text
+from engine.runtimes.projects import Projects
+from engine.runtimes.runtime import Progress, Running, ToolRequest
+from engine.runtimes.sandbox.egress import Way
+from engine.runtimes.variables import variables_of
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.sources import LocalSource
+
+__all__ = ["LocalRuntime"]
+
+_IDLE_ASK_S = 1.0
+_OK = 200
+_PORT = 8000
+"""Of the sandbox's own loopback, where nobody else is."""
+
+_TMP = "/tmp"  # noqa: S108 - the sandbox's own
+
+
+@dataclass(slots=True)
+class _Server:
+    """A tool that serves, and all that ends with it."""
+
+    process: Process
+    way: Way
+    stack: contextlib.AsyncExitStack
+    audited: Audited
+    calls: int = 0
+
+    @classmethod
+    def of(cls, launched: Launched) -> "_Server":
+        return cls(launched.process, launched.way, launched.stack, launched.audited)
+
+
+class LocalRuntime:
+    """The runtime of LocalSource. Holds the processes it has started; they end with this process."""
+
+    def __init__(
+        self,
+        settings: LocalSettings,
+        launcher: Launcher,
+        sandboxing: Sandboxing,
+        http: HttpExchange,
+        projects: Projects | None = None,
+        secrets: Secrets = lambda _: None,
+    ) -> None:
+        self._secrets = secrets
+        self._settings, self._http, self._environments = settings, http, sandboxing.environments
+        self._boxed = BoxedRuns(settings, launcher, sandboxing, projects)
+        self._servers: dict[int, _Server] = {}
+
+    async def start(self, tool: ToolManifest, source: LocalSource, progress: Progress) -> Running:
+        sandbox = self._boxed.sandbox(tool.tool_id)
+        project = await self._boxed.project(tool.tool_id, source.host_dir, source.content, progress)
+        program = await local_program(self._environments, project, tool.tool_id, source.host_dir, progress)
+        progress(f"starting {tool.tool_id}")
+        port = source.internal_port or (_PORT if sandbox.level.has_own_network else free_port())
+        command = (*program.command, "--port", str(port))
+        given = variables_of(source, tool.tool_id, self._secrets)
+        variables = {**program.variables, **given.plain, **given.secret}
+        run = BoxedRun(tool, source, command, project, program.environment, program.mounts, port=port, variables=variables)
+        server = _Server.of(await launched(self._boxed.launch(sandbox, run), self._abandon))
+        ready = False
+        try:
+            outcome = await await_ready(server.process, server.way.endpoint, source.health_path, self._http, self._settings.start_timeout_s)
+            ready = isinstance(outcome, Ready)
+        finally:
+            if not ready:
+                # Whoever is cancelled a second time must not stop the ending.
+                await asyncio.shield(self._end(server))
+        match outcome:
+            case Ready():
+                self._servers[server.process.pid] = server
+                server.audited.started()
+                return Running(server.way.endpoint, datetime.now(UTC), server.process.pid, source.internal_port or _PORT)
+            case Exited() | NotOurs():  # nobody else answers at a socket of ours
+                failure = await exited(server.process, tool.tool_id)
+            case Unhealthy():
+                failure = unhealthy(server.process, tool.tool_id, source.health_path, outcome)
+        server.audited.started(failure)
+        raise failure
+
+    async def is_alive(self, running: Running) -> bool:
+        server = self._server(running)
+        return server is not None and not server.process.has_ended
+
+    async def is_idle(self, running: Running, source: LocalSource) -> bool:
+        # A tool that does not say how much it works on may go on with what was cancelled: only a plain 0 counts.
+        health = await self._http.health(running.endpoint, source.health_path, _IDLE_ASK_S)
+        return health is not None and health.status == _OK and health.active == 0
+
+    async def call(self, running: Running, source: LocalSource, request: ToolRequest) -> JsonValue:
+        is_there = await asyncio.to_thread(request.output_dir.is_dir)
+        headers = {"X-Output-Dir": str(request.output_dir) if is_there else _TMP}
+        target = own_target(running.endpoint, source, headers, self._secrets)
+        server = self._server(running)
+        if server is None:
+            return await self._http.call(target, request)
+        with _counted(server):
+            try:
+                with server.audited.call(request):
+                    return await self._http.call(target, request)
+            except CallFailed as failure:
+                if failure.outcome == "unknown":
+                    await self._end_if_deaf(server, source, failure)
+                raise
+
+    async def stop(self, running: Running) -> None:
+        server = self._server(running)
+        if server is not None:
+            await server.process.stop(self._settings.stop_grace_s)
+            await self._forget(server)
+
+    async def ended(self, running: Running) -> str:
+        server = self._server(running)
+        if server is None:
+            return "ended"
+        code = await server.process.wait()
+        await self._forget(server)
+        return f"{exit_text(code)}{came_to(server.process)}"
+
+    def _server(self, running: Running) -> _Server | None:
+        return self._servers.get(running.pid) if running.pid is not None else None
+
+    async def _forget(self, server: _Server) -> None:
+        self._servers.pop(server.process.pid, None)
+        await server.stack.aclose()
+        server.audited.ended()
+        await self._http.forget(server.way.endpoint)
+
+    async def _end_if_deaf(self, server: _Server, source: LocalSource, failure: CallFailed) -> None:
+        """What lives and takes no connections would fail all that comes. It is the forwarder that takes them, so a call cannot tell."""
+        if failure.error_type is not ErrorType.EXECUTION_ERROR or server.calls > 1:
+            return
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(server.process.exited(), _IDLE_ASK_S)
+        if not server.process.has_ended and await self._http.health(server.way.endpoint, source.health_path, _IDLE_ASK_S) is None:
+            await asyncio.shield(self._end(server))
+
+    async def _abandon(self, launched: Launched) -> None:
+        await self._end(_Server.of(launched))
+
+    async def _end(self, server: _Server) -> None:
+        await server.process.kill()
+        await self._forget(server)
+
+
+@contextlib.contextmanager
+def _counted(server: _Server) -> Generator[None]:
+    server.calls += 1
+    try:
+        yield
+    finally:
+        server.calls -= 1

@@ -1,0 +1,256 @@
+"""Children in their own process group, that end with this process and leave an account of their run."""
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import shlex
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from engine.runtimes.process.box import Ending, Prepared
+from engine.runtimes.process.child import Child
+from engine.runtimes.process.guardian import Guardian
+from engine.runtimes.process.output import Output, Stream
+from engine.runtimes.process.ownership import Owner
+from engine.runtimes.process.sweep import end_run
+
+__all__ = ["RUN_MARK", "Launcher", "Process", "exit_text"]
+
+RUN_MARK = "TOOL_AGENT_RUN"
+_MAX_LOG_BYTES = 1024 * 1024
+_DRAIN_S = 2.0
+
+
+def exit_text(code: int) -> str:
+    """How an exit code reads: `exited with code 1`, `ended by SIGKILL (exit code -9)`."""
+    if code >= 0:
+        return f"exited with code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    return f"ended by {name} (exit code {code})"
+
+
+class Process:
+    """One launched child and the group it leads. Its account `last_run.log` is written when it ends, by itself or stopped.
+
+    `ending` is what the sandbox it ran in says once it has ended.
+    """
+
+    def __init__(
+        self,
+        child: Child,
+        argv: Sequence[str],
+        logs: Path,
+        streams: tuple[Stream, Stream],
+        run: str,
+        prepared: Prepared | None = None,
+    ) -> None:
+        self.pid = child.pid
+        self._child, self._argv, self._logs, self._run, self._prepared = child, argv, logs, run, prepared
+        self.stdout, self.stderr = streams
+        self.ending = Ending()
+        self._reaper: asyncio.Task[int] | None = None
+
+    def guard(self, guardian: Guardian) -> None:
+        """From now on what is left of the group is ended when its leader ends."""
+        guardian.watch(self.pid)
+        self._reaper = asyncio.create_task(self._reap(guardian), name=f"reap {self.pid}")
+
+    @property
+    def has_ended(self) -> bool:
+        return self._child.returncode is not None
+
+    async def wait(self) -> int:
+        """Wait until it and its whole group have ended and its account is written; its exit code, negative for a signal."""
+        if self._reaper is None:
+            raise RuntimeError("The process is not guarded yet.")
+        # Whoever stops waiting must not stop the reaping.
+        return await asyncio.shield(self._reaper)
+
+    async def exited(self) -> None:
+        """Wait until the child itself has ended; what it started and its account may take a moment more."""
+        await self._child.wait()
+
+    async def stop(self, grace_s: float) -> int:
+        """SIGTERM to the group, `grace_s` seconds, SIGKILL. Stopping what has ended is no error."""
+        if not self.has_ended:
+            if self._prepared is None:
+                _signal_group(self.pid, signal.SIGTERM)
+            else:
+                self._prepared.terminate()
+            with contextlib.suppress(TimeoutError):
+                return await asyncio.wait_for(self.wait(), grace_s)
+            _signal_group(self.pid, signal.SIGKILL)
+        return await self.wait()
+
+    async def kill(self) -> int:
+        """SIGKILL to the group at once."""
+        if not self.has_ended:
+            _signal_group(self.pid, signal.SIGKILL)
+        return await self.wait()
+
+    async def _reap(self, guardian: Guardian) -> int:
+        code = await self._child.wait()
+        # Also what has left the group (a daemon in a session of its own): it still carries the mark of this run. A sandbox that ended by
+        # itself has taken all that was in it along; looking through all processes would take longer than many a script.
+        if self._prepared is None or code < 0:
+            await asyncio.to_thread(end_run, self.pid, RUN_MARK, self._run)
+        guardian.release(self.pid)
+        if self._prepared is not None:
+            with contextlib.suppress(OSError):  # what cannot be removed now is found by the sweep of the next start
+                ending = await self._prepared.end()
+                # A sandbox that a signal ended had no time to say how far it had come.
+                self.ending = ending if code >= 0 else replace(ending, was_set_up=True)
+        await asyncio.gather(self.stdout.finish(_DRAIN_S), self.stderr.finish(_DRAIN_S))
+        self._write_account(code)
+        return code
+
+    def _write_account(self, code: int) -> None:
+        # In the form of seed 001, appendix.
+        parts = [
+            f"Command: {shlex.join(self._argv)}",
+            f"Exit Code: {code}",
+            "--- STDOUT ---",
+            self.stdout.tail().rstrip("\n"),
+            "--- STDERR ---",
+            self.stderr.tail().rstrip("\n"),
+            "",
+        ]
+        account = self._logs / "last_run.log"
+        with contextlib.suppress(OSError):  # a full disk, or the state directory is gone: nobody is left to tell
+            account.unlink(missing_ok=True)  # file systems wait for the disk when a file that was emptied is closed
+            account.write_text("\n".join(parts), encoding="utf-8")
+
+
+class Launcher:
+    """Starts children with `environment` and nothing else of ours. Use it on the event loop of the main thread.
+
+    `setpriv` (util-linux) makes the kernel end the child when the thread that launched it ends, which covers even the moment before
+    the guardian knows of it; without it the guardian alone does.
+    """
+
+    def __init__(self, owner: Owner, guardian: Guardian, environment: Mapping[str, str], setpriv: str | None = None) -> None:
+        self._owner, self._guardian, self._setpriv = owner, guardian, setpriv
+        self._environment = dict(environment)
+        self._count = 0
+
+    async def launch(
+        self,
+        argv: Sequence[str],
+        *,
+        folder: Path,
+        logs: Path,
+        environment: Mapping[str, str],
+        max_log_bytes: int = _MAX_LOG_BYTES,
+        stdio: int | None = None,
+    ) -> Process:
+        """Start `argv` in `folder`, its output going to `stdout.log` and `stderr.log` in `logs`. Raises OSError.
+
+        `stdio` is a connected socket that is its stdin and stdout instead; it may be closed afterwards.
+        """
+        ends = None if stdio is None else (stdio, stdio)
+        run = _Plan(self._ending_with_us(argv), argv, folder, {**self._environment, **environment}, stdio=ends)
+        return await self._start(run, logs, max_log_bytes)
+
+    async def launch_boxed(
+        self,
+        prepared: Prepared,
+        argv: Sequence[str],
+        *,
+        logs: Path,
+        max_log_bytes: int = _MAX_LOG_BYTES,
+        stdin: bytes | None = None,
+        stdio: tuple[int, int] | None = None,
+        streams: tuple[Stream, Stream] | None = None,
+    ) -> Process:
+        """Start what a level of the sandbox made of `argv`. However it ends, the run's remains are removed. Raises OSError.
+
+        `stdin` is what the payload can read there; its stdout and stderr go to `streams`, or to files in `logs`. `stdio` are descriptors
+        that are its stdin and stdout instead, and may be closed afterwards; the stream of its stdout is then for us to write to.
+        """
+        command = prepared.argv if prepared.ends_with_us else self._ending_with_us(prepared.argv)
+        plan = _Plan(command, argv, Path("/"), prepared.environment, prepared, stdin, stdio)
+        try:
+            process = await self._start(plan, logs, max_log_bytes, streams)
+        except (OSError, asyncio.CancelledError):
+            await prepared.end()
+            raise
+        try:
+            await prepared.begin(process.pid)
+        except (OSError, asyncio.CancelledError):
+            await process.kill()
+            raise
+        return process
+
+    async def _start(self, plan: "_Plan", logs: Path, max_log_bytes: int, streams: tuple[Stream, Stream] | None = None) -> Process:
+        await asyncio.to_thread(logs.mkdir, parents=True, exist_ok=True)
+        self._count += 1
+        run = f"{self._owner.mark}/{self._count}"
+        streams = streams or (Output(logs / "stdout.log", max_log_bytes), Output(logs / "stderr.log", max_log_bytes))
+        stdin: int | None = None
+        try:
+            stdin = plan.open_stdin()
+            child = Child(
+                plan.command,
+                plan.folder,
+                {**plan.environment, **self._owner.environment, RUN_MARK: run},
+                (*plan.ends(stdin, streams[0].write_end), streams[1].write_end),
+                plan.prepared.pass_fds if plan.prepared else (),
+            )
+        except OSError:
+            for stream in streams:
+                await stream.finish(0)
+            raise
+        finally:
+            if stdin is not None:
+                os.close(stdin)
+        process = Process(child, plan.argv, logs, streams, run, plan.prepared)
+        process.guard(self._guardian)
+        for stream in streams[1:] if plan.stdio else streams:
+            stream.close_write_end()
+        return process
+
+    def _ending_with_us(self, argv: Sequence[str]) -> Sequence[str]:
+        return [self._setpriv, "--pdeathsig", "KILL", "--", *argv] if self._setpriv else argv
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """`command` is what is executed, `argv` what the account says was."""
+
+    command: Sequence[str]
+    argv: Sequence[str]
+    folder: Path
+    environment: Mapping[str, str]
+    prepared: Prepared | None = None
+    stdin: bytes | None = None
+    stdio: tuple[int, int] | None = None
+
+    def ends(self, stdin: int | None, stdout: int) -> tuple[int, int]:
+        """Its stdin and stdout."""
+        if self.stdio is not None:
+            return self.stdio
+        return subprocess.DEVNULL if stdin is None else stdin, stdout
+
+    def open_stdin(self) -> int | None:
+        """A descriptor to read it from; it is in memory, so that nobody has to feed a pipe. Raises OSError."""
+        if self.stdin is None:
+            return None
+        fd = os.memfd_create("stdin", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        with os.fdopen(os.dup(fd), "wb") as file:
+            file.write(self.stdin)
+        os.lseek(fd, 0, os.SEEK_SET)
+        # A child that could write to it would use our memory, not its own.
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL)
+        return fd
+
+
+def _signal_group(pgid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pgid, number)

@@ -1,0 +1,1 @@
+"""Which tools are up on this host: started for the first call, shared, ended."""

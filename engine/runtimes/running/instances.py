@@ -1,0 +1,234 @@
+"""The tools that are up on this host: at most one process for each version of a tool, one for several that share it."""
+
+import asyncio
+from collections.abc import Coroutine, Generator, Mapping
+from contextlib import contextmanager
+from typing import TypeAlias
+
+import structlog
+from pydantic import JsonValue
+
+from engine.runtimes.failures import NotSent, RuntimeFailure, stopped
+from engine.runtimes.running.route_board import RouteBoard
+from engine.runtimes.running.shared_processes import SharedProcesses
+from engine.runtimes.running.shared_start import SharedStart
+from engine.runtimes.runtime import AnyRuntime, Mortal, Progress, Retired, Running
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.routes import RunState
+from toolagent.contracts.sources import ToolSource
+from toolagent.core.failures import StoreUnavailableError
+from toolagent.core.shared_processes import process_of
+
+__all__ = ["Instance", "Instances", "Key", "key_of"]
+
+Key: TypeAlias = tuple[str, str]
+"""Tool id and version."""
+
+_SEEN_ENDED_S = 0.5
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+def key_of(entry: ToolEntry) -> Key:
+    return entry.manifest.tool_id, entry.manifest.version
+
+
+class Instance:
+    """One tool that was brought up, by the source with this index."""
+
+    def __init__(self, key: Key, index: int, source: ToolSource, runtime: AnyRuntime, running: Running) -> None:
+        self.key, self.index, self.source, self.runtime, self.running = key, index, source, runtime, running
+        self.in_flight = 0
+        self.is_retired = False
+        self.watcher: asyncio.Task[None] | None = None
+
+
+class Instances:
+    """Brings tools up and down, and tells `board` of it."""
+
+    def __init__(self, runtimes: Mapping[str, AnyRuntime], board: RouteBoard) -> None:
+        self._runtimes, self._board = runtimes, board
+        self._sharing: dict[str, SharedProcesses] = {}
+        self._up: dict[Key, Instance] = {}
+        self._starts: dict[Key, SharedStart[ToolSource, Instance]] = {}
+        self._background: set[asyncio.Task[None]] = set()
+        self._stops: dict[str, int] = {}
+        self._is_closed = False
+
+    def get(self, key: Key) -> Instance | None:
+        return self._up.get(key)
+
+    def stops(self, tool_id: str) -> int:
+        """How often the tool was stopped; what was noted before a wait tells after it whether that happened meanwhile."""
+        return self._stops.get(tool_id, 0)
+
+    def insist_not_stopped(self, tool_id: str, stops: int) -> None:
+        """Raises NotSent when the tool was stopped since `stops` was noted: who waited then must not go on."""
+        if self.stops(tool_id) != stops:
+            raise stopped()
+
+    async def ensure(self, entry: ToolEntry, index: int, progress: Progress, stops: int) -> Instance:
+        """The tool, up by this source, or by another one that is just being started; all who ask at once wait for one start.
+
+        Raises NotSent; also when the tool was stopped since the caller noted `stops`, as it must not come back by itself.
+        """
+        key, source = key_of(entry), entry.sources[index]
+        while True:
+            self.insist_not_stopped(key[0], stops)
+            up = self._up.get(key)
+            if up is not None and up.source == source:
+                if await up.runtime.is_alive(up.running):
+                    return up
+                await self._lost(up)
+                continue
+            begun = self._starts.get(key)
+            if begun is None or begun.is_over:
+                begun = self._starts[key] = self._begin(entry, index)
+            elif not begun.is_open:
+                await begun.over()
+                continue
+            try:
+                return await begun.wait(progress)
+            except NotSent:
+                if begun.subject == source:
+                    raise
+
+    @contextmanager
+    def using(self, instance: Instance) -> Generator[None, None, None]:
+        """While a call uses it. What was replaced meanwhile is ended by its last user."""
+        instance.in_flight += 1
+        try:
+            yield
+        finally:
+            instance.in_flight -= 1
+            self._end_if_done(instance)
+
+    def serves(self, instance: Instance) -> bool:
+        """Whether calls are in its process, be they other tools'."""
+        runtime = instance.runtime
+        return instance.in_flight > 0 or (isinstance(runtime, SharedProcesses) and runtime.serves_others(instance.running))
+
+    async def replace(self, instance: Instance, state: RunState, why: str) -> None:
+        """Take it down with its process, for all tools that share that; the next call starts another."""
+        if isinstance(instance.runtime, SharedProcesses) and await instance.runtime.is_alive(instance.running):
+            instance.runtime.condemn(instance.running, Retired(why) if state is RunState.STOPPED else why)
+        await self.discard(instance, state, why)
+
+    async def discard(self, instance: Instance, state: RunState, why: str | None) -> None:
+        """Take it down; the next call starts it anew."""
+        was_up = self._up.get(instance.key) is instance
+        if was_up:
+            del self._up[instance.key]
+        # Who waits may be cancelled; the ending may not.
+        await asyncio.shield(self._spawn(self._end(instance, state, why, tell=was_up)))
+
+    async def explain(self, instance: Instance, failure: RuntimeFailure) -> None:
+        """Add to the failure of a call how the process ended, if it has."""
+        if instance.watcher is None:
+            return
+        await asyncio.wait([instance.watcher], timeout=_SEEN_ENDED_S)
+        if instance.watcher.done():
+            route = self._board.route(instance.key[0])
+            failure.explain(tool_ended=route.last_error if route else None)
+
+    async def stop_tool(self, tool_id: str) -> None:
+        """Take down all versions of a tool, and end what is starting. Who waits for it now does not start it again."""
+        self._stops[tool_id] = self.stops(tool_id) + 1
+        await self._take_down(tool_id)
+
+    async def _take_down(self, tool_id: str) -> None:
+        await asyncio.gather(*[start.cancel() for key, start in list(self._starts.items()) if key[0] == tool_id])
+        found = [instance for key, instance in self._up.items() if key[0] == tool_id]
+        await asyncio.gather(*[self.discard(instance, RunState.STOPPED, None) for instance in found])
+
+    async def close(self) -> None:
+        self._is_closed = True
+        await asyncio.gather(*[self._take_down(tool_id) for tool_id in {key[0] for key in (*self._up, *self._starts)}])
+        await asyncio.gather(*self._background)
+
+    def _begin(self, entry: ToolEntry, index: int) -> SharedStart[ToolSource, Instance]:
+        return SharedStart(entry.sources[index], lambda progress: self._start(entry, index, progress))
+
+    async def _start(self, entry: ToolEntry, index: int, progress: Progress) -> Instance:
+        source = entry.sources[index]
+        runtime = self._runtime_of(source)
+        try:
+            if isinstance(runtime, Mortal):
+                await self._board.starting(entry, index)
+            running = await runtime.start(entry.manifest, source, progress)
+        except BaseException as error:
+            await self._note_end(key_of(entry), *_state_after(error))
+            raise
+        instance = Instance(key_of(entry), index, source, runtime, running)
+        replaced = self._up.get(instance.key)
+        self._up[instance.key] = instance
+        if isinstance(runtime, Mortal):
+            instance.watcher = self._spawn(self._watch(instance, runtime))
+        if replaced is not None:
+            replaced.is_retired = True
+            self._end_if_done(replaced)
+        await self._board.running(entry, index, running)
+        return instance
+
+    def _runtime_of(self, source: ToolSource) -> AnyRuntime:
+        if self._is_closed:
+            raise NotSent(ErrorType.UNAVAILABLE, "This host is shutting down.")
+        runtime = self._runtimes.get(source.type)
+        if runtime is None:
+            there: list[JsonValue] = [*sorted(self._runtimes)]
+            raise NotSent(ErrorType.EXECUTOR_NOT_FOUND, f"Sources of type {source.type!r} are not executed here.", {"executed": there})
+        if process_of(source) is None or not isinstance(runtime, Mortal):
+            return runtime
+        return self._sharing.setdefault(source.type, SharedProcesses(runtime))
+
+    async def _watch(self, instance: Instance, runtime: Mortal) -> None:
+        how = await runtime.ended(instance.running)
+        if self._up.get(instance.key) is instance:
+            del self._up[instance.key]
+            await self._note_end(instance.key, RunState.STOPPED if isinstance(how, Retired) else RunState.ERROR, how)
+
+    async def _lost(self, instance: Instance) -> None:
+        """It has ended: wait until that is noted, as the next start writes to the same files."""
+        if instance.watcher is not None:
+            await asyncio.wait([instance.watcher])
+        await self.discard(instance, RunState.ERROR, "It has ended.")
+
+    async def _end(self, instance: Instance, state: RunState, why: str | None, *, tell: bool) -> None:
+        try:
+            if tell:
+                # Before it is ended: a new start may begin meanwhile, and has the last word.
+                await self._note_end(instance.key, state, why)
+        finally:
+            # Also when that cannot be written.
+            await instance.runtime.stop(instance.running)
+
+    async def _note_end(self, key: Key, state: RunState, why: str | None) -> None:
+        """Whoever stops the host ends all tools, whether that can be written or not; the next start notes where they are."""
+        try:
+            await self._board.ended(*key, state, why)
+        except StoreUnavailableError as error:
+            if not self._is_closed:
+                raise
+            _log.warning("end_of_tool_not_noted", tool_id=key[0], reason=str(error))
+
+    def _end_if_done(self, instance: Instance) -> None:
+        if instance.is_retired and not instance.in_flight:
+            self._spawn(instance.runtime.stop(instance.running))
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+        return task
+
+
+def _state_after(error: BaseException) -> tuple[RunState, str | None]:
+    """What a start that failed leaves, and what to say of it."""
+    match error:
+        case asyncio.CancelledError():
+            return RunState.STOPPED, None
+        case RuntimeFailure(message=message):
+            return RunState.ERROR, message
+        case _:
+            return RunState.ERROR, f"{type(error).__name__}: {error}"

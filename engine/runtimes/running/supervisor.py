@@ -1,0 +1,270 @@
+"""Which tools run on this host: starts them for the first call, notices when they end, sends each request once."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncGenerator, Collection, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import JsonValue
+
+from engine.runtimes.failures import CallFailed, NoSlot, NotSent
+from engine.runtimes.running.dispatch import Dispatch
+from engine.runtimes.running.instances import Instance, Instances, key_of
+from engine.runtimes.running.route_board import Alert, RouteBoard, RouteStore, no_alert
+from engine.runtimes.running.start_budget import StartBudget
+from engine.runtimes.runtime import AnyRuntime, Installing, Mortal, PerCall, Progress
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.routes import RunState, ToolRoute
+
+__all__ = ["Aftermath", "NotRunningHere", "Reply", "Supervisor"]
+
+Aftermath = Literal["connection_closed", "processes_ended", "tool_idle", "tool_left_busy", "tool_stopped"]
+"""What became of a tool whose call was cancelled.
+
+`connection_closed`: no process of ours, nothing more can be done; `processes_ended`: they were there for this call alone;
+`tool_idle`: it has stopped working on it; `tool_left_busy`: it may go on, but serves others; `tool_stopped`: it went on, so it was ended;
+the next call starts it anew.
+"""
+
+_IDLE_LOOK_S = 0.1
+
+
+class NotRunningHere(Exception):
+    """The tool does not run here, or all its slots are taken; nothing was started or sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the tool answered. `duration_s` is in seconds, from sending to answer."""
+
+    output: JsonValue
+    active_source: int
+    duration_s: float
+
+
+class Supervisor:
+    """Runs tools by `runtimes` (by the tag of a source). Every change of state is told to `routes`,
+    and to `alert` when a tool ends that nobody ended.
+
+    Processes are kept by tool and version: one of another version keeps serving its own calls. To be closed with `close`.
+    """
+
+    def __init__(
+        self,
+        runtimes: Mapping[str, AnyRuntime],
+        routes: RouteStore,
+        host: str,
+        *,
+        cancel_grace_s: float = 5.0,
+        alert: Alert = no_alert,
+    ) -> None:
+        self._runtimes, self._cancel_grace_s = runtimes, cancel_grace_s
+        self._board = RouteBoard(routes, host, alert)
+        self._instances = Instances(runtimes, self._board)
+        self._slots: dict[tuple[str, int], asyncio.Semaphore] = {}
+
+    def is_running(self, tool_id: str, version: str) -> bool:
+        """Whether this version is up here, as far as is known without asking."""
+        return self._instances.get((tool_id, version)) is not None
+
+    def is_ready(self, entry: ToolEntry) -> bool:
+        """Whether a call needs nothing to be started: it is up, or its preferred source needs no process."""
+        return self.is_running(*key_of(entry)) or (bool(entry.sources) and self._needs_no_process(entry, 0))
+
+    def route(self, tool_id: str) -> ToolRoute | None:
+        """The running state of the version that was started last, or None when this host never ran the tool."""
+        return self._board.route(tool_id)
+
+    async def start(self, entry: ToolEntry, progress: Progress, sources: Collection[int] | None = None) -> ToolRoute:
+        """Bring the tool up by the first source that works, of all or of those at these indices. Raises NotSent."""
+        stops = self._instances.stops(entry.manifest.tool_id)
+        failures: dict[int, NotSent] = {}
+        for index in self._order(entry) if sources is None else sources:
+            try:
+                await self._instances.ensure(entry, index, progress, stops)
+                break
+            except NotSent as failure:
+                self._instances.insist_not_stopped(entry.manifest.tool_id, stops)
+                failures[index] = failure
+        else:
+            raise _none_worked(entry, failures)
+        return self._board.route(entry.manifest.tool_id) or ToolRoute(tool_id=entry.manifest.tool_id)
+
+    async def stop(self, tool_id: str) -> ToolRoute:
+        """End all versions of the tool. Calls in flight fail, calls that wait for it too; one that comes later starts it again.
+
+        Stopping what does not run is no error.
+        """
+        await self._instances.stop_tool(tool_id)
+        return self._board.route(tool_id) or ToolRoute(tool_id=tool_id)
+
+    def tool_ids(self) -> tuple[str, ...]:
+        """The tools that run here, are started, or ran since this host was started."""
+        return self._board.tool_ids()
+
+    async def forget(self, tool_id: str) -> None:
+        """Stop a tool that is no more; there is no route of it here then."""
+        await self._instances.stop_tool(tool_id)
+        self._board.forget(tool_id)
+
+    async def close(self) -> None:
+        """End everything, in parallel. Afterwards nothing is started any more."""
+        await self._instances.close()
+
+    async def call(self, dispatch: Dispatch) -> Reply:
+        """Make sure that the tool runs and send the request once, to the first source that takes it.
+
+        Raises NotSent (of it NoSlot, and StartFailed when the start took too long), CallFailed.
+        """
+        entry, stops = dispatch.entry, self._instances.stops(dispatch.entry.manifest.tool_id)
+        async with self._slot(entry, stops, dispatch.slot_timeout_s):
+            budget = StartBudget(entry.manifest.tool_id, dispatch.start_timeout_s, dispatch.request.progress)
+            failures: dict[int, NotSent] = {}
+            for index in self._order(entry):
+                try:
+                    return await self._started_and_sent(dispatch, index, budget, stops)
+                except NotSent as failure:
+                    self._instances.insist_not_stopped(entry.manifest.tool_id, stops)
+                    failures[index] = failure
+                if budget.ran_out:
+                    break
+            raise _none_worked(entry, failures)
+
+    async def call_running(self, dispatch: Dispatch) -> Reply:
+        """As `call`, where nothing has to be started and no slot to be waited for. Raises NotRunningHere, NotSent, CallFailed."""
+        entry, stops = dispatch.entry, self._instances.stops(dispatch.entry.manifest.tool_id)
+        slots = self._slots_of(entry)
+        if slots is not None and slots.locked():
+            raise NotRunningHere(entry.manifest.tool_id)
+        async with self._slot(entry, stops, None):
+            failures: dict[int, NotSent] = {}
+            for index in self._order(entry):
+                if not await self._is_up(entry, index):
+                    raise NotRunningHere(entry.manifest.tool_id)
+                try:
+                    return await self._send(await self._instances.ensure(entry, index, dispatch.request.progress, stops), dispatch, stops)
+                except NotSent as failure:
+                    self._instances.insist_not_stopped(entry.manifest.tool_id, stops)
+                    failures[index] = failure
+            raise _none_worked(entry, failures)
+
+    async def settle_cancelled(self, entry: ToolEntry) -> Aftermath:
+        """See what a tool does whose call was cancelled; end it when it goes on working and serves nobody else."""
+        instance = self._instances.get(key_of(entry))
+        if instance is not None and isinstance(instance.runtime, PerCall) and instance.runtime.ends_with_call(instance.running):
+            return "processes_ended"
+        if instance is None or not isinstance(instance.runtime, Mortal):
+            return "connection_closed"
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._cancel_grace_s):
+                while True:
+                    if await self._is_idle(instance):
+                        return "tool_idle"
+                    await asyncio.sleep(_IDLE_LOOK_S)
+        if self._instances.serves(instance):
+            return "tool_left_busy"
+        await self._instances.replace(instance, RunState.STOPPED, "It did not stop working on a cancelled call.")
+        return "tool_stopped"
+
+    async def _is_idle(self, instance: Instance) -> bool:
+        if not await instance.runtime.is_alive(instance.running):
+            return True
+        return await instance.runtime.is_idle(instance.running, instance.source)
+
+    async def _started_and_sent(self, dispatch: Dispatch, index: int, budget: StartBudget, stops: int) -> Reply:
+        instance = await budget.spend(self._instances.ensure(dispatch.entry, index, budget.tell, stops))
+        try:
+            return await self._send(instance, dispatch, stops)
+        except NotSent as failure:
+            self._instances.insist_not_stopped(dispatch.entry.manifest.tool_id, stops)
+            if not await self._is_useless(instance, failure):
+                raise
+            await self._instances.replace(instance, RunState.ERROR, failure.message)
+        return await self._send(await budget.spend(self._instances.ensure(dispatch.entry, index, budget.tell, stops)), dispatch, stops)
+
+    async def _is_up(self, entry: ToolEntry, index: int) -> bool:
+        found = self._instances.get(key_of(entry))
+        is_up = found is not None and found.index == index and await found.runtime.is_alive(found.running)
+        return is_up or self._needs_no_process(entry, index)
+
+    def _needs_no_process(self, entry: ToolEntry, index: int) -> bool:
+        runtime = self._runtimes.get(entry.sources[index].type)
+        return runtime is not None and not isinstance(runtime, Mortal | Installing)
+
+    async def _is_useless(self, instance: Instance, failure: NotSent) -> bool:
+        """Whether it ended between our look and our request, or lives but takes no connections and serves nobody."""
+        if failure.error_type is not ErrorType.UNAVAILABLE or not isinstance(instance.runtime, Mortal):
+            return False
+        return not self._instances.serves(instance) or not await instance.runtime.is_alive(instance.running)
+
+    async def _send(self, instance: Instance, dispatch: Dispatch, stops: int) -> Reply:
+        # Counted before the first await, so that nobody takes the tool for unused meanwhile.
+        with self._instances.using(instance):
+            await dispatch.marks.before_send()
+            sent = time.monotonic()
+            try:
+                self._instances.insist_not_stopped(dispatch.entry.manifest.tool_id, stops)
+                output = await instance.runtime.call(instance.running, instance.source, dispatch.request)
+            except NotSent:
+                await dispatch.marks.after_not_sent()
+                raise
+            except CallFailed as failure:
+                if failure.outcome == "unknown" and failure.error_type is ErrorType.EXECUTION_ERROR:
+                    await self._instances.explain(instance, failure)
+                raise
+            self._board.answered(dispatch.entry.manifest.tool_id)
+            return Reply(output, instance.index, time.monotonic() - sent)
+
+    def _order(self, entry: ToolEntry) -> list[int]:
+        """The source that is up first, then all others as the registry has them."""
+        up = self._instances.get(key_of(entry))
+        indices = [index for index, _ in enumerate(entry.sources)]
+        return sorted(indices, key=lambda index: up is None or index != up.index)
+
+    def _slots_of(self, entry: ToolEntry) -> asyncio.Semaphore | None:
+        limit = entry.manifest.concurrency
+        return None if limit is None else self._slots.setdefault((entry.manifest.tool_id, limit), asyncio.Semaphore(limit))
+
+    @asynccontextmanager
+    async def _slot(self, entry: ToolEntry, stops: int, timeout_s: float | None) -> AsyncGenerator[None, None]:
+        """Hold one of the tool's own slots, if it has a limit.
+
+        Raises NoSlot after `timeout_s` seconds, NotSent when it was stopped meanwhile.
+        """
+        slots = self._slots_of(entry)
+        if slots is None:
+            yield
+            return
+        try:
+            async with asyncio.timeout(timeout_s):
+                await slots.acquire()
+        except TimeoutError:
+            # First: NoSlot asks to be tried again, and a later call would start it.
+            self._instances.insist_not_stopped(entry.manifest.tool_id, stops)
+            raise NoSlot(entry.manifest.tool_id, timeout_s or 0.0) from None
+        try:
+            self._instances.insist_not_stopped(entry.manifest.tool_id, stops)
+            yield
+        finally:
+            slots.release()
+
+
+def _none_worked(entry: ToolEntry, failures: Mapping[int, NotSent]) -> NotSent:
+    """One failure that tells of all. Takes them by the index of their source, in the order of trying."""
+    if not failures:
+        return NotSent(ErrorType.EXECUTOR_NOT_FOUND, f"The tool {entry.manifest.tool_id!r} has no source to run from.")
+    first, *others = failures.values()
+    if not others:
+        return first
+    told = "; ".join(failure.message for failure in failures.values())
+    message = f"None of the {len(failures)} sources of {entry.manifest.tool_id!r} could be used: {told}"
+    return NotSent(first.error_type, message, {"sources": [_told(entry, *one) for one in failures.items()]})
+
+
+def _told(entry: ToolEntry, index: int, failure: NotSent) -> JsonValue:
+    source = entry.sources[index].type
+    return {"index": index, "source": source, "type": failure.error_type.value, "message": failure.message, "details": failure.details}

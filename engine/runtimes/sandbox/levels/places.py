@@ -1,0 +1,66 @@
+"""Where a program finds its files when it sees those of the machine: each at its own place."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.runtimes.process.box import LevelUnavailable, Mount
+from engine.runtimes.sandbox.identity import Identity
+
+__all__ = ["Places", "insist_on_reachable"]
+
+_TMP = Path("/tmp")  # noqa: S108 - of a sandbox that has one
+_SEARCH = 0o001
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """`real` says where on the machine a path is that a program would see elsewhere in other sandboxes."""
+
+    real: Mapping[Path, Path]
+    readable: tuple[Path, ...]
+    writable: tuple[Path, ...]
+
+    @classmethod
+    def of(cls, mounts: Sequence[Mount], scratch: Path) -> "Places":
+        """`scratch` stands for /tmp. Raises LevelUnavailable for what needs a view of its own."""
+        for mount in mounts:
+            for outer in mounts:
+                if outer is not mount and mount.target.is_relative_to(outer.target):
+                    _insist_on_within(mount, outer)
+        real = {_TMP: scratch} | {mount.target: mount.source for mount in mounts}
+        readable = tuple(mount.source for mount in mounts if not mount.writable)
+        return cls(real, readable, (scratch, *(mount.source for mount in mounts if mount.writable)))
+
+    def word(self, text: str) -> str:
+        """An argument that is a path, or begins with one, as it is on the machine."""
+        if not text.startswith("/"):
+            return text
+        path = Path(text)
+        # The innermost counts.
+        for target in sorted(self.real, key=lambda one: len(one.parts), reverse=True):
+            if path.is_relative_to(target):
+                return text if self.real[target] == target else str(self.real[target] / path.relative_to(target))
+        return text
+
+    def words(self, text: str) -> str:
+        """The value of a variable: paths with colons between them, or something else."""
+        return ":".join(map(self.word, text.split(":")))
+
+
+def insist_on_reachable(identity: Identity, paths: Iterable[Path | str]) -> None:
+    """Raises LevelUnavailable when a folder on the way is closed to this user."""
+    for path in map(Path, paths):
+        for folder in reversed(path.resolve().parents):
+            if not folder.stat().st_mode & _SEARCH and folder.stat().st_uid != identity.uid:
+                raise LevelUnavailable(
+                    f"{folder} is closed to the user {identity.uid}, as whom programs run, and {path} is in it: "
+                    f"run the worker as an ordinary user, or open the folder (chmod o+x {folder})"
+                )
+
+
+def _insist_on_within(mount: Mount, outer: Mount) -> None:
+    if outer.source / mount.target.relative_to(outer.target) != mount.source:
+        raise LevelUnavailable(f"{mount.source} would have to be seen as {mount.target}, which takes a file system of its own")
+    if outer.writable and not mount.writable:
+        raise LevelUnavailable(f"{mount.target} would have to be read-only in {outer.target}, which takes a file system of its own")

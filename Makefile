@@ -16,10 +16,10 @@ help: ## list these habits
 
 setup: .venv/.ready ## the environment, from the lock (bootstraps uv itself)
 
-.venv/.ready: requirements.lock packages/toolagent/pyproject.toml
+.venv/.ready: requirements.lock packages/toolagent/pyproject.toml packages/service/pyproject.toml
 	@test -x $(UV) || $(MAKE) --no-print-directory bootstrap
 	@$(UV) pip sync -q --python $(PY) --compile-bytecode --require-hashes requirements.lock
-	@$(UV) pip install -q --python $(PY) --no-deps --no-build-isolation -e packages/toolagent
+	@$(UV) pip install -q --python $(PY) --no-deps --no-build-isolation -e packages/toolagent -e packages/service
 	@touch $@
 
 bootstrap:
@@ -39,7 +39,7 @@ up: setup ## run everything in one process until Ctrl-C
 
 test: setup ## all tests, several at a time; TEST_PROCESSES=0 one after the other, ARGS="tests/api" some
 	@# Hundreds of processes load the same modules, and where PYTHONDONTWRITEBYTECODE is set none keeps what it has compiled.
-	@$(PY) -m compileall -q activities api engine packages/toolagent/src workers workflows
+	@$(PY) -m compileall -q activities api engine packages workers workflows
 	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: setup lint types contracts test ## what .ci/run runs: format, lint, types, import contracts, tests

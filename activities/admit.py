@@ -10,8 +10,8 @@ from engine.calling.fast_call import FastCall
 from engine.calling.turn import Interrupted
 from engine.calls.admission import Admissions
 from engine.calls.steps import MOST_LOST, Steps
-from toolagent.client import names
-from toolagent.contracts.steps import Admission, AdmitRequest, Admitted, Answered, Placement, PlaceRequest
+from toolagent_service import step_names
+from toolagent_service.contracts.steps import Admission, AdmitRequest, Admitted, Answered, Placement, PlaceRequest
 
 __all__ = ["Admit"]
 
@@ -23,14 +23,14 @@ class Admit:
         self._admissions, self._fast, self._steps = admissions, fast, steps
         self._faults = Faults(MAX_TRIES)
 
-    @activity.defn(name=names.ADMIT)
+    @activity.defn(name=step_names.ADMIT)
     async def admit(self, request: AdmitRequest) -> Admission:
         """What the caller got wrong is an answer; a database that is away is raised, and tried again."""
         with self._faults.bounded(f"admit {request.call_id}"):
             async with self._steps.under_way("admit", request.call_id) as lost:
                 return await (self._admissions.give_up(request, lost) if lost >= MOST_LOST else self._admit(request))
 
-    @activity.defn(name=names.PLACE)
+    @activity.defn(name=step_names.PLACE)
     async def place(self, request: PlaceRequest) -> Placement:
         with self._faults.bounded(f"place {request.plan.call_id}"):
             return await self._admissions.place(request)

@@ -19,17 +19,17 @@ from engine.roles.provider import BusyKind, ModelBusy, ModelProvider, ModelRefus
 from engine.store.clock import now
 from engine.store.model_turns import Asked, Lost, RecordedTurn
 from engine.store.task_notes import NewNote
-from toolagent.client import names
-from toolagent.contracts.agent import ModelAsk, ModelTurnNote
 from toolagent.contracts.making import TaskNoteKind
-from toolagent.contracts.model import Message, ModelRequest, ModelTurn, Text, ToolOutcome, ToolUse, Usage
-from toolagent.core.coding_log import log_line, shown_text, text_line
-from toolagent.core.conversation import OPENING, next_message, opening_message, sendable
 from toolagent.core.failures import StoreUnavailableError
-from toolagent.core.model_cost import Exhausted, next_attempt_budget
-from toolagent.core.model_notes import note_of
 from toolagent.core.texts import well_formed_contract
-from toolagent.core.tool_uses import key_of_use
+from toolagent_service import step_names
+from toolagent_service.agents.coding_log import log_line, shown_text, text_line
+from toolagent_service.agents.conversation import OPENING, next_message, opening_message, sendable
+from toolagent_service.agents.model_cost import Exhausted, next_attempt_budget
+from toolagent_service.agents.model_notes import note_of
+from toolagent_service.agents.tool_uses import key_of_use
+from toolagent_service.contracts.agent import ModelAsk, ModelTurnNote
+from toolagent_service.contracts.model import Message, ModelRequest, ModelTurn, Text, ToolOutcome, ToolUse, Usage
 
 __all__ = ["AskModel"]
 
@@ -52,7 +52,7 @@ class AskModel:
         self._roles = {role.name: role for role in roles}
         self._faults = Faults(_MOST_FAULTS)
 
-    @activity.defn(name=names.ASK_MODEL)
+    @activity.defn(name=step_names.ASK_MODEL)
     async def ask_model(self, ask: ModelAsk) -> ModelTurnNote:
         """The turn, asked for now or found: one that was written down is not paid again."""
         key = f"turn-{ask.turn}"
@@ -84,7 +84,7 @@ class AskModel:
             await self._tell_busy(ask, busy)
             pause = timedelta(seconds=busy.retry_after_s) if busy.retry_after_s else None
             raise ApplicationError(
-                busy.message, busy.kind, type=names.MODEL_BUSY, next_retry_delay=pause, category=ApplicationErrorCategory.BENIGN
+                busy.message, busy.kind, type=step_names.MODEL_BUSY, next_retry_delay=pause, category=ApplicationErrorCategory.BENIGN
             ) from busy
         except TurnCancelled as cut:
             # It is paid for, whoever does not want it any more: a second cancellation does not stop this.

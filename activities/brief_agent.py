@@ -5,12 +5,12 @@ from temporalio import activity
 from activities.agents.opening import Openings
 from activities.agents.role import AnyRole
 from engine.making.briefing import briefing
-from toolagent.client import names
-from toolagent.contracts.agent import AgentLimits, AgentRequest
-from toolagent.contracts.making_steps import BriefStep
 from toolagent.contracts.task_specs import RepairTool
-from toolagent.core.model_cost import limits_for
-from toolagent.core.task_reasons import why_a_model
+from toolagent_service import step_names
+from toolagent_service.agents.model_cost import limits_for
+from toolagent_service.contracts.agent import AgentLimits, AgentRequest
+from toolagent_service.contracts.making_steps import BriefStep
+from toolagent_service.making.task_reasons import why_a_model
 
 __all__ = ["BriefAgent"]
 
@@ -21,7 +21,7 @@ class BriefAgent:
     def __init__(self, openings: Openings, role: AnyRole, allowed: AgentLimits) -> None:
         self._openings, self._role, self._allowed = openings, role, allowed
 
-    @activity.defn(name=names.BRIEF_AGENT)
+    @activity.defn(name=step_names.BRIEF_AGENT)
     async def brief_agent(self, step: BriefStep) -> AgentRequest:
         """May be repeated."""
         limits = limits_for(step.spec.limits, self._allowed, self._openings.price(why_a_model(step.notes)))

@@ -7,14 +7,15 @@ from activities.heartbeats import beating
 from engine.calling.queued_call import QueuedCall
 from engine.calling.turn import Again, Interrupted
 from toolagent.client import names
-from toolagent.contracts.steps import CallRequest, Finished
+from toolagent_service import step_names
+from toolagent_service.contracts.steps import CallRequest, Finished
 
 __all__ = ["CallTool", "ended_from_outside"]
 
 _EXPECTED = ApplicationErrorCategory.BENIGN
 """Temporal logs and counts these as what they are: part of the plan."""
 
-_TYPES = {"no_slot": names.NO_SLOT, "connection_lost": names.TOOL_CONNECTION_LOST}
+_TYPES = {"no_slot": names.NO_SLOT, "connection_lost": step_names.TOOL_CONNECTION_LOST}
 
 
 class CallTool:
@@ -23,7 +24,7 @@ class CallTool:
     def __init__(self, call: QueuedCall) -> None:
         self._call = call
 
-    @activity.defn(name=names.CALL)
+    @activity.defn(name=step_names.CALL)
     async def call_tool(self, request: CallRequest) -> Finished:
         """What the tool or the caller got wrong is returned; what may be tried again is raised."""
         async with beating() as pulse:
@@ -37,4 +38,4 @@ class CallTool:
 
 
 def ended_from_outside() -> ApplicationError:
-    return ApplicationError("The attempt was ended from outside.", type=names.ATTEMPT_ENDED, category=_EXPECTED)
+    return ApplicationError("The attempt was ended from outside.", type=step_names.ATTEMPT_ENDED, category=_EXPECTED)

@@ -14,11 +14,11 @@ from engine.runtimes.failures import RuntimeFailure
 from engine.runtimes.running.supervisor import Supervisor
 from engine.runtimes.runtime import Progress
 from engine.store.routes import RouteTable
-from toolagent.client import names
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.routes import ControlAction, ToolControl, ToolRoute
 from toolagent.contracts.sources import BuiltinSource
-from toolagent.core.shared_processes import place_of, place_of_process, place_of_volumes
+from toolagent_service import step_names
+from toolagent_service.calls.shared_processes import place_of, place_of_process, place_of_volumes
 
 __all__ = ["ControlTool"]
 
@@ -34,7 +34,7 @@ class ControlTool:
         self._supervisor = supervisor
         self._folders, self._volumes = folders, volumes
 
-    @activity.defn(name=names.CONTROL)
+    @activity.defn(name=step_names.CONTROL)
     async def control_tool(self, control: ToolControl) -> ToolRoute:
         """The tool's route afterwards. Fails for good, with the error type of the cause, when the tool cannot be started."""
         async with beating() as pulse:

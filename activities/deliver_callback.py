@@ -10,9 +10,9 @@ from activities.faults import Faults
 from engine.callbacks.posting import CallbackNotTaken, CallbackPoster
 from engine.store.clock import now
 from engine.store.events import EventTable
-from toolagent.client import names
 from toolagent.contracts.callbacks import Callback, CallbackEnd, CallbackNote, CallbackState
 from toolagent.core.callbacks import callback_event
+from toolagent_service import step_names
 
 __all__ = ["DeliverCallback"]
 
@@ -27,7 +27,7 @@ class DeliverCallback:
         self._events = events
         self._faults = Faults()
 
-    @activity.defn(name=names.DELIVER_CALLBACK)
+    @activity.defn(name=step_names.DELIVER_CALLBACK)
     async def deliver_callback(self, callback: Callback) -> CallbackEnd:
         """Raises ApplicationError when it is worth another attempt, which Temporal makes."""
         attempt = activity.info().attempt
@@ -39,11 +39,11 @@ class DeliverCallback:
             wait = None if refusal.wait_s is None else max(timedelta(seconds=refusal.wait_s), _backoff(activity.info()))
             # Without its causes, whose traces can be more than Temporal keeps of a failure: then the reason would be lost.
             raise ApplicationError(
-                str(refusal), type=names.CALLBACK_NOT_TAKEN, category=ApplicationErrorCategory.BENIGN, next_retry_delay=wait
+                str(refusal), type=step_names.CALLBACK_NOT_TAKEN, category=ApplicationErrorCategory.BENIGN, next_retry_delay=wait
             ) from None
         return CallbackEnd(state=CallbackState.DELIVERED, attempts=attempt, status_code=status)
 
-    @activity.defn(name=names.NOTE_CALLBACK)
+    @activity.defn(name=step_names.NOTE_CALLBACK)
     async def note_callback(self, note: CallbackNote) -> None:
         with self._faults.bounded():
             await self._events.add((callback_event(note, now()),))

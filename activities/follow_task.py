@@ -13,12 +13,13 @@ from engine.store.hosts import HostTable
 from engine.store.tasks import Ending, TaskTable
 from toolagent.client import names
 from toolagent.contracts.making import MakeRequest
-from toolagent.contracts.making_steps import EndStep, HostStep, Slot, StageStep
 from toolagent.contracts.tasks import TaskState
-from toolagent.core.coding_log import shown_text
 from toolagent.core.failures import TaskConflictError, TaskEndedError, UnknownTaskError
 from toolagent.core.task_requests import subject_of
-from toolagent.core.task_views import begun
+from toolagent_service import step_names
+from toolagent_service.agents.coding_log import shown_text
+from toolagent_service.contracts.making_steps import EndStep, HostStep, Slot, StageStep
+from toolagent_service.making.task_views import begun
 
 __all__ = ["FollowTask"]
 
@@ -39,7 +40,7 @@ class FollowTask:
         self._tasks, self._hosts, self._host, self._most = tasks, hosts, host, most
         self._faults = Faults()
 
-    @activity.defn(name=names.AWAIT_SLOT)
+    @activity.defn(name=step_names.AWAIT_SLOT)
     async def await_slot(self, request: MakeRequest) -> Slot:
         """Leave for the task to begin, on this host. Fails with `no_slot` while others have the better claim; Temporal asks again."""
         with self._faults.bounded(), _final():
@@ -50,7 +51,7 @@ class FollowTask:
         _log.info("task_began", task_id=request.task_id, type=request.spec.type, tool_id=subject_of(request.spec), host=self._host)
         return Slot(host=self._host)
 
-    @activity.defn(name=names.FIND_HOST)
+    @activity.defn(name=step_names.FIND_HOST)
     async def find_host(self, step: HostStep) -> Slot:
         """The same host while it is alive, or no other is; else one that is, and the task is there from now on, if it moves."""
         with self._faults.bounded():
@@ -62,12 +63,12 @@ class FollowTask:
                 await self._tasks.move(step.task_id, step.host, host)
             return Slot(host=host)
 
-    @activity.defn(name=names.ENTER_STAGE)
+    @activity.defn(name=step_names.ENTER_STAGE)
     async def enter_stage(self, step: StageStep) -> None:
         with self._faults.bounded(), _final():
             await self._tasks.enter_stage(step.request.task_id, step.stage, "done" if step.went_well else "failed")
 
-    @activity.defn(name=names.END_TASK)
+    @activity.defn(name=step_names.END_TASK)
     async def end_task(self, step: EndStep) -> None:
         request = step.request
         # What stands under the id may be another request, and ends by itself.

@@ -17,9 +17,11 @@ from engine.store.clock import now
 from engine.store.events import EventTable
 from engine.store.task_notes import NewNote, TaskNoteTable
 from engine.store.tasks import TaskTable
-from toolagent.client import names
 from toolagent.contracts.making import TaskNoteKind
-from toolagent.contracts.making_steps import (
+from toolagent.core.task_requests import subject_of
+from toolagent_service import step_names
+from toolagent_service.agents.coding_log import log_line
+from toolagent_service.contracts.making_steps import (
     Assessed,
     BuildOutcome,
     BuildStep,
@@ -30,9 +32,7 @@ from toolagent.contracts.making_steps import (
     TaskStep,
     VerifyStep,
 )
-from toolagent.core.coding_log import log_line
-from toolagent.core.task_reasons import abridged
-from toolagent.core.task_requests import subject_of
+from toolagent_service.making.task_reasons import abridged
 
 __all__ = ["MakeTool"]
 
@@ -49,14 +49,14 @@ class MakeTool:
     def __init__(self, maker: Maker, tasks: TaskTable, notes: TaskNoteTable, events: EventTable) -> None:
         self._maker, self._tasks, self._notes, self._events = maker, tasks, notes, events
 
-    @activity.defn(name=names.INSPECT_TASK)
+    @activity.defn(name=step_names.INSPECT_TASK)
     async def inspect_task(self, step: TaskStep) -> Inspected:
         async with beating() as pulse, telling(self._tasks, step.task_id, pulse.say) as tell:
             inspected = await self._maker.inspect(step, tell)
             await self._notes.write(step.task_id, _dropped(inspected))
             return inspected
 
-    @activity.defn(name=names.DIAGNOSE)
+    @activity.defn(name=step_names.DIAGNOSE)
     async def diagnose(self, step: TaskStep) -> Diagnosis:
         async with beating() as pulse, telling(self._tasks, step.task_id, pulse.say) as tell:
             found = await self._maker.diagnose(step, tell)
@@ -71,12 +71,12 @@ class MakeTool:
             text = log_line(alert.at, f"[HEALTH_ALERT] {tool_id}: {alert.details['error']}", is_error=True)
             await self._notes.write(task_id, (NewNote(alert.event_id, TaskNoteKind.HEALTH_ALERT, text, alert.details, alert.at),))
 
-    @activity.defn(name=names.LAY_OUT)
+    @activity.defn(name=step_names.LAY_OUT)
     async def lay_out(self, step: TaskStep) -> None:
         async with beating():
             await self._maker.lay_out(step)
 
-    @activity.defn(name=names.BUILD_CANDIDATE)
+    @activity.defn(name=step_names.BUILD_CANDIDATE)
     async def build_candidate(self, step: BuildStep) -> BuildOutcome:
         async with beating() as pulse, telling(self._tasks, step.task_id, pulse.say) as tell:
             await self._notes.write(step.task_id, _begun(step))
@@ -85,12 +85,12 @@ class MakeTool:
             await self._notes.write(step.task_id, _said_of(step, outcome))
             return outcome
 
-    @activity.defn(name=names.VERIFY_CANDIDATE)
+    @activity.defn(name=step_names.VERIFY_CANDIDATE)
     async def verify_candidate(self, step: VerifyStep) -> Assessed:
         async with beating() as pulse, telling(self._tasks, step.task_id, pulse.say) as tell, _waiting():
             return await self._maker.verify(step, tell, is_patient=_is_patient())
 
-    @activity.defn(name=names.REGISTER_CANDIDATE)
+    @activity.defn(name=step_names.REGISTER_CANDIDATE)
     async def register_candidate(self, step: RegisterStep) -> Registered:
         """All or nothing: a cancellation that comes in the middle comes too late."""
         async with beating():
@@ -100,7 +100,7 @@ class MakeTool:
             except asyncio.CancelledError:
                 return await registering
 
-    @activity.defn(name=names.CLEAR_TASK)
+    @activity.defn(name=step_names.CLEAR_TASK)
     async def clear_task(self, step: TaskStep) -> None:
         async with beating():
             await self._maker.clear(step)

@@ -6,9 +6,9 @@ from activities.faults import Faults
 from engine.calling.attempt import MAX_TRIES
 from engine.calls.settlement import Settlements
 from engine.calls.steps import MOST_LOST, Steps
-from toolagent.client import names
 from toolagent.contracts.calls import ToolResult
-from toolagent.contracts.steps import SettleRequest
+from toolagent_service import step_names
+from toolagent_service.contracts.steps import SettleRequest
 
 __all__ = ["Settle"]
 
@@ -20,7 +20,7 @@ class Settle:
         self._settlements, self._steps = settlements, steps
         self._faults = Faults(2 * MAX_TRIES)
 
-    @activity.defn(name=names.SETTLE)
+    @activity.defn(name=step_names.SETTLE)
     async def settle(self, request: SettleRequest) -> ToolResult:
         """The result that stands, without the output where that is the workflow's own: what one task says must fit into 4 MiB."""
         with self._faults.bounded(request.plan.call_id) as earlier:

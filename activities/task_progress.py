@@ -12,8 +12,8 @@ from engine.store.clock import now
 from engine.store.task_notes import NewNote
 from engine.store.tasks import TaskTable
 from toolagent.contracts.making import TaskNoteKind
-from toolagent.core.coding_log import log_line, shown_text
 from toolagent.core.failures import StoreUnavailableError
+from toolagent_service.agents.coding_log import log_line, shown_text
 
 __all__ = ["telling"]
 

@@ -14,14 +14,14 @@ from activities.heartbeats import beating
 from activities.task_progress import telling
 from engine.store.clock import now
 from engine.store.task_notes import NewNote
-from toolagent.client import names
-from toolagent.contracts.agent import ToolNote, ToolRun
 from toolagent.contracts.making import TaskNoteKind
-from toolagent.contracts.model import ToolOutcome, ToolUse
-from toolagent.core.coding_log import shown_text, tool_result_line, tool_use_line
-from toolagent.core.model_notes import digest_of
 from toolagent.core.texts import well_formed
-from toolagent.core.tool_uses import key_of_use
+from toolagent_service import step_names
+from toolagent_service.agents.coding_log import shown_text, tool_result_line, tool_use_line
+from toolagent_service.agents.model_notes import digest_of
+from toolagent_service.agents.tool_uses import key_of_use
+from toolagent_service.contracts.agent import ToolNote, ToolRun
+from toolagent_service.contracts.model import ToolOutcome, ToolUse
 
 __all__ = ["UseTool", "shown"]
 
@@ -39,7 +39,7 @@ class UseTool:
         self._kept = transcript
         self._roles = {role.name: role for role in roles}
 
-    @activity.defn(name=names.USE_TOOL)
+    @activity.defn(name=step_names.USE_TOOL)
     async def use_tool(self, run: ToolRun) -> ToolNote:
         """What the model got wrong is an outcome; what we got wrong is raised to Temporal, and tried again."""
         key = key_of_use(run.position, run.tool_use_id)

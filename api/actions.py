@@ -26,8 +26,8 @@ from toolagent.contracts.contract import Contract
 from toolagent.contracts.http import ProblemField
 from toolagent.contracts.identifiers import TOOL_ID_PATTERN
 from toolagent.core.action import Action, ActionRefused, Block, action_of, block_of, not_called, observation_of, refused, started
-from toolagent.core.action_values import typed_inputs
 from toolagent.core.suggestions import nearest
+from toolagent_service.calls.action_values import typed_inputs
 
 __all__ = ["XML", "ActionBody", "Said", "TakenText", "action_answer"]
 

@@ -36,8 +36,8 @@ from toolagent.core.task_requests import (
     request_key,
     task_id_for,
 )
-from toolagent.core.task_views import begun
 from toolagent.validation.tool_names import tool_name_for
+from toolagent_service.making.task_views import begun
 
 __all__ = ["Key", "TakenRepair", "TakenRequest", "insist_on_one_request", "submitted"]
 

@@ -11,17 +11,16 @@ from api.errors import Refusal, unanswered
 from api.ports import Doors
 from api.problems import ProblemKind
 from toolagent.client.failures import MakingUnreachableError
-from toolagent.contracts.agent import Guidance
 from toolagent.contracts.http import ProblemField
-from toolagent.contracts.making import TaskNote, TaskNoteKind
+from toolagent.contracts.making import Guidance, TaskNote, TaskNoteKind
 from toolagent.contracts.making_views import ListedTask, MakingTask, TaskListing
 from toolagent.contracts.task_specs import is_making
 from toolagent.contracts.tasks import TaskState
-from toolagent.core.coding_log import log_line
 from toolagent.core.failures import TaskEndedError
-from toolagent.core.loop import MOST_HEARD
 from toolagent.core.task_requests import request_key
-from toolagent.core.task_views import shown
+from toolagent_service.agents.coding_log import log_line
+from toolagent_service.agents.loop import MOST_HEARD
+from toolagent_service.making.task_views import shown
 
 __all__ = ["cancelled_making", "found_task", "listing", "making_task", "spoken_to"]
 

@@ -9,7 +9,6 @@ from pydantic import JsonValue
 
 from engine.registry.registry import ToolRegistry
 from toolagent.client.handles import BatchHandle, CallHandle
-from toolagent.contracts.agent import Guidance
 from toolagent.contracts.audit import AuditPage
 from toolagent.contracts.batches import BatchEnd, ToolBatch
 from toolagent.contracts.callbacks import CallbackView
@@ -17,7 +16,7 @@ from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.hosts import Host
 from toolagent.contracts.http import LoopPause
-from toolagent.contracts.making import Evidence, MakeRequest, MakeTask, TaskNote, TaskNoteKind
+from toolagent.contracts.making import Evidence, Guidance, MakeRequest, MakeTask, TaskNote, TaskNoteKind
 from toolagent.contracts.making_views import ListedTask
 from toolagent.contracts.manifest import ToolGroup
 from toolagent.contracts.records import CallRecord, CatalogFault, Event, StoredFile

@@ -6,7 +6,7 @@ from api.ports import Doors
 from api.problems import ProblemKind
 from toolagent.contracts.task_specs import RepairTool
 from toolagent.contracts.tasks import TaskState
-from toolagent.core.mendable import unmendable
+from toolagent_service.making.mendable import unmendable
 
 __all__ = ["insist_on_only_repair", "insist_on_repairable"]
 

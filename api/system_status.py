@@ -4,8 +4,8 @@ import asyncio
 
 from api.ports import Doors
 from toolagent.contracts.manifest import ToolStatus
-from toolagent.contracts.system import CodingAgentStatus, RecentTask, SystemStatus, ToolCounts
 from toolagent.contracts.tasks import TaskState
+from toolagent_service.contracts.system import CodingAgentStatus, RecentTask, SystemStatus, ToolCounts
 
 __all__ = ["system_status"]
 

@@ -19,7 +19,7 @@ from toolagent.contracts.manifest import JsonSchema
 from toolagent.contracts.routes import ControlAction, RunState, ToolControl, ToolRoute
 from toolagent.contracts.sources import BackendRuntime, DockerSource, LocalSource, McpSource, RemoteSource
 from toolagent.core.namespaces import is_among
-from toolagent.core.reachability import port_of
+from toolagent_service.calls.reachability import port_of
 
 __all__ = ["control", "matches_for", "states_of_tools", "table_of_tools", "tool_detail"]
 

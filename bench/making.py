@@ -26,10 +26,10 @@ from engine.disk.removal import remove
 from engine.network.ports import free_port
 from toolagent.client import names
 from toolagent.client.plugin import ToolAgentPlugin
-from toolagent.contracts.agent import LoopState
 from toolagent.contracts.making import Stage, TaskNote, TaskNoteKind
 from toolagent.contracts.making_views import MakingTask
 from toolagent.contracts.tasks import TaskState
+from toolagent_service.contracts.agent import LoopState
 
 __all__ = ["NotMadeError", "Workshop", "measure_builds", "measure_deploys", "measure_history", "repository_of", "workshop"]
 

@@ -114,7 +114,7 @@ def make_catalog(folder: Path, more: int = 0, writes: Path | None = None, root: 
 
 def python_path(root: Path = ROOT) -> str:
     """The tree's own packages, whatever tree the environment was made for."""
-    return os.pathsep.join((str(root), str(root / "packages/toolagent/src")))
+    return os.pathsep.join((str(root), str(root / "packages/toolagent/src"), str(root / "packages/service/src")))
 
 
 def why_refused(error: httpx.HTTPStatusError) -> str:

@@ -31,7 +31,7 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.sandbox import SandboxPolicy
 from toolagent.contracts.sources import DockerSource
 from toolagent.core.failures import StoreUnavailableError
-from toolagent.core.shared_processes import name_inside, place_of, process_key
+from toolagent_service.calls.shared_processes import name_inside, place_of, process_key
 from workers.failures import CannotRun
 from workers.parts import Store
 from workers.scripts import indexes_of, programs_of

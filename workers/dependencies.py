@@ -2,7 +2,7 @@
 
 from pydantic import ConfigDict
 
-from toolagent.contracts.dependency_policy import DependencyPolicy
+from toolagent_service.contracts.dependency_policy import DependencyPolicy
 from workers.policy_files import said_in, understood
 from workers.settings import Settings
 

@@ -9,7 +9,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
-from toolagent.client import names
+from toolagent_service import step_names
 
 __all__ = ["Grace"]
 
@@ -64,8 +64,8 @@ class Grace(Interceptor):
 
     def insist_on_time(self, activity_type: str) -> None:
         """Raises ApplicationError for a call that comes when nobody would wait for its end: begun now, it would be cut off."""
-        if not self._takes_calls and activity_type == names.CALL:
-            raise ApplicationError("The host stops.", type=names.ATTEMPT_ENDED, category=ApplicationErrorCategory.BENIGN)
+        if not self._takes_calls and activity_type == step_names.CALL:
+            raise ApplicationError("The host stops.", type=step_names.ATTEMPT_ENDED, category=ApplicationErrorCategory.BENIGN)
 
     def intercept_activity(self, next: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
         return _Counted(next, self)

@@ -43,7 +43,7 @@ from engine.runtimes.docker.building.containers import BuildContainers
 from engine.runtimes.environments.environments import Installer
 from engine.runtimes.environments.execution import Executor
 from engine.runtimes.environments.network import through
-from toolagent.contracts.agent import AgentLimits
+from toolagent_service.contracts.agent import AgentLimits
 from workers.cloning import cloner_of
 from workers.dependencies import dependency_policy_of
 from workers.failures import CannotRun

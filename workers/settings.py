@@ -11,8 +11,8 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from toolagent.client.names import TASK_QUEUE
 from toolagent.contracts.sandbox import SandboxLevel
-from toolagent.core.dispatch import DEFAULT_BUCKET
 from toolagent.core.json_size import MAX_STARTED_VALUES
+from toolagent_service.calls.dispatch import DEFAULT_BUCKET
 
 __all__ = ["SHIPPED_DATA", "Settings", "environment"]
 

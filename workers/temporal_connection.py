@@ -11,7 +11,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner
 from tenacity import AsyncRetrying, RetryError, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from toolagent.client import names
-from toolagent.client.plugin import ToolAgentPlugin
+from toolagent_service.plugin import service_plugin
 from workers.failures import CannotRun
 
 __all__ = ["connect", "register_search_attributes", "set_retention", "shows_outcomes"]
@@ -19,7 +19,7 @@ __all__ = ["connect", "register_search_attributes", "set_retention", "shows_outc
 
 async def connect(address: str, namespace: str, *, sandbox: bool, patience_s: float) -> Client:
     """Raises CannotRun when no Temporal answers there for that namespace within `patience_s` seconds."""
-    plugin = ToolAgentPlugin(None if sandbox else UnsandboxedWorkflowRunner())
+    plugin = service_plugin(None if sandbox else UnsandboxedWorkflowRunner())
     try:
         async for attempt in AsyncRetrying(
             retry=retry_if_exception_type((RuntimeError, RPCError)), stop=stop_after_delay(patience_s), wait=wait_fixed(0.1)

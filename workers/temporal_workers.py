@@ -24,6 +24,7 @@ from activities.use_tool import UseTool
 from api.ports import NotReadyError
 from toolagent.client import names
 from toolagent.client.temporal import ToolAgentClient
+from toolagent_service import step_names
 from workers.grace import Grace
 from workers.temporal_connection import shows_outcomes
 from workflows.coding_agent import CodingAgent
@@ -131,17 +132,17 @@ async def running_workers(
                 graceful_shutdown_timeout=_LAST,
                 interceptors=outcomes,
             ),
-            _activity_worker(client, names.LOOKS_QUEUE, [look], _LOOK_SLOTS),
+            _activity_worker(client, step_names.LOOKS_QUEUE, [look], _LOOK_SLOTS),
             _activity_worker(
                 client,
-                names.CALLBACKS_QUEUE,
+                step_names.CALLBACKS_QUEUE,
                 [activities.callbacks.deliver_callback, activities.callbacks.note_callback],
                 _CALLBACK_SLOTS,
                 grace,
             ),
-            _activity_worker(client, names.control_queue(host), [activities.control.control_tool], _CONTROL_SLOTS, grace),
+            _activity_worker(client, step_names.control_queue(host), [activities.control.control_tool], _CONTROL_SLOTS, grace),
             _activity_worker(client, names.MAKING_QUEUE, [making.follow.await_slot], _SLOT_ASKERS),
-            _activity_worker(client, names.making_queue(host), steps, _MAKING_SLOTS, grace),
+            _activity_worker(client, step_names.making_queue(host), steps, _MAKING_SLOTS, grace),
             *(_activity_worker(client, bucket, call, slots, grace) for bucket, slots in buckets.items()),
             *(_activity_worker(client, f"{host}/{bucket}", call, slots, grace) for bucket, slots in buckets.items()),
         ]

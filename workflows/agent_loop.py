@@ -1,4 +1,4 @@
-"""One run of an agent of any role: the workflow of a role does what `toolagent.core.loop` asks for, and remembers what came of it.
+"""A run of an agent of any role: the workflow of a role does what `toolagent_service.agents.loop` asks for, and keeps what came of it.
 
 An `if` about agents belongs in the loop; one about a role in its rules. How a step reaches the host that does it is the role's own.
 """
@@ -10,8 +10,9 @@ from datetime import timedelta
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, RetryState, TimeoutError, TimeoutType, is_cancelled_exception
 
-from toolagent.contracts.agent import AgentRequest, AgentResult, Guidance, LoopState, ModelAsk, ModelTurnNote, ToolNote, ToolRun
-from toolagent.core import loop
+from toolagent.contracts.making import Guidance
+from toolagent_service.agents import loop
+from toolagent_service.contracts.agent import AgentRequest, AgentResult, LoopState, ModelAsk, ModelTurnNote, ToolNote, ToolRun
 
 __all__ = ["AgentLoop"]
 

@@ -8,9 +8,10 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
 
 from toolagent.client import names
-from toolagent.contracts.agent import AgentRequest, AgentResult, Guidance
-from toolagent.contracts.making_steps import AgentStart, Slot
-from toolagent.core.loop import MOST_HEARD
+from toolagent.contracts.making import Guidance
+from toolagent_service.agents.loop import MOST_HEARD
+from toolagent_service.contracts.agent import AgentRequest, AgentResult
+from toolagent_service.contracts.making_steps import AgentStart, Slot
 from workflows import making_options as options
 from workflows.cancelling import heed_cancellation
 from workflows.inputs import guidance_of

@@ -9,10 +9,10 @@ from temporalio import workflow
 from toolagent.client.child import call_tool
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.making import MakeRequest
-from toolagent.contracts.making_steps import EndStep, Inspected, Taker
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.expectations import unexpected
-from toolagent.core.task_reasons import there_already
+from toolagent_service.contracts.making_steps import EndStep, Inspected, Taker
+from toolagent_service.making.task_reasons import there_already
 
 __all__ = ["answered"]
 

@@ -7,10 +7,11 @@ from pydantic import JsonValue
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
-from toolagent.client import names, stubs
-from toolagent.contracts.agent import AgentRequest, AgentResult, LoopState, ModelAsk, ModelTurnNote, ToolNote, ToolRun
-from toolagent.contracts.making_steps import AgentStart, HostStep, Slot
-from toolagent.core.coding import CODING
+from toolagent.client import names
+from toolagent_service import step_names, stubs
+from toolagent_service.agents.coding import CODING
+from toolagent_service.contracts.agent import AgentRequest, AgentResult, LoopState, ModelAsk, ModelTurnNote, ToolNote, ToolRun
+from toolagent_service.contracts.making_steps import AgentStart, HostStep, Slot
 from workflows import making_options as options
 from workflows.agent_loop import AgentLoop
 from workflows.inputs import guidance_of, input_of, insist_on_host
@@ -72,4 +73,4 @@ class CodingAgent:
         try:
             return await on_host(stub, step, chosen, seek)
         except HostLost as lost:
-            raise ApplicationError(str(lost), type=names.HOST_LOST, non_retryable=True) from None
+            raise ApplicationError(str(lost), type=step_names.HOST_LOST, non_retryable=True) from None

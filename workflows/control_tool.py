@@ -3,8 +3,9 @@
 from pydantic import JsonValue
 from temporalio import workflow
 
-from toolagent.client import names, stubs
+from toolagent.client import names
 from toolagent.contracts.routes import ToolControl, ToolRoute
+from toolagent_service import step_names, stubs
 from workflows import options
 from workflows.inputs import input_of, insist_on_host
 
@@ -18,4 +19,6 @@ class ControlTool:
         """Takes a `ToolControl` as plain JSON; what is none fails at once."""
         control = input_of(ToolControl, given, surplus)
         insist_on_host(control.host)
-        return await workflow.execute_activity(stubs.control_tool, control, **options.control(control, names.control_queue(control.host)))
+        return await workflow.execute_activity(
+            stubs.control_tool, control, **options.control(control, step_names.control_queue(control.host))
+        )

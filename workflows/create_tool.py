@@ -4,7 +4,7 @@ from pydantic import JsonValue
 from temporalio import workflow
 
 from toolagent.client import names
-from toolagent.contracts.making_steps import MakeEnd
+from toolagent_service.contracts.making_steps import MakeEnd
 from workflows.making import Making
 
 __all__ = ["CreateTool"]

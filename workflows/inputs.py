@@ -10,9 +10,9 @@ from pydantic import JsonValue, ValidationError
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
-from toolagent.contracts.agent import Guidance
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.contract import Contract
+from toolagent.contracts.making import Guidance
 
 __all__ = ["guidance_of", "input_of", "insist_on_host", "said_of"]
 

@@ -7,9 +7,10 @@ from pydantic import JsonValue
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, FailureError, TimeoutError, TimeoutType, is_cancelled_exception
 
-from toolagent.client import stubs
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
-from toolagent.contracts.steps import (
+from toolagent.core.results import failed
+from toolagent_service import stubs
+from toolagent_service.contracts.steps import (
     Admission,
     AdmitRequest,
     Answered,
@@ -19,7 +20,6 @@ from toolagent.contracts.steps import (
     PlaceRequest,
     SettleRequest,
 )
-from toolagent.core.results import failed
 from workflows import options
 from workflows.cancelling import surely
 

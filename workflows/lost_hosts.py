@@ -7,8 +7,8 @@ from typing import TypeVar
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, TimeoutError, TimeoutType
 
-from toolagent.client import stubs
-from toolagent.contracts.making_steps import HostStep, Slot
+from toolagent_service import stubs
+from toolagent_service.contracts.making_steps import HostStep, Slot
 from workflows import making_options as options
 
 __all__ = ["HostLost", "found_host", "is_not_taken", "on_host"]

@@ -1,4 +1,4 @@
-"""Making and repairing tools: carries out what `toolagent.core.making` asks for, on the host of the task, to an end that leaves nothing.
+"""Making and repairing tools: carries out what `toolagent_service.making.making` asks for, on the task's host, and leaves nothing.
 
 An `if` about tasks belongs in the core; what is here is about Temporal, hosts and cancelling.
 """
@@ -12,14 +12,14 @@ from pydantic import JsonValue
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, ChildWorkflowError, FailureError, is_cancelled_exception
 
-from toolagent.client import stubs
-from toolagent.contracts.agent import AgentRequest
 from toolagent.contracts.making import MakeRequest, Stage
-from toolagent.contracts.making_steps import EndStep, HostStep, MakeEnd, Slot, StageStep, TaskStep
 from toolagent.contracts.task_specs import TASK_ID_PATTERN, is_making
 from toolagent.contracts.tasks import TaskState
-from toolagent.core import making
-from toolagent.core.stage_account import Entered, stage_account
+from toolagent_service import stubs
+from toolagent_service.contracts.agent import AgentRequest
+from toolagent_service.contracts.making_steps import EndStep, HostStep, MakeEnd, Slot, StageStep, TaskStep
+from toolagent_service.making import making
+from toolagent_service.making.stage_account import Entered, stage_account
 from workflows import making_options as options
 from workflows.agent_runs import AgentRuns
 from workflows.answering import answered

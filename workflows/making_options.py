@@ -7,7 +7,8 @@ from temporalio.common import RetryPolicy, WorkflowIDReusePolicy
 from temporalio.workflow import ActivityCancellationType, ParentClosePolicy
 
 from toolagent.client import names
-from toolagent.contracts.making_steps import Slot
+from toolagent_service import step_names
+from toolagent_service.contracts.making_steps import Slot
 from workflows.options import LocalOptions
 
 __all__ = [
@@ -92,7 +93,7 @@ def making(slot: Slot, summary: str) -> MakingOptions:
     time fails, whichever attempt it is: then we ask whether the host is alive.
     """
     return {
-        "task_queue": names.making_queue(slot.host),
+        "task_queue": step_names.making_queue(slot.host),
         "schedule_to_start_timeout": timedelta(seconds=slot.patience_s),
         "start_to_close_timeout": _LONGEST,
         "heartbeat_timeout": _HEARTBEAT,

@@ -6,10 +6,10 @@ from typing import TypedDict
 from temporalio.common import Priority, RetryPolicy
 from temporalio.workflow import ActivityCancellationType
 
-from toolagent.client import names
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.routes import ToolControl
-from toolagent.contracts.steps import CallPlan
+from toolagent_service import step_names
+from toolagent_service.contracts.steps import CallPlan
 
 __all__ = [
     "CALLBACK_PATIENCE",
@@ -142,7 +142,7 @@ def look(tool_id: str) -> LocalOptions:
 def await_call(call: ToolCall) -> AwaitOptions:
     """Each attempt is a look at another workflow, which may take days; attempts that find it running leave nothing in the history."""
     return {
-        "task_queue": names.LOOKS_QUEUE,
+        "task_queue": step_names.LOOKS_QUEUE,
         "start_to_close_timeout": timedelta(seconds=30),
         "retry_policy": RetryPolicy(initial_interval=timedelta(seconds=0.5), maximum_interval=timedelta(seconds=30)),
         "priority": Priority(priority_key=call.priority),
@@ -153,7 +153,7 @@ def await_call(call: ToolCall) -> AwaitOptions:
 def deliver_callback(task_id: str) -> CallbackOptions:
     """At least once: an attempt that dies is made again. The post itself is bounded by the activity, well below this."""
     return {
-        "task_queue": names.CALLBACKS_QUEUE,
+        "task_queue": step_names.CALLBACKS_QUEUE,
         "start_to_close_timeout": timedelta(seconds=30),
         "schedule_to_close_timeout": CALLBACK_PATIENCE,
         "retry_policy": RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(minutes=15)),
@@ -164,7 +164,7 @@ def deliver_callback(task_id: str) -> CallbackOptions:
 def note_callback() -> CallbackOptions:
     """Writes by a derived id; tried until the database is there."""
     return {
-        "task_queue": names.CALLBACKS_QUEUE,
+        "task_queue": step_names.CALLBACKS_QUEUE,
         "start_to_close_timeout": timedelta(seconds=30),
         "schedule_to_close_timeout": None,
         "retry_policy": RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(minutes=1)),

@@ -8,7 +8,7 @@ from pydantic import Field
 from activities.agent_tools.site import Site
 from activities.agents.tool import AgentTool, Arguments, Used
 from engine.making.workbench.places import place_of
-from toolagent.core.trimming import LONGEST_SHOWN
+from toolagent_service.agents.trimming import LONGEST_SHOWN
 
 __all__ = ["READ_FILE"]
 

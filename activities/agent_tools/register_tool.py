@@ -9,7 +9,7 @@ from activities.agents.tool import AgentTool, Arguments, Used
 from engine.making.workbench.proposals import Proposal
 from toolagent.contracts.manifest import SideEffectScope
 from toolagent.contracts.sources import HttpMethod
-from toolagent.core.coding import CODING
+from toolagent_service.agents.coding import CODING
 
 __all__ = ["REGISTER_TOOL"]
 

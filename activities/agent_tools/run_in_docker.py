@@ -10,7 +10,7 @@ from activities.agents.tool import AgentTool, Arguments, Used
 from engine.making.workbench.commands import outputs_shown
 from engine.making.workbench.finishing import finished
 from engine.making.workbench.notes import use_digest
-from toolagent.core.coding_log import shown_text
+from toolagent_service.agents.coding_log import shown_text
 
 __all__ = ["RUN_IN_DOCKER"]
 

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from activities.agent_tools.site import Site
 from activities.agents.tool import AgentTool, Arguments, Used
-from toolagent.core.coding_log import shown_text
+from toolagent_service.agents.coding_log import shown_text
 
 __all__ = ["LONGEST_S", "RUN_IN_UV", "USUAL_S", "Timeout"]
 

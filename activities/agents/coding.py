@@ -12,11 +12,11 @@ from engine.making.workbench.refusal import BenchRefused
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
 from engine.runtimes.failures import StartFailed
 from engine.store.tasks import TaskTable
-from toolagent.contracts.agent import CODING
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.task_specs import RepairTool
-from toolagent.core import coding
 from toolagent.core.failures import UnknownTaskError
+from toolagent_service.agents import coding
+from toolagent_service.contracts.agent import CODING
 
 __all__ = ["CodingRole"]
 

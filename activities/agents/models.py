@@ -8,7 +8,7 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from engine.roles.prices import Prices
 from engine.roles.prompts import Prompt, PromptMissing, Prompts
 from engine.roles.provider import ModelProvider
-from toolagent.client import names
+from toolagent_service import step_names
 
 __all__ = ["Models", "refusal"]
 
@@ -47,4 +47,4 @@ class Models:
 
 def refusal(message: str, *details: str) -> ApplicationError:
     """Asking again brings nothing. It is the agent's reason, and no fault of the service that its log would have to explain."""
-    return ApplicationError(message, *details, type=names.MODEL_REFUSED, non_retryable=True, category=ApplicationErrorCategory.BENIGN)
+    return ApplicationError(message, *details, type=step_names.MODEL_REFUSED, non_retryable=True, category=ApplicationErrorCategory.BENIGN)

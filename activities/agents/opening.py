@@ -6,11 +6,11 @@ from activities.agents.models import Models
 from activities.agents.role import AnyRole
 from activities.agents.transcript import Transcript
 from engine.store.task_notes import NewNote
-from toolagent.contracts.agent import AgentLimits, AgentRequest
 from toolagent.contracts.making import TaskNoteKind
-from toolagent.contracts.model import Message, Price, Text
-from toolagent.core.coding_log import start_line
-from toolagent.core.conversation import OPENING
+from toolagent_service.agents.coding_log import start_line
+from toolagent_service.agents.conversation import OPENING
+from toolagent_service.contracts.agent import AgentLimits, AgentRequest
+from toolagent_service.contracts.model import Message, Price, Text
 
 __all__ = ["Openings"]
 

@@ -9,10 +9,10 @@ from pydantic import JsonValue
 
 from activities.agents.tool import AgentTool, AgentToolRefused, Used
 from engine.runtimes.runtime import Progress
-from toolagent.contracts.agent import ToolRun
-from toolagent.contracts.model import ToolOffer, ToolUse
-from toolagent.core.loop import Rules
 from toolagent.core.suggestions import nearest
+from toolagent_service.agents.loop import Rules
+from toolagent_service.contracts.agent import ToolRun
+from toolagent_service.contracts.model import ToolOffer, ToolUse
 
 __all__ = ["AgentRole", "AnyRole", "PendingUse"]
 

@@ -6,8 +6,8 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
-from toolagent.contracts.model import ToolOffer
 from toolagent.core.suggestions import nearest
+from toolagent_service.contracts.model import ToolOffer
 
 __all__ = ["AgentTool", "AgentToolRefused", "AgentToolUnavailable", "Arguments", "Used"]
 

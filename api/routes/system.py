@@ -6,7 +6,7 @@ from api.documentation import problem_responses
 from api.doors import Behind
 from api.system_status import system_status
 from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.system import SystemStatus
+from toolagent_service.contracts.system import SystemStatus
 
 __all__ = ["router"]
 

@@ -13,8 +13,8 @@ import grimp
 
 __all__ = ["counted"]
 
-_PRODUCT = ("activities", "api", "engine", "packages/toolagent/src/toolagent", "tool_agent", "workers", "workflows")
-_PACKAGES = ("toolagent", "engine", "workflows", "activities", "api", "workers", "tool_agent")
+_PRODUCT = ("activities", "api", "engine", "packages", "tool_agent", "workers", "workflows")
+_PACKAGES = ("toolagent", "toolagent_service", "engine", "workflows", "activities", "api", "workers", "tool_agent")
 _SPECIAL = re.compile(r"\b(fast|is_fast|only_if_running|not_running|NotRunning|NotRunningHere|call_running|is_running_here)\b")
 _NAMED_FOR_IT = "engine/calling/fast_call.py"
 """The operation itself is no special case."""
@@ -67,11 +67,13 @@ def _crowded(product: list[Path]) -> list[Path]:
 
 def _longest_chain(root: Path) -> int:
     """Modules on the longest way along imports, counting where it begins."""
-    sys.path[:0] = [str(root), str(root / "packages/toolagent/src")]
+    folders = [root, *(folder for folder in (root / "packages").glob("*/src"))]
+    names = [name for name in _PACKAGES if any((folder / name).is_dir() for folder in folders)]
+    sys.path[:0] = map(str, folders)
     try:
-        graph = grimp.build_graph(*_PACKAGES, exclude_type_checking_imports=True, cache_dir=None)
+        graph = grimp.build_graph(*names, exclude_type_checking_imports=True, cache_dir=None)
     finally:
-        del sys.path[:2]
+        del sys.path[: len(folders)]
     sys.setrecursionlimit(10_000)
 
     @cache

@@ -14,8 +14,8 @@ from engine.store.calls import CallTable
 from engine.store.clock import now
 from toolagent.contracts.calls import ErrorType, ToolError, ValidationIssue
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.steps import CallPlan, Finished
 from toolagent.core.texts import well_formed_contract
+from toolagent_service.contracts.steps import CallPlan, Finished
 
 __all__ = ["MAX_SENDS", "MAX_TRIES", "AlreadySent", "Attempt", "QueuedAttempt", "is_lost"]
 

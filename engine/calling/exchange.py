@@ -18,10 +18,10 @@ from engine.runtimes.runtime import ToolRequest
 from toolagent.contracts.calls import ErrorType, ToolError
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import JsonSchema
-from toolagent.contracts.steps import CallPlan, Finished
 from toolagent.core.failures import StoreFullError, StoreUnavailableError
-from toolagent.core.shared_processes import place_of_calls
 from toolagent.validation.checkers import CheckersBusyError
+from toolagent_service.calls.shared_processes import place_of_calls
+from toolagent_service.contracts.steps import CallPlan, Finished
 
 __all__ = ["STORE_PAUSES_S", "Exchange", "Send", "ask"]
 

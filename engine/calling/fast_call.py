@@ -14,8 +14,8 @@ from engine.runtimes.running.supervisor import NotRunningHere, Supervisor
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import SideEffectScope
-from toolagent.contracts.steps import AdmitRequest, CallPlan, Finished, SettleRequest
 from toolagent.core.failures import StoreUnavailableError
+from toolagent_service.contracts.steps import AdmitRequest, CallPlan, Finished, SettleRequest
 
 __all__ = ["FAST_TIMEOUT_S", "FastCall", "is_fast"]
 

@@ -9,8 +9,8 @@ from engine.calls.lookup import ToolLookup
 from engine.runtimes.running.supervisor import Supervisor
 from engine.store.calls import CallTable
 from toolagent.contracts.calls import ErrorType, ToolError
-from toolagent.contracts.steps import CallPlan, Finished
 from toolagent.core.failures import StoreUnavailableError
+from toolagent_service.contracts.steps import CallPlan, Finished
 
 __all__ = ["QueuedCall"]
 

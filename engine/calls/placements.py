@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Mapping
 from engine.store.hosts import HostTable
 from engine.store.routes import RouteTable
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.steps import Placement
-from toolagent.core.dispatch import placement_of
-from toolagent.core.placement import best_host, hosts_with_bucket
+from toolagent_service.calls.dispatch import placement_of
+from toolagent_service.calls.placement import best_host, hosts_with_bucket
+from toolagent_service.contracts.steps import Placement
 
 __all__ = ["Placements"]
 

@@ -8,9 +8,9 @@ from engine.calls.long_values import walked
 from engine.store.clock import now
 from toolagent.contracts.manifest import JsonSchema, ToolManifest
 from toolagent.contracts.records import CallRecord
-from toolagent.contracts.steps import AdmitRequest, CallPlan
 from toolagent.core.idempotency import fingerprint
 from toolagent.core.schemas import mask_secrets, mentions_secrets
+from toolagent_service.contracts.steps import AdmitRequest, CallPlan
 
 __all__ = ["record_of", "record_of_refused"]
 

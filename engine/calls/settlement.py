@@ -11,9 +11,9 @@ from engine.store.clock import now
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
-from toolagent.contracts.steps import CallPlan, Finished, SettleRequest
 from toolagent.core.results import failed, succeeded
 from toolagent.validation.schemas import find_issues
+from toolagent_service.contracts.steps import CallPlan, Finished, SettleRequest
 
 __all__ = ["Settlements"]
 

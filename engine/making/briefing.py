@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 
 from engine.making.workbench.places import WORK
 from toolagent.contracts.making import Inspection
-from toolagent.contracts.making_steps import BriefStep, Diagnosis, FailedCall
 from toolagent.contracts.task_specs import BuildTool, Example, GithubDeploy, RepairTool
-from toolagent.core.withheld import divided
+from toolagent_service.contracts.making_steps import BriefStep, Diagnosis, FailedCall
+from toolagent_service.making.withheld import divided
 
 __all__ = ["briefing"]
 

@@ -25,8 +25,11 @@ from engine.runtimes.environments.failures import ScriptFailure
 from engine.runtimes.mcp.runtime import McpRuntime
 from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.runtime import Progress, Runtime
-from toolagent.contracts.making_steps import BuildStep
-from toolagent.contracts.plans import (
+from toolagent.contracts.sources import DockerSource, LocalSource
+from toolagent.contracts.task_specs import GithubDeploy
+from toolagent.core.task_requests import subject_of
+from toolagent_service.contracts.making_steps import BuildStep
+from toolagent_service.contracts.plans import (
     AsgiBuild,
     BuildPlan,
     CodingBuild,
@@ -38,9 +41,6 @@ from toolagent.contracts.plans import (
     ProgramBuild,
     ToolFileBuild,
 )
-from toolagent.contracts.sources import DockerSource, LocalSource
-from toolagent.contracts.task_specs import GithubDeploy
-from toolagent.core.task_requests import subject_of
 
 __all__ = ["WayBuilder", "WaysParts"]
 

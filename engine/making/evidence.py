@@ -15,8 +15,8 @@ from engine.store.model_turns import ModelTurnTable
 from engine.store.tasks import TaskTable
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate, CheckResult, Evidence
-from toolagent.contracts.making_steps import VerifyStep
 from toolagent.contracts.sources import DockerSource, LocalSource, McpSource, ScriptLanguage, ScriptSource, ToolSource
+from toolagent_service.contracts.making_steps import VerifyStep
 
 __all__ = ["Accounts", "evidence_for", "lock_of"]
 

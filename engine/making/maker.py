@@ -34,7 +34,9 @@ from engine.runtimes.environments.failures import ScriptFailure
 from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.runtime import Progress
 from toolagent.contracts.making import Candidate, CheckResult
-from toolagent.contracts.making_steps import (
+from toolagent.contracts.task_specs import GithubDeploy, RepairTool, TaskSpec
+from toolagent.core.task_requests import subject_of
+from toolagent_service.contracts.making_steps import (
     Assessed,
     BuildOutcome,
     BuildStep,
@@ -45,10 +47,8 @@ from toolagent.contracts.making_steps import (
     TaskStep,
     VerifyStep,
 )
-from toolagent.contracts.task_specs import GithubDeploy, RepairTool, TaskSpec
-from toolagent.core.repository_urls import place_of_repository
-from toolagent.core.task_requests import subject_of
-from toolagent.core.withheld import divided
+from toolagent_service.making.repository_urls import place_of_repository
+from toolagent_service.making.withheld import divided
 
 __all__ = ["Maker", "MakerParts"]
 

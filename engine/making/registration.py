@@ -6,10 +6,10 @@ from engine.registry.registry import ToolRegistry
 from engine.store.evidence import EvidenceTable
 from engine.store.groups import GroupTable
 from toolagent.contracts.making import Candidate, Evidence
-from toolagent.contracts.making_steps import Registered, Taker
 from toolagent.contracts.manifest import ToolManifest, ToolStatus
 from toolagent.contracts.task_specs import GithubDeploy, RepairTool, TaskSpec
 from toolagent.core.task_requests import subject_of
+from toolagent_service.contracts.making_steps import Registered, Taker
 
 __all__ = ["Registration"]
 

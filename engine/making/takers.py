@@ -5,12 +5,12 @@ from collections.abc import Sequence
 
 from engine.registry.registry import ToolRegistry
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.making_steps import Taker
 from toolagent.contracts.manifest import JsonSchema, PermissionClass, SideEffectScope, ToolManifest, ToolStatus
 from toolagent.contracts.sources import BuiltinSource, DockerSource, LocalSource, McpSource, ScriptSource, ToolSource
 from toolagent.contracts.task_specs import BuildTool, Example, GithubDeploy
 from toolagent.core.schemas import FILE_PATH, mentions_format, with_defaults
 from toolagent.validation.schemas import find_issues
+from toolagent_service.contracts.making_steps import Taker
 
 __all__ = ["gives", "is_harmless", "takers_of", "takes", "words_of"]
 

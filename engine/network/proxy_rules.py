@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 
 from engine.network.addresses import Address, Resolve, bounded, carried, is_ours, is_public, resolve
-from toolagent.core.sandbox import host_matches
+from toolagent_service.calls.sandbox import host_matches
 
 __all__ = ["Asked", "Asks", "Refused", "Rules"]
 

@@ -9,10 +9,10 @@ from engine.registry.formats import containers_json, groups_json, registry_json,
 from engine.registry.formats.document import Parsed
 from engine.registry.secret_vault import SecretVault
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.containers import ContainerInfo
 from toolagent.contracts.manifest import ToolGroup, ToolManifest
 from toolagent.contracts.records import CatalogFault
 from toolagent.contracts.sources import ToolSource
+from toolagent_service.contracts.containers import ContainerInfo
 
 __all__ = ["CatalogReading", "read_catalog"]
 

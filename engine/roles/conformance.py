@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from engine.roles.provider import BusyKind, ModelBusy, ModelFailure, ModelProvider, ModelRefused, RefusedKind
 from engine.roles.provider_options import ProviderOptions
-from toolagent.contracts.model import Message, ModelRequest, ModelTurn, Text, ToolOffer, ToolOutcome, ToolUse
+from toolagent_service.contracts.model import Message, ModelRequest, ModelTurn, Text, ToolOffer, ToolOutcome, ToolUse
 
 __all__ = ["CHECKS", "MODEL", "RETRY_AFTER_S", "ConformanceFailure", "Situation", "Subject", "check_provider"]
 

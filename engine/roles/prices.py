@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from toolagent.contracts.model import ModelTurn, Price
-from toolagent.core.model_cost import cost_of
+from toolagent_service.agents.model_cost import cost_of
+from toolagent_service.contracts.model import ModelTurn, Price
 
 __all__ = ["PriceFileError", "Prices"]
 

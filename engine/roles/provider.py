@@ -10,7 +10,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Protocol
 
-from toolagent.contracts.model import ModelRequest, ModelTurn, Usage
+from toolagent_service.contracts.model import ModelRequest, ModelTurn, Usage
 
 __all__ = ["BusyKind", "ModelBusy", "ModelFailure", "ModelProvider", "ModelRefused", "RefusedKind", "TurnCancelled"]
 

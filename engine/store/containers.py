@@ -8,7 +8,7 @@ from engine.store.catalog_files import CATALOG
 from engine.store.database import Database
 from engine.store.tables import containers
 from engine.store.upserts import upsert_all
-from toolagent.contracts.containers import ContainerInfo, ContainerStatus
+from toolagent_service.contracts.containers import ContainerInfo, ContainerStatus
 
 __all__ = ["ContainerTable"]
 

@@ -12,7 +12,7 @@ from engine.store.packed_content import PackedContent, packed, unpacked
 from engine.store.tables import messages
 from engine.store.task_notes import bounded, lock_of_conversation
 from engine.store.upserts import insert_for
-from toolagent.contracts.model import Message
+from toolagent_service.contracts.model import Message
 
 __all__ = ["MessageTable", "PackedMessage", "Standing", "key_of_position", "write_message"]
 

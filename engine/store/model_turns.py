@@ -14,10 +14,10 @@ from engine.store.messages import MessageTable, key_of_position, write_message
 from engine.store.tables import model_turns, tasks
 from engine.store.task_notes import NewNote, bounded, lock_of_conversation, write_notes
 from toolagent.contracts.making import TaskNoteKind
-from toolagent.contracts.model import Message, ModelTurn, Usage
-from toolagent.core.coding_log import turn_cost_line
 from toolagent.core.failures import ContentMissingError
 from toolagent.core.texts import well_formed
+from toolagent_service.agents.coding_log import turn_cost_line
+from toolagent_service.contracts.model import Message, ModelTurn, Usage
 
 __all__ = ["Asked", "Lost", "ModelTurnTable", "Origins", "RecordedTurn", "Spent", "TurnState"]
 

@@ -21,9 +21,9 @@ from engine.store.upserts import insert_new
 from toolagent.contracts.making import Evidence, MakeTask, Stage, StageView, TaskNote, TaskNoteKind, Tried
 from toolagent.contracts.making_views import ListedTask
 from toolagent.contracts.tasks import TaskState
-from toolagent.core.coding_log import log_line
 from toolagent.core.failures import TaskConflictError, TaskEndedError, UnknownTaskError
 from toolagent.core.texts import well_formed
+from toolagent_service.agents.coding_log import log_line
 
 __all__ = ["Ending", "TaskTable"]
 

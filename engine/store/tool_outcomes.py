@@ -11,7 +11,7 @@ from engine.store.packed_content import packed, unpacked
 from engine.store.tables import tool_outcomes
 from engine.store.task_notes import NewNote, bounded, lock_of_conversation, write_notes
 from engine.store.upserts import insert_for
-from toolagent.contracts.model import ToolOutcome
+from toolagent_service.contracts.model import ToolOutcome
 
 __all__ = ["ToolOutcomeTable"]
 

@@ -29,14 +29,14 @@ from engine.store.tasks import TaskTable
 from engine.store.tool_outcomes import ToolOutcomeTable
 from tests.activities.roles import OFFERED
 from tests.store.making import task
-from toolagent.contracts.agent import AgentEnd, AgentLimits, AgentRequest, AgentResult, ModelAsk, ModelTurnNote, ToolNote, ToolRun
-from toolagent.contracts.making_steps import BriefStep
-from toolagent.contracts.model import Price, ToolOutcome
 from toolagent.contracts.task_specs import BuildTool, MakeLimits
-from toolagent.core import loop
-from toolagent.core.coding import CODING
-from toolagent.core.tool_uses import key_of_use
 from toolagent.testing.servers.scenario import Conversation, Scenario, Turn
+from toolagent_service.agents import loop
+from toolagent_service.agents.coding import CODING
+from toolagent_service.agents.tool_uses import key_of_use
+from toolagent_service.contracts.agent import AgentEnd, AgentLimits, AgentRequest, AgentResult, ModelAsk, ModelTurnNote, ToolNote, ToolRun
+from toolagent_service.contracts.making_steps import BriefStep
+from toolagent_service.contracts.model import Price, ToolOutcome
 
 __all__ = ["KEY", "MODEL", "PRICE", "TASK", "Agent", "agent_of", "scenario"]
 

@@ -3,8 +3,8 @@
 from activities.agent_tools import CODING_TOOLS
 from activities.agent_tools.site import Site
 from activities.agents.role import AgentRole, PendingUse
-from toolagent.contracts.agent import CODING
-from toolagent.core import coding
+from toolagent_service.agents import coding
+from toolagent_service.contracts.agent import CODING
 
 __all__ = ["OFFERED"]
 

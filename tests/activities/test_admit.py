@@ -41,7 +41,7 @@ from engine.store.tools import ToolTable
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.manifest import SideEffectScope, ToolManifest
 from toolagent.contracts.sources import RemoteSource
-from toolagent.contracts.steps import Admission, AdmitRequest, Admitted, Answered
+from toolagent_service.contracts.steps import Admission, AdmitRequest, Admitted, Answered
 
 ANSWER = b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 11\r\nconnection: close\r\n\r\n{"ok":true}'
 CALL_ID = "call-00000001"

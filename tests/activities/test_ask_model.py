@@ -18,14 +18,14 @@ from engine.store.database import Database
 from engine.store.model_turns import ModelTurnTable, RecordedTurn
 from tests.activities import asking
 from tests.activities.asking import KEY, MODEL, PRICE, TASK, Agent, agent_of, scenario
-from toolagent.client import names
-from toolagent.contracts.agent import AgentRequest, ModelAsk, ModelTurnNote
 from toolagent.contracts.making import TaskNoteKind
-from toolagent.contracts.model import ModelRequest, ModelTurn, Text, ToolUse, Usage
-from toolagent.core import loop
 from toolagent.core.failures import StoreUnavailableError
-from toolagent.core.model_cost import cost_of
 from toolagent.testing.servers.model_server import ModelServer
+from toolagent_service import step_names
+from toolagent_service.agents import loop
+from toolagent_service.agents.model_cost import cost_of
+from toolagent_service.contracts.agent import AgentRequest, ModelAsk, ModelTurnNote
+from toolagent_service.contracts.model import ModelRequest, ModelTurn, Text, ToolUse, Usage
 
 SAID = "It is done, 完成."
 USAGE: JsonValue = {"input_tokens": 5_000, "output_tokens": 200}
@@ -110,7 +110,7 @@ async def test_what_may_pass_is_asked_again_after_the_time_that_the_server_names
     ask = _first(await agent.request(kind))
     failure = await _failure(agent, ask)
     busy, wait_s = BUSY[kind]
-    assert (failure.type, failure.non_retryable, failure.details) == (names.MODEL_BUSY, False, (busy,))
+    assert (failure.type, failure.non_retryable, failure.details) == (step_names.MODEL_BUSY, False, (busy,))
     assert (failure.next_retry_delay.total_seconds() if failure.next_retry_delay else None) == wait_s
     lost = LOST if kind in PAID_ALL_THE_SAME else Usage()
     first = await agent.attempt(ask, 2)
@@ -125,7 +125,7 @@ async def test_what_may_pass_is_asked_again_after_the_time_that_the_server_names
 @pytest.mark.parametrize("kind", REFUSED)
 async def test_what_will_not_pass_is_not_asked_again_and_says_what_to_look_at(agent: Agent, kind: str) -> None:
     failure = await _failure(agent, _first(await agent.request(kind)))
-    assert (failure.type, failure.non_retryable, failure.details) == (names.MODEL_REFUSED, True, (REFUSED[kind],))
+    assert (failure.type, failure.non_retryable, failure.details) == (step_names.MODEL_REFUSED, True, (REFUSED[kind],))
     assert "TOOL_AGENT_MODEL" in failure.message
     assert (await agent.turns.spent(TASK)).tokens == 0
 
@@ -186,9 +186,9 @@ async def test_what_had_come_of_an_answer_that_is_cancelled_is_paid_for_all_the_
 async def test_answers_that_break_off_end_the_task_when_they_have_used_up_what_it_may_take(agent: Agent) -> None:
     request = await agent.request("without end", tokens=16_000)
     for attempt in (1, 2):
-        assert (await _failure(agent, _first(request), attempt)).type == names.MODEL_BUSY
+        assert (await _failure(agent, _first(request), attempt)).type == step_names.MODEL_BUSY
     failure = await _failure(agent, _first(request), 3)
-    assert (failure.type, failure.non_retryable, failure.details) == (names.MODEL_REFUSED, True, ("tokens",))
+    assert (failure.type, failure.non_retryable, failure.details) == (step_names.MODEL_REFUSED, True, ("tokens",))
     assert "limits.tokens" in failure.message
     assert (await agent.turns.spent(TASK)).lost == 2
 
@@ -284,23 +284,23 @@ async def test_without_a_model_or_a_key_nothing_is_asked_and_the_settings_are_na
     async with agent_of(None, database, tmp_path, has_model=False) as agent:
         with pytest.raises(ApplicationError, match="TOOL_AGENT_MODEL_API_KEY") as none:
             await agent.request("anything")
-    assert (none.value.type, none.value.non_retryable) == (names.MODEL_REFUSED, True)
+    assert (none.value.type, none.value.non_retryable) == (step_names.MODEL_REFUSED, True)
     async with agent_of(None, database, tmp_path, key=None) as agent:
         failure = await _failure(agent, _first(await agent.request("anything")))
-    assert (failure.type, failure.non_retryable, failure.details) == (names.MODEL_REFUSED, True, ("no_key",))
+    assert (failure.type, failure.non_retryable, failure.details) == (step_names.MODEL_REFUSED, True, ("no_key",))
     assert "TOOL_AGENT_MODEL_API_KEY" in failure.message
 
 
 async def test_another_key_is_refused(server: ModelServer, database: Database, tmp_path: Path) -> None:
     async with agent_of(server.url, database, tmp_path, key="sk-test-another-key-0000") as agent:
         failure = await _failure(agent, _first(await agent.request("overloaded")))
-    assert (failure.type, failure.non_retryable, failure.details) == (names.MODEL_REFUSED, True, ("unauthenticated",))
+    assert (failure.type, failure.non_retryable, failure.details) == (step_names.MODEL_REFUSED, True, ("unauthenticated",))
     assert "TOOL_AGENT_MODEL_API_KEY" in failure.message
 
 
 async def test_a_prompt_that_is_not_there_is_not_waited_for(server: ModelServer, database: Database, tmp_path: Path) -> None:
     async with agent_of(server.url, database, tmp_path, prompts=tmp_path / "none") as agent:
         failure = await _failure(agent, _first(await agent.request("overloaded")))
-    assert (failure.type, failure.non_retryable) == (names.MODEL_REFUSED, True)
+    assert (failure.type, failure.non_retryable) == (step_names.MODEL_REFUSED, True)
     assert "coding.md" in failure.message
     assert "TOOL_AGENT_DATA_DIR" in failure.message

@@ -9,10 +9,10 @@ from pydantic import JsonValue
 
 from engine.store.database import Database
 from tests.activities.asking import TASK, Agent, agent_of, scenario
-from toolagent.contracts.agent import AgentEnd, AgentResult
-from toolagent.contracts.model import Message, ToolOutcome
-from toolagent.core.loop import CIRCLE_END, CIRCLE_HINT, IDLE_TURNS
 from toolagent.testing.servers.model_server import ModelServer
+from toolagent_service.agents.loop import CIRCLE_END, CIRCLE_HINT, IDLE_TURNS
+from toolagent_service.contracts.agent import AgentEnd, AgentResult
+from toolagent_service.contracts.model import Message, ToolOutcome
 
 USAGE: JsonValue = {"input_tokens": 4_000, "output_tokens": 100}
 

@@ -39,8 +39,9 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import JsonSchema, ToolManifest
 from toolagent.contracts.references import ResultReference
 from toolagent.contracts.sources import RemoteSource
-from toolagent.contracts.steps import CallPlan, CallRequest, Finished, Placement
 from toolagent.validation.checkers import CheckersBusyError
+from toolagent_service import step_names
+from toolagent_service.contracts.steps import CallPlan, CallRequest, Finished, Placement
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
 
@@ -202,7 +203,7 @@ async def test_a_lost_connection_to_a_repeatable_tool_is_left_to_temporal_to_try
     for number in range(1, MAX_SENDS):
         with pytest.raises(ApplicationError) as lost:
             await run(tool.url, repeatable=True, number=number)
-        assert (lost.value.type, lost.value.non_retryable) == (names.TOOL_CONNECTION_LOST, False)
+        assert (lost.value.type, lost.value.non_retryable) == (step_names.TOOL_CONNECTION_LOST, False)
     assert failure(await run(tool.url, repeatable=True, number=MAX_SENDS))[0] is ErrorType.EXECUTION_ERROR
     assert len(tool.requests) == MAX_SENDS
 
@@ -285,7 +286,7 @@ async def test_an_attempt_that_is_ended_from_outside_is_no_cancelled_call(run: R
     env.cancel(ActivityCancellationDetails(**{cause: True}))
     with pytest.raises(ApplicationError) as ended:
         await attempt
-    assert (ended.value.type, ended.value.non_retryable) == (names.ATTEMPT_ENDED, False)
+    assert (ended.value.type, ended.value.non_retryable) == (step_names.ATTEMPT_ENDED, False)
 
 
 async def test_a_call_that_gets_no_slot_in_time_is_left_to_temporal_to_try_again(run: Run, tool: Tool) -> None:

@@ -19,10 +19,10 @@ from toolagent.client.temporal import ToolAgentClient
 from toolagent.contracts.batches import CallLook, LookRequest
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError
 from toolagent.contracts.making import MakeRequest, MakeTask
-from toolagent.contracts.making_steps import EndStep
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.failures import StoreUnavailableError
 from toolagent.core.results import failed
+from toolagent_service.contracts.making_steps import EndStep
 
 REQUEST = MakeRequest(task_id=task().task_id, spec=BUILD, description=task().description)
 END = EndStep(request=REQUEST, status=TaskState.FAILED, reason="No.")

@@ -18,8 +18,8 @@ from engine.store.tasks import TaskTable
 from tests.store.making import BUILD, task
 from toolagent.client import names
 from toolagent.contracts.making import MakeRequest, MakeTask
-from toolagent.contracts.making_steps import EndStep, HostStep, Slot
 from toolagent.contracts.tasks import TaskState
+from toolagent_service.contracts.making_steps import EndStep, HostStep, Slot
 
 TASK = "create_00000001"
 REQUEST = MakeRequest(task_id=TASK, spec=BUILD, description=task().description)

@@ -20,9 +20,9 @@ from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
 from tests.store.making import task
 from toolagent.contracts.making import Inspection, TaskNote, TaskNoteKind
-from toolagent.contracts.making_steps import Diagnosis, Inspected, TaskStep
 from toolagent.contracts.records import Event, EventType
 from toolagent.contracts.task_specs import RepairTool
+from toolagent_service.contracts.making_steps import Diagnosis, Inspected, TaskStep
 
 BOUND_S = 20.0
 REPAIR = task(1, RepairTool(tool_id="word_counter"))

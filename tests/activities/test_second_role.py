@@ -27,8 +27,8 @@ from engine.store.tool_outcomes import ToolOutcomeTable
 from tests.activities.asking import KEY, MODEL, PRICE, scenario
 from tests.activities.second_role.librarian import Librarian
 from tests.activities.second_role.workflow import LibraryDesk
-from toolagent.contracts.agent import AgentEnd, AgentLimits, AgentRequest
 from toolagent.testing.servers.model_server import ModelServer
+from toolagent_service.contracts.agent import AgentEnd, AgentLimits, AgentRequest
 
 CONVERSATION = f"chat:{'读' * 60}:{uuid.uuid4().hex}"
 ASKED = "Where is Momo?"

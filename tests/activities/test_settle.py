@@ -25,9 +25,9 @@ from tests.disks import fill, tiny_disk
 from toolagent.contracts.calls import ErrorType, ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.records import CallRecord, Event
-from toolagent.contracts.steps import CallPlan, Finished, Placement, SettleRequest
 from toolagent.core.failures import StoreUnwritableError
 from toolagent.core.results import reason_of
+from toolagent_service.contracts.steps import CallPlan, Finished, Placement, SettleRequest
 
 PLAN = CallPlan(
     call_id="call-00000001",

@@ -19,7 +19,7 @@ from tests.api.serving import reached
 from toolagent.contracts.making import Evidence, Stage, TaskNote, TaskNoteKind
 from toolagent.contracts.making_views import ListedTask, MakingTask, TaskListing
 from toolagent.contracts.tasks import TaskState
-from toolagent.core.loop import MOST_HEARD
+from toolagent_service.agents.loop import MOST_HEARD
 
 BOUND_S = 20.0
 

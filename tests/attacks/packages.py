@@ -18,7 +18,7 @@ from tests.attacks.catalog import put_tool
 from tests.attacks.npm_scripts import OF_A_PACKAGE, OF_A_PROJECT, TELLS, archive, harm
 from tests.system.service_process import ROOT
 from tests.system.waiting import wait_until
-from toolagent.contracts.dependency_policy import DependencyPolicy, RefusalKind
+from toolagent_service.contracts.dependency_policy import DependencyPolicy, RefusalKind
 
 __all__ = ["KIND"]
 

@@ -9,6 +9,7 @@ from temporalio.service import RPCError
 
 from tests.attacks.attack import Attack, Kind, Target, expect
 from toolagent.client import names
+from toolagent_service import step_names
 
 __all__ = ["KIND"]
 
@@ -75,7 +76,7 @@ async def _signalled(target: Target) -> str:
     answer = target.post("/run_tool", {"tool_id": "attack:script", "params": {"mode": "sleep", "seconds": 3}, "mode": "async"})
     handle = client.get_workflow_handle(answer.json()["task_id"])
     short = timedelta(seconds=3)
-    for name in ("nobody", names.GUIDE, names.ATTEMPT_ENDED, names.PROGRESS):
+    for name in ("nobody", names.GUIDE, step_names.ATTEMPT_ENDED, names.PROGRESS):
         for argument in ("text", None, {"x": 1}):
             try:
                 await handle.signal(name, argument, rpc_timeout=short)

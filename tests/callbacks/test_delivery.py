@@ -14,7 +14,7 @@ from engine.store.database import Database
 from engine.store.events import EventTable
 from tests.callbacks.receiver import running_receiver
 from tests.callbacks.test_posting import callback, poster
-from toolagent.client import names
+from toolagent_service import step_names
 from workflows.options import deliver_callback
 
 _KEPT = 2_000
@@ -30,7 +30,7 @@ async def test_why_an_attempt_failed_is_small_enough_to_be_kept(sqlite_url: str,
         with pytest.raises(ApplicationError) as caught:
             await ActivityEnvironment().run(deliver.deliver_callback, callback(receiver.url))
     await database.close()
-    assert caught.value.type == names.CALLBACK_NOT_TAKEN
+    assert caught.value.type == step_names.CALLBACK_NOT_TAKEN
     failure = Failure()
     converters = default()
     converters.failure_converter.to_failure(caught.value, converters.payload_converter, failure)

@@ -26,7 +26,7 @@ from tests.validation.recursive import TWICE
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.manifest import SideEffectScope, ToolManifest, ToolStatus
 from toolagent.contracts.sources import BuiltinSource, DockerSource, LocalSource
-from toolagent.contracts.steps import Admission, AdmitRequest
+from toolagent_service.contracts.steps import Admission, AdmitRequest
 
 STITCH = ToolManifest(
     tool_id="stitch",

@@ -16,8 +16,8 @@ from tests.validation.recursive import nested
 from toolagent.contracts.calls import ErrorType, ToolError
 from toolagent.contracts.manifest import JsonSchema, ToolManifest
 from toolagent.contracts.records import EventType
-from toolagent.contracts.steps import Admitted, CallPlan, Finished, SettleRequest
 from toolagent.core.schemas import MASK, mask_secrets
+from toolagent_service.contracts.steps import Admitted, CallPlan, Finished, SettleRequest
 
 if TYPE_CHECKING:
     from tests.calls.conftest import Desk

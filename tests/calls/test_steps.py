@@ -16,8 +16,8 @@ from engine.store.database import Database
 from engine.store.lost_steps import LostStepTable
 from tests.calls.conftest import Desk
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError
-from toolagent.contracts.steps import AdmitRequest, Admitted, Finished, SettleRequest
 from toolagent.core.results import reason_of
+from toolagent_service.contracts.steps import AdmitRequest, Admitted, Finished, SettleRequest
 
 CALL = "call-12345678"
 _DIES = """

@@ -20,11 +20,12 @@ from toolagent.client.failures import BrokenOffError, CallRefusedError
 from toolagent.client.temporal import ToolAgentClient
 from toolagent.contracts.batches import BatchedState, BatchEnd, CallLook, LookRequest, LookState, ToolBatch
 from toolagent.contracts.calls import Caller, ErrorType, ToolCall, ToolError
-from toolagent.contracts.steps import CallRequest, Finished
 from toolagent.contracts.tasks import TaskState, TaskView
 from toolagent.core.batches import SKIPPED
 from toolagent.core.idempotency import call_id_for_key
 from toolagent.core.results import IDEMPOTENCY_CONFLICT, reason_of
+from toolagent_service import step_names
+from toolagent_service.contracts.steps import CallRequest, Finished
 from workflows.invoke_tool import InvokeTool
 from workflows.run_tools import LANES, RunTools
 
@@ -53,7 +54,7 @@ class Looks:
         self.count = 0
         self.changed = asyncio.Condition()
 
-    @activity.defn(name=names.LOOK_AT_CALL)
+    @activity.defn(name=step_names.LOOK_AT_CALL)
     async def look_at_call(self, request: LookRequest) -> CallLook:
         async with self.changed:
             self.count += 1
@@ -74,7 +75,7 @@ async def looked_after(temporal: Client, steps: Steps, raced: int = 0) -> AsyncG
     activities = [steps.admit, steps.place, steps.settle, steps.call_tool, looks.look_at_call]
     async with (
         Worker(temporal, task_queue=names.TASK_QUEUE, workflows=[InvokeTool, RunTools], activities=activities),
-        Worker(temporal, task_queue=names.LOOKS_QUEUE, activities=[looks.look_at_call]),
+        Worker(temporal, task_queue=step_names.LOOKS_QUEUE, activities=[looks.look_at_call]),
         Worker(temporal, task_queue=steps.queue, activities=[steps.call_tool]),
     ):
         yield client, looks

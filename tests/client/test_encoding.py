@@ -7,7 +7,7 @@ from temporalio.converter import DefaultPayloadConverter
 
 from toolagent.client.converter import DATA_CONVERTER
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError
-from toolagent.contracts.steps import Finished
+from toolagent_service.contracts.steps import Finished
 
 HALF = Finished(error=ToolError(type=ErrorType.TIMEOUT, message="a\ud800", details={"\udc00": ["\ud800"]}))
 

@@ -14,8 +14,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 from toolagent.client import names
 from toolagent.client.failures import MakingUnreachableError
 from toolagent.client.making import Making
-from toolagent.contracts.agent import Guidance
-from toolagent.contracts.making import MakeRequest
+from toolagent.contracts.making import Guidance, MakeRequest
 from toolagent.contracts.task_specs import BuildTool, RepairTool
 from toolagent.core.failures import TaskConflictError
 from toolagent.testing.fake_making import FakeMaking

@@ -19,9 +19,10 @@ from toolagent.client.patience import patiently
 from toolagent.client.temporal import ToolAgentClient
 from toolagent.contracts.batches import CallLook, LookState
 from toolagent.contracts.calls import Caller, ErrorType, ToolCall
-from toolagent.contracts.steps import CallRequest, Finished
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.results import IDEMPOTENCY_CONFLICT, reason_of
+from toolagent_service import step_names
+from toolagent_service.contracts.steps import CallRequest, Finished
 from workers.temporal_connection import connect
 from workflows.invoke_tool import InvokeTool
 
@@ -123,7 +124,7 @@ async def test_a_waiting_call_is_pending_and_a_terminated_one_failed_with_unknow
     assert ended.result.error.details == {"outcome": "unknown"}
 
 
-@pytest.mark.parametrize(("why", "status"), [(names.TOOL_CONNECTION_LOST, TaskState.RUNNING), (names.NO_SLOT, TaskState.PENDING)])
+@pytest.mark.parametrize(("why", "status"), [(step_names.TOOL_CONNECTION_LOST, TaskState.RUNNING), (names.NO_SLOT, TaskState.PENDING)])
 async def test_a_call_that_was_tried_is_running_and_one_that_found_no_slot_still_waits(
     temporal: Client, why: str, status: TaskState
 ) -> None:

@@ -1,7 +1,8 @@
-"""Every contract on the wire, found by walking `toolagent.contracts`, and their schemas as one document."""
+"""Every contract on the wire, found by walking both packages of contracts, and their schemas as one document."""
 
 import importlib
 import inspect
+import itertools
 import pkgutil
 from collections.abc import Mapping
 
@@ -10,6 +11,7 @@ from pydantic.json_schema import models_json_schema
 
 from toolagent import contracts
 from toolagent.contracts.contract import Contract
+from toolagent_service import contracts as of_steps
 
 __all__ = ["Schema", "definitions", "wire_contracts"]
 
@@ -19,7 +21,8 @@ Schema = dict[str, JsonValue]
 def wire_contracts() -> Mapping[str, type[Contract]]:
     """The public models by class name, sorted. Raises ValueError when two have one name: payloads would overwrite each other."""
     found: dict[str, type[Contract]] = {}
-    for info in pkgutil.walk_packages(contracts.__path__, f"{contracts.__name__}."):
+    packages = (pkgutil.walk_packages(package.__path__, f"{package.__name__}.") for package in (contracts, of_steps))
+    for info in itertools.chain.from_iterable(packages):
         module = importlib.import_module(info.name)
         for name in module.__all__:
             value: object = getattr(module, name)

@@ -2,10 +2,19 @@
 
 from collections.abc import Callable, Iterator
 
-from toolagent.contracts.agent import AgentLimits, AgentRequest, AgentResult, LoopState, ModelAsk, ModelTurnNote, ToolNote, ToolUseNote
-from toolagent.contracts.model import Price, Usage
-from toolagent.core import loop
-from toolagent.core.coding import CODING
+from toolagent_service.agents import loop
+from toolagent_service.agents.coding import CODING
+from toolagent_service.contracts.agent import (
+    AgentLimits,
+    AgentRequest,
+    AgentResult,
+    LoopState,
+    ModelAsk,
+    ModelTurnNote,
+    ToolNote,
+    ToolUseNote,
+)
+from toolagent_service.contracts.model import Price, Usage
 
 __all__ = ["PRICE", "asked", "live", "noted", "outcome", "request", "turn", "use"]
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from toolagent.core import coding_log
 from toolagent.core.masking import masked_text
+from toolagent_service.agents import coding_log
 
 AT = datetime(2026, 3, 26, 15, 9, 32, tzinfo=UTC)
 UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")

@@ -5,11 +5,11 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolagent.contracts.agent import ModelAsk, ShownOutcome
-from toolagent.contracts.model import Block, Carried, Message, ModelTurn, Text, ToolOutcome, ToolUse, Usage
-from toolagent.core.coding import CODING
-from toolagent.core.conversation import next_message, opening_message, sendable
-from toolagent.core.model_notes import MOST_USES, digest_of, note_of
+from toolagent_service.agents.coding import CODING
+from toolagent_service.agents.conversation import next_message, opening_message, sendable
+from toolagent_service.agents.model_notes import MOST_USES, digest_of, note_of
+from toolagent_service.contracts.agent import ModelAsk, ShownOutcome
+from toolagent_service.contracts.model import Block, Carried, Message, ModelTurn, Text, ToolOutcome, ToolUse, Usage
 
 ASK = ModelAsk(conversation_id="create_0a1b2c3d", prompt="coding", turn=2, position=3, max_tokens=100)
 BLOCKS = st.one_of(

@@ -5,8 +5,8 @@ from pydantic import JsonValue
 
 from toolagent.contracts.making import Finding, FindingKind, Inspection
 from toolagent.contracts.task_specs import BuildTool, GithubDeploy, MakeRuntime
-from toolagent.core.first_way import first_way
-from toolagent.core.planning import Ways, ways
+from toolagent_service.making.first_way import first_way
+from toolagent_service.making.planning import Ways, ways
 
 
 def finding(kind: FindingKind, path: str, **details: JsonValue) -> Finding:

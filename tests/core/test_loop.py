@@ -3,10 +3,11 @@
 import pytest
 
 from tests.core.loops import PRICE, asked, noted, outcome, request, turn, use
-from toolagent.contracts.agent import AgentEnd, AgentRequest, Guidance, LoopState, ModelAsk, ShownOutcome, ToolNote
-from toolagent.contracts.model import Usage
-from toolagent.core import loop
-from toolagent.core.coding import CODING, LONGEST_EVIDENCE, another_round
+from toolagent.contracts.making import Guidance
+from toolagent_service.agents import loop
+from toolagent_service.agents.coding import CODING, LONGEST_EVIDENCE, another_round
+from toolagent_service.contracts.agent import AgentEnd, AgentRequest, LoopState, ModelAsk, ShownOutcome, ToolNote
+from toolagent_service.contracts.model import Usage
 
 START = LoopState(started_s=0.0)
 

@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.loops import PRICE, asked, live, request, turn, use
-from toolagent.contracts.agent import AgentEnd, Guidance, LoopState, ModelAsk, ModelTurnNote, ToolNote
-from toolagent.contracts.model import Usage
-from toolagent.core import loop
-from toolagent.core.coding import CODING, LONGEST_EVIDENCE, another_round
-from toolagent.core.model_cost import LEAST_ANSWER, cost_of
+from toolagent.contracts.making import Guidance
+from toolagent_service.agents import loop
+from toolagent_service.agents.coding import CODING, LONGEST_EVIDENCE, another_round
+from toolagent_service.agents.model_cost import LEAST_ANSWER, cost_of
+from toolagent_service.contracts.agent import AgentEnd, LoopState, ModelAsk, ModelTurnNote, ToolNote
+from toolagent_service.contracts.model import Usage
 
 _NAMES = st.sampled_from(["run_in_uv", "write_file", "no_such_tool", CODING.final_tool])
 _STOPS = st.sampled_from(["", "max_tokens", "stop_sequence", "pause_turn", "what_is_new"])

@@ -2,10 +2,10 @@
 
 import pytest
 
-from toolagent.contracts.agent import AgentEnd, AgentLimits, LoopState
-from toolagent.contracts.model import LongPromptRates, Price, Usage
 from toolagent.contracts.task_specs import MakeLimits
-from toolagent.core.model_cost import Exhausted, answer_budget, cost_of, limits_for
+from toolagent_service.agents.model_cost import Exhausted, answer_budget, cost_of, limits_for
+from toolagent_service.contracts.agent import AgentEnd, AgentLimits, LoopState
+from toolagent_service.contracts.model import LongPromptRates, Price, Usage
 
 PRICE = Price(input=3, output=15, cache_read=0.3, cache_write=3.75)
 FREE = Price(input=0, output=0, cache_read=0, cache_write=0)

@@ -4,7 +4,8 @@ import pytest
 from pydantic import JsonValue
 
 from toolagent.contracts.making import Finding, FindingKind, Inspection, Tried
-from toolagent.contracts.plans import (
+from toolagent.contracts.task_specs import BuildTool, GithubDeploy, MakeRuntime, RepairTool
+from toolagent_service.contracts.plans import (
     AsgiBuild,
     BuildPlan,
     CodingBuild,
@@ -15,8 +16,7 @@ from toolagent.contracts.plans import (
     ProgramBuild,
     ToolFileBuild,
 )
-from toolagent.contracts.task_specs import BuildTool, GithubDeploy, MakeRuntime, RepairTool
-from toolagent.core.planning import Ways, ways
+from toolagent_service.making.planning import Ways, ways
 
 
 def finding(kind: FindingKind, path: str, **details: JsonValue) -> Finding:

@@ -3,7 +3,7 @@
 import pytest
 
 from toolagent.contracts.task_specs import GithubDeploy
-from toolagent.core.repository_urls import RepositoryPlace, place_of_repository
+from toolagent_service.making.repository_urls import RepositoryPlace, place_of_repository
 
 
 def place(url: str, ref: str | None = None, path: str | None = None) -> RepositoryPlace:

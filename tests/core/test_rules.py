@@ -12,12 +12,12 @@ from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import JsonSchema, SideEffectScope, ToolManifest
 from toolagent.contracts.sources import BuiltinSource, LocalSource, McpSource, RemoteSource
-from toolagent.contracts.steps import Placement
-from toolagent.core.dispatch import bucket_of, placement_of, timeout_of
 from toolagent.core.idempotency import call_id_for_key, call_id_of_workflow, fingerprint
 from toolagent.core.schemas import MASK, map_values, mask_secrets, mentions_format, values_of_format, with_defaults
-from toolagent.core.shared_processes import process_key
 from toolagent.core.suggestions import nearest
+from toolagent_service.calls.dispatch import bucket_of, placement_of, timeout_of
+from toolagent_service.calls.shared_processes import process_key
+from toolagent_service.contracts.steps import Placement
 
 BUCKETS = {"default", "http", "ai"}
 PURE = ToolManifest(tool_id="pure", name="Pure", side_effect_scope=SideEffectScope.NONE, timeout_s=2)

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from toolagent.contracts.making import Stage
-from toolagent.core.stage_account import Entered, stage_account
+from toolagent_service.making.stage_account import Entered, stage_account
 
 AT = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 ENTERED = (

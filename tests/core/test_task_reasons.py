@@ -1,6 +1,6 @@
 """What the end of a task says besides how it ended."""
 
-from toolagent.core.task_reasons import abridged, of_the_agent, ready_reason, why_a_model
+from toolagent_service.making.task_reasons import abridged, of_the_agent, ready_reason, why_a_model
 
 
 def test_what_was_left_out_is_said_with_what_can_be_called() -> None:

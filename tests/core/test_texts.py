@@ -4,8 +4,8 @@ import pytest
 from pydantic import JsonValue
 from pydantic_core import from_json, to_json
 
-from toolagent.contracts.model import Message, Text, ToolUse
 from toolagent.core.texts import well_formed, well_formed_contract, well_formed_json, well_formed_value
+from toolagent_service.contracts.model import Message, Text, ToolUse
 
 GONE = "\N{REPLACEMENT CHARACTER}"
 

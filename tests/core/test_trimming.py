@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolagent.core.trimming import trimmed, window
+from toolagent_service.agents.trimming import trimmed, window
 
 TEXT = st.text(st.sampled_from("ab\n\r é中"), max_size=3_000)
 

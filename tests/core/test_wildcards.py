@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolagent.core.wildcards import chosen, meaningless
+from toolagent_service.making.wildcards import chosen, meaningless
 
 THINGS = ("getPet", "getPets", "makeOrder")
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolagent.contracts.task_specs import Example
-from toolagent.core.withheld import divided, withheld
+from toolagent_service.making.withheld import divided, withheld
 
 EXAMPLES = st.lists(st.integers(0, 9), max_size=30).map(
     lambda inputs: [Example(input={"number": number}, expected_output=place) for place, number in enumerate(inputs)]

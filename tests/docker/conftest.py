@@ -25,9 +25,9 @@ from engine.runtimes.sandbox.identities import Identities
 from engine.runtimes.sandbox.identity import PAYLOAD
 from tests.docker.engines import ready_engine
 from toolagent.contracts.audit import AuditEntry
-from toolagent.contracts.containers import ContainerInfo
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.core.failures import StoreUnavailableError
+from toolagent_service.contracts.containers import ContainerInfo
 
 PROJECTS = Path(__file__).parents[1] / "tool_projects"
 IDENTITY = PAYLOAD if os.geteuid() == 0 else None

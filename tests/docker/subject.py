@@ -15,7 +15,7 @@ from engine.runtimes.parts import RuntimeParts
 from tests.docker.engines import ready_engine
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import DockerSource
-from toolagent.core.shared_processes import place_of_volumes
+from toolagent_service.calls.shared_processes import place_of_volumes
 
 __all__ = ["docker", "docker_subject", "versatile"]
 

@@ -10,7 +10,7 @@ from engine.runtimes.docker.serving.runtime import DockerRuntime
 from engine.runtimes.docker_engine.settings import DockerSettings
 from tests.docker.conftest import TOOL, request_of, silent
 from tests.docker.subject import versatile
-from toolagent.core.shared_processes import place_of_volumes
+from toolagent_service.calls.shared_processes import place_of_volumes
 
 
 async def test_what_it_writes_and_says_is_kept_apart(

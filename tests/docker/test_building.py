@@ -24,9 +24,9 @@ from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.sandbox.egress import Egress
 from tests.docker.conftest import TOOL, Book, Notes, containers_of, eventually, silent
 from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.containers import ContainerStatus
 from toolagent.contracts.sources import DockerSource, ScriptLanguage
-from toolagent.core.shared_processes import place_of_volumes
+from toolagent_service.calls.shared_processes import place_of_volumes
+from toolagent_service.contracts.containers import ContainerStatus
 
 PLAIN = Wishes("flask_api")
 

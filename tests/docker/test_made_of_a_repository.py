@@ -26,10 +26,10 @@ from engine.runtimes.process.guardian import Guardian
 from engine.runtimes.process.processes import Launcher
 from tests.docker.conftest import containers_of, request_of, silent
 from tests.sandboxing import sandboxing
-from toolagent.contracts.plans import DockerBuild
 from toolagent.contracts.sources import DockerSource
 from toolagent.contracts.task_specs import GithubDeploy
-from toolagent.core.planning import ways
+from toolagent_service.contracts.plans import DockerBuild
+from toolagent_service.making.planning import ways
 from workers.scripts import indexes_of
 from workers.settings import environment
 

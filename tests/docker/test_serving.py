@@ -22,7 +22,7 @@ from tests.docker.conftest import TOOL, Book, containers_of, eventually, request
 from tests.docker.subject import docker_subject, versatile
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import DockerSource
-from toolagent.core.shared_processes import place_of_volumes
+from toolagent_service.calls.shared_processes import place_of_volumes
 from workers.containers import engine_check
 
 Make = Callable[..., DockerRuntime]

@@ -14,7 +14,7 @@ from engine.runtimes.running.shared_processes import SharedProcesses
 from tests.docker.conftest import containers_of, request_of, silent
 from tests.docker.subject import versatile
 from toolagent.contracts.manifest import ToolManifest
-from toolagent.core.shared_processes import place_of_volumes
+from toolagent_service.calls.shared_processes import place_of_volumes
 
 ONE, TWO = (ToolManifest(tool_id=f"group_{name}", name=name) for name in ("one", "two"))
 SOURCE = versatile(process="group")

@@ -9,8 +9,8 @@ from engine.runtimes.docker.unused import UnusedTimer
 from engine.runtimes.failures import StartFailed
 from tests.docker.conftest import Book, eventually
 from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.containers import ContainerInfo
 from toolagent.core.failures import StoreUnavailableError
+from toolagent_service.contracts.containers import ContainerInfo
 
 ONE, OTHER = (ContainerInfo(container_id=name, tool_id="boxed", image="agent-sandbox:latest") for name in ("one", "other"))
 

@@ -20,7 +20,7 @@ from engine.runtimes.sandbox.identity import PAYLOAD, owner_of
 from tests.docker.conftest import TOOL, containers_of, request_of, silent
 from tests.docker.subject import versatile
 from toolagent.contracts.calls import ErrorType
-from toolagent.core.shared_processes import place_of_volumes
+from toolagent_service.calls.shared_processes import place_of_volumes
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="An ordinary user has one user for all containers, which it says in its account.")
 

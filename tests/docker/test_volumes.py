@@ -19,7 +19,7 @@ from engine.runtimes.failures import StartFailed
 from engine.runtimes.sandbox.egress import Egress
 from tests.docker.conftest import containers_of, silent
 from toolagent.contracts.calls import ErrorType
-from toolagent.core.shared_processes import place_of_volumes
+from toolagent_service.calls.shared_processes import place_of_volumes
 
 LIMITS = ContainerLimits(1 << 30, 10**9, 10, 4096, 10)
 Allow = Callable[..., DockerSettings]

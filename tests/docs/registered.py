@@ -27,11 +27,9 @@ from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
 from engine.store.content import CONTENT_STORES
 from tests.docs.pages import ROOT
-from toolagent.client import names, stubs
-from toolagent.contracts.agent import AgentEnd
+from toolagent.client import names
 from toolagent.contracts.batches import BatchedState
 from toolagent.contracts.calls import ErrorType, ToolResult
-from toolagent.contracts.dependency_policy import DependencyPolicy, RefusalKind
 from toolagent.contracts.making import FindingKind, Stage, TaskNoteKind
 from toolagent.contracts.records import EventType
 from toolagent.contracts.references import ResultReference
@@ -40,6 +38,9 @@ from toolagent.contracts.sandbox import SandboxLevel, SandboxLimits, SandboxPoli
 from toolagent.contracts.sources import ToolSource
 from toolagent.contracts.tasks import TaskState
 from toolagent.testing.servers.scenario import Expectation, FaultKind, Turn
+from toolagent_service import step_names, stubs
+from toolagent_service.contracts.agent import AgentEnd
+from toolagent_service.contracts.dependency_policy import DependencyPolicy, RefusalKind
 from workers.temporal_workers import WORKFLOWS
 
 __all__ = ["REGISTERED"]
@@ -122,7 +123,7 @@ def activities() -> Rows:
 
 def task_queues() -> Rows:
     """Those with names of their own; the others are named by buckets and hosts."""
-    return {queue: "" for name, queue in vars(names).items() if name.endswith("_QUEUE")}
+    return {queue: "" for name, queue in (vars(names) | vars(step_names)).items() if name.endswith("_QUEUE")}
 
 
 def search_attributes() -> Rows:

@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parents[2]
-SOURCES = ("packages/toolagent/src/toolagent", "engine", "workflows", "activities", "api", "workers", "tool_agent")
+PACKAGES = ("packages/toolagent/src/toolagent", "packages/service/src/toolagent_service")
+SOURCES = (*PACKAGES, "engine", "workflows", "activities", "api", "workers", "tool_agent")
 
 # Contract id → the folder that does wrong, and the import. A module nobody imports breaks one contract and starts no chain.
 BREACHES: dict[str, tuple[str, str]] = {
     "house": ("activities", "import workers"),
     "package": ("packages/toolagent/src/toolagent/client", "import toolagent.testing"),
+    "service": ("packages/service/src/toolagent_service/contracts", "import toolagent_service.agents.loop"),
     "engine": ("engine/registry", "import engine.calls"),
     "runtimes": ("engine/runtimes/process", "import engine.runtimes.http.exchange"),
     "docker": ("engine/runtimes/docker/building", "import engine.runtimes.docker.serving.runtime"),
@@ -37,7 +39,7 @@ def _broken(tree: Path) -> tuple[set[str], str]:
     """The ids of the contracts that a tree breaks, and what the linter printed."""
     linter = str(Path(sys.executable).with_name("lint-imports"))
     # The copy must win over the editable install of the real package.
-    path = f"{tree / 'packages/toolagent/src'}:{tree}"
+    path = f"{tree / 'packages/toolagent/src'}:{tree / 'packages/service/src'}:{tree}"
     env = {"PYTHONPATH": path, "COLUMNS": "400", "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8"}
     command = [linter, "--config", str(tree / "pyproject.toml"), "--no-cache", "--no-logo"]
     ran = subprocess.run(command, cwd=tree, env=env, check=False, capture_output=True, text=True)

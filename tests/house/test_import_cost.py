@@ -16,7 +16,7 @@ def _loaded(module: str) -> set[str]:
     return set(ran.stdout.split())
 
 
-@pytest.mark.parametrize("module", ["toolagent.contracts.calls", "toolagent.contracts.steps", "toolagent.core"])
+@pytest.mark.parametrize("module", ["toolagent.contracts.calls", "toolagent_service.contracts.steps", "toolagent.core"])
 def test_a_contract_is_imported_without_anything_heavy(module: str) -> None:
     loaded = _loaded(module)
     assert "toolagent" in loaded

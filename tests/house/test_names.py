@@ -19,7 +19,7 @@ APART = tuple(
     )
 )  # fmt: skip
 """Programs that run in environments of their own: what they import is not in ours."""
-PACKAGE = Path("packages/toolagent/src")
+PACKAGES = (Path("packages/toolagent/src"), Path("packages/service/src"))
 NOT_NOUNS = frozenset({"utils", "util", "helpers", "helper", "common", "shared", "manager", "base"})
 CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]*")
 
@@ -27,11 +27,11 @@ CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]*")
 def _is_ours(path: Path) -> bool:
     if path.suffix != ".py" or any(path.is_relative_to(apart) for apart in APART):
         return False
-    return path.parts[0] in OUR_ROOTS or path.is_relative_to(PACKAGE)
+    return path.parts[0] in OUR_ROOTS or any(map(path.is_relative_to, PACKAGES))
 
 
 def _module_name(path: Path) -> str:
-    inner = path.relative_to(PACKAGE) if path.is_relative_to(PACKAGE) else path
+    inner = next((path.relative_to(package) for package in PACKAGES if path.is_relative_to(package)), path)
     return ".".join(inner.with_suffix("").parts)
 
 
@@ -48,7 +48,7 @@ def _assigned(statement: ast.stmt) -> list[str]:
 def _stray(statement: ast.stmt) -> bool:
     """Whether a statement has no place in a registry."""
     match statement:
-        case ast.Import() | ast.ImportFrom() | ast.FunctionDef():
+        case ast.Import() | ast.ImportFrom() | ast.FunctionDef() | ast.If(test=ast.Name(id="TYPE_CHECKING")):
             return False
         case ast.Assign() | ast.AnnAssign():
             return not all(name == "__all__" or CONSTANT.fullmatch(name) for name in _assigned(statement))
@@ -114,7 +114,7 @@ def test_every_init_is_a_docstring_or_a_registry(root: Path, files: tuple[Path, 
 
 def test_every_folder_of_modules_is_a_package(files: tuple[Path, ...]) -> None:
     # Import-linter does not see a folder without an `__init__`, so its contracts would hold for want of looking.
-    folders = {path.parent for path in files if _is_ours(path) and "migrations" not in path.parts} - {PACKAGE}
+    folders = {path.parent for path in files if _is_ours(path) and "migrations" not in path.parts} - {*PACKAGES}
     assert sorted(str(folder) for folder in folders if folder / "__init__.py" not in files) == []
 
 

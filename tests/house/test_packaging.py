@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+import toolagent
+
 ROOT_NAMES = frozenset({"workflows", "activities", "api", "workers", "tool_agent", "engine", "data", "tests", "bench"})
 HEAVY = ("temporalio", "httpx", "typer", "sqlalchemy")
 IMPORT_EVERYTHING = """
@@ -62,10 +64,12 @@ def test_the_root_is_an_application_and_never_installed(root: Path) -> None:
     assert "build-system" not in project
 
 
-def test_only_the_package_can_be_built(root: Path, files: tuple[Path, ...]) -> None:
+def test_only_the_packages_can_be_built_and_one_of_them_is_nobody_elses(root: Path, files: tuple[Path, ...]) -> None:
     projects = [path for path in files if path.name == "pyproject.toml" and path.parts[0] not in {"data", "tests"}]
     buildable = [str(path.parent) for path in projects if "build-system" in tomllib.loads((root / path).read_text("utf-8"))]
-    assert buildable == ["packages/toolagent"]
+    assert buildable == ["packages/service", "packages/toolagent"]
+    service = tomllib.loads((root / "packages/service/pyproject.toml").read_text("utf-8"))
+    assert "Private :: Do Not Upload" in service["project"]["classifiers"]
     assert [str(path) for path in files if path.name in {"setup.py", "setup.cfg"}] == []
 
 
@@ -106,6 +110,13 @@ def test_the_environment_runs_the_package_of_this_tree(root: Path) -> None:
     assert Path(found).resolve() == expected, remedy
 
 
+def test_the_package_offers_some_twenty_names_each_of_them_once_and_there() -> None:
+    assert len(toolagent.__all__) <= 25
+    assert {name for name in toolagent.__all__ if not hasattr(toolagent, name)} == set()
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = toolagent.Nothing  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType, reportAttributeAccessIssue]
+
+
 @pytest.mark.timeout(300)
 def test_the_wheel_holds_only_the_package_and_works_with_its_own_requirements_alone(root: Path, tmp_path: Path) -> None:
     uv = str(Path(sys.executable).with_name("uv"))
@@ -130,3 +141,6 @@ def test_the_wheel_holds_only_the_package_and_works_with_its_own_requirements_al
     assert Path(report["origin"]).is_relative_to(tmp_path)
     assert "toolagent.contracts.calls" in report["modules"]
     assert report["present"] == []
+    script = "import toolagent; toolagent.ToolCall; toolagent.ToolAgentHttp"
+    asked = subprocess.run([python, "-I", "-c", script], check=False, capture_output=True, text=True)
+    assert "toolagent.ToolAgentHttp needs httpx. Install toolagent[http]." in asked.stderr.splitlines()[-1]

@@ -15,6 +15,7 @@ ALLOWED = (
     "toolagent.client",
     "toolagent.contracts",
     "toolagent.core",
+    "toolagent_service",
     "workflows",
     # The contracts are pydantic: their values and the failure of making one are named by these two.
     "pydantic.JsonValue",

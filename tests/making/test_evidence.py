@@ -17,10 +17,10 @@ from engine.store.tasks import TaskTable
 from tests.store.making import AT, BUILD, task
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate, CheckResult
-from toolagent.contracts.making_steps import VerifyStep
 from toolagent.contracts.manifest import ToolManifest
-from toolagent.contracts.model import ModelTurn, Text, Usage
 from toolagent.contracts.sources import DockerSource, LocalSource, McpSource, ScriptLanguage, ScriptSource, ToolSource
+from toolagent_service.contracts.making_steps import VerifyStep
+from toolagent_service.contracts.model import ModelTurn, Text, Usage
 
 TASK = "create_00000001"
 STEP = VerifyStep(task_id=TASK, spec=BUILD, candidate="file", round=2, commit="c0ffee")

@@ -24,10 +24,10 @@ from engine.store.events import EventTable
 from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
 from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.making_steps import BuildOutcome, BuildStep
-from toolagent.contracts.plans import AsgiBuild
 from toolagent.contracts.task_specs import GithubDeploy
 from toolagent.core.failures import StoreUnavailableError
+from toolagent_service.contracts.making_steps import BuildOutcome, BuildStep
+from toolagent_service.contracts.plans import AsgiBuild
 
 STEP = BuildStep(
     task_id="create_00000001",

@@ -19,10 +19,10 @@ from engine.store.tools import ToolTable
 from tests.runtimes.conftest import silent
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate, Evidence
-from toolagent.contracts.making_steps import Inspected, TaskStep
 from toolagent.contracts.manifest import ToolGroup, ToolManifest
 from toolagent.contracts.sources import LocalSource
 from toolagent.contracts.task_specs import BuildTool, GithubDeploy, RepairTool, TaskSpec
+from toolagent_service.contracts.making_steps import Inspected, TaskStep
 
 TASK, OTHER = "create_00000001", "create_00000002"
 ENTRIES = tuple(

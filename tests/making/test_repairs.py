@@ -21,8 +21,8 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate, Evidence
 from toolagent.contracts.manifest import NetworkAccess, PermissionClass, SecurityContext, SideEffectScope, ToolManifest
 from toolagent.contracts.sources import DockerSource, LocalSource, RemoteSource
-from toolagent.core.mendable import content_of
 from toolagent.validation.versions import next_patch
+from toolagent_service.making.mendable import content_of
 
 OLD, NEW, BY_HAND = (f"file_{digit * 32}" for digit in "012")
 SECRET: JsonValue = {"type": "string", "writeOnly": True}

@@ -9,7 +9,6 @@ from engine.registry.registry import ToolRegistry
 from engine.store.database import Database
 from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
-from toolagent.contracts.making_steps import Taker
 from toolagent.contracts.manifest import (
     JsonSchema,
     NetworkAccess,
@@ -21,6 +20,7 @@ from toolagent.contracts.manifest import (
 )
 from toolagent.contracts.sources import LocalSource, RemoteSource, ToolSource
 from toolagent.contracts.task_specs import BuildTool, Example
+from toolagent_service.contracts.making_steps import Taker
 
 TEXT: JsonSchema = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"], "additionalProperties": False}
 HERE: tuple[ToolSource, ...] = (LocalSource(host_dir="counter"),)

@@ -16,10 +16,10 @@ from engine.store.tasks import TaskTable
 from tests.runtimes.conftest import silent
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate
-from toolagent.contracts.making_steps import VerifyStep
 from toolagent.contracts.manifest import JsonSchema, ToolManifest
 from toolagent.contracts.sources import LocalSource
 from toolagent.contracts.task_specs import BuildTool
+from toolagent_service.contracts.making_steps import VerifyStep
 
 SCHEMA: JsonSchema = {"type": "object", "properties": {"f": {"type": "string", "format": "file-path", "default": "customers.csv"}}}
 ENTRY = ToolEntry(manifest=ToolManifest(tool_id="t", name="T", input_schema=SCHEMA), sources=(LocalSource(host_dir="t"),))

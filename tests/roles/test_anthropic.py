@@ -18,8 +18,8 @@ from engine.roles.provider_options import ProviderOptions
 from engine.roles.providers.anthropic import AnthropicProvider
 from engine.roles.providers.anthropic_failures import retry_after_s
 from engine.roles.providers.anthropic_wire import messages_of, system_of, tools_of
-from toolagent.contracts.model import Carried, Message, ModelRequest, ModelTurn, Text, ToolOffer, ToolOutcome, ToolUse
 from toolagent.testing.servers.serving import ServerThread
+from toolagent_service.contracts.model import Carried, Message, ModelRequest, ModelTurn, Text, ToolOffer, ToolOutcome, ToolUse
 
 KEY = "sk-test-0123456789abcdef"
 SAYS = Message(role="user", content=(Text(text="Hello."),))

@@ -8,7 +8,7 @@ from engine.roles.provider import ModelRefused, RefusedKind
 from engine.roles.provider_options import ProviderOptions
 from engine.roles.providers.anthropic import AnthropicProvider
 from tests.roles.local_model import KEY, local_model
-from toolagent.contracts.model import Block, Message, ModelRequest, ModelTurn, Text, ToolOffer, ToolOutcome, ToolUse
+from toolagent_service.contracts.model import Block, Message, ModelRequest, ModelTurn, Text, ToolOffer, ToolOutcome, ToolUse
 
 OFFER = ToolOffer(
     name="read_file",

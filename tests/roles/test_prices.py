@@ -7,7 +7,7 @@ import pytest
 from pydantic import JsonValue
 
 from engine.roles.prices import PriceFileError, Prices
-from toolagent.contracts.model import ModelTurn, Usage
+from toolagent_service.contracts.model import ModelTurn, Usage
 
 SHIPPED = Path(__file__).parents[2] / "data" / "prices.json"
 RATES: dict[str, JsonValue] = {"input": 1, "output": 2, "cache_read": 3, "cache_write": 4}

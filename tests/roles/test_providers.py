@@ -12,8 +12,8 @@ from engine.roles.provider import ModelFailure, ModelRefused, RefusedKind
 from engine.roles.provider_options import ProviderOptions
 from engine.roles.providers import PROVIDERS
 from tests.roles.scripted import KEY, scenario
-from toolagent.contracts.model import Message, ModelRequest, Text
 from toolagent.testing.servers.model_server import ModelServer
+from toolagent_service.contracts.model import Message, ModelRequest, Text
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from engine.runtimes.failures import CallFailed
 from engine.runtimes.http.reply import Received, meaning_of
 from tests.workflows.steps import plan_of
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError
-from toolagent.contracts.steps import AdmitRequest, Finished, SettleRequest
+from toolagent_service.contracts.steps import AdmitRequest, Finished, SettleRequest
 
 DEEP = b"[" * 199 + b"]" * 199
 DEEP_ERROR = b'{"error":{"type":"validation_error","message":"no","details":' + b"[" * 198 + b"]" * 198 + b"}}"

@@ -18,7 +18,7 @@ from tests.runtimes.conftest import entry_of, eventually, is_gone, leftovers, lo
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import SecurityContext, ToolManifest
 from toolagent.contracts.routes import RunState, ToolRoute
-from toolagent.core.shared_processes import place_of_calls
+from toolagent_service.calls.shared_processes import place_of_calls
 
 HOME = Path("tools/group.shared/home")
 

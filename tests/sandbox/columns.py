@@ -119,7 +119,7 @@ def _made(column: Column) -> Path:
 
 def _environment(folder: Path) -> dict[str, str]:
     """Of a worker, with something in it that nobody else may know."""
-    paths = [str(_ROOT / "packages" / "toolagent" / "src"), str(_ROOT)]
+    paths = [*(str(_ROOT / "packages" / name / "src") for name in ("toolagent", "service")), str(_ROOT)]
     return {
         "PATH": os.defpath,
         "HOME": str(folder),

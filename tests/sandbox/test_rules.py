@@ -4,7 +4,7 @@ import pytest
 
 from toolagent.contracts.manifest import FileAccess, NetworkAccess, SecurityContext
 from toolagent.contracts.sandbox import SandboxGrant, SandboxLimits, SandboxPolicy
-from toolagent.core.sandbox import asked, granted, host_matches
+from toolagent_service.calls.sandbox import asked, granted, host_matches
 
 WIDE = SandboxPolicy(read=("/srv",), write=("/srv/out/",), environment=("TZ", "LANG"))
 

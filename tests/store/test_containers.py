@@ -4,7 +4,7 @@ import json
 
 from engine.store.containers import ContainerTable
 from engine.store.database import Database
-from toolagent.contracts.containers import ContainerInfo, ContainerStatus
+from toolagent_service.contracts.containers import ContainerInfo, ContainerStatus
 
 
 def container(name: str, tool_id: str = "boxed", status: ContainerStatus = ContainerStatus.RUNNING) -> ContainerInfo:

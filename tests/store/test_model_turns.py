@@ -21,8 +21,8 @@ from engine.store.tasks import TaskTable
 from engine.store.tool_outcomes import ToolOutcomeTable
 from tests.store.making import AT, task
 from toolagent.contracts.making import Stage, TaskNoteKind
-from toolagent.contracts.model import Message, ModelTurn, Text, ToolOutcome, ToolUse, Usage
 from toolagent.core.failures import StoreUnavailableError
+from toolagent_service.contracts.model import Message, ModelTurn, Text, ToolOutcome, ToolUse, Usage
 
 TASK = "create_00000001"
 LONG = "长\x00\ud800" * 5_000

@@ -18,8 +18,8 @@ from engine.store.tasks import TaskTable
 from engine.store.tool_outcomes import ToolOutcomeTable
 from tests.store.making import put_evidence, task
 from toolagent.contracts.making import Evidence, TaskNoteKind
-from toolagent.contracts.model import Message, Text, ToolOutcome
 from toolagent.contracts.tasks import TaskState
+from toolagent_service.contracts.model import Message, Text, ToolOutcome
 
 OF_TASKS = (tables.tasks, tables.task_notes, tables.messages, tables.tool_outcomes, tables.model_turns)
 RETENTION = timedelta(days=4)

@@ -13,13 +13,13 @@ from engine.roles.prices import Prices
 from tests.system.service_process import ROOT, ServiceProcess
 from tests.system.waiting import wait_until
 from toolagent.contracts.making_views import MakingTask
-from toolagent.contracts.model import Usage
 from toolagent.contracts.versions import ToolVersions
-from toolagent.core.model_cost import cost_of
 from toolagent.core.task_requests import read_spec, request_key, task_id_for
-from toolagent.core.withheld import withheld
 from toolagent.testing.servers.model_server import ModelServer
 from toolagent.testing.servers.scenario import Conversation, Scenario, TurnUsage, load_scenario
+from toolagent_service.agents.model_cost import cost_of
+from toolagent_service.contracts.model import Usage
+from toolagent_service.making.withheld import withheld
 
 __all__ = [
     "SCENARIOS",

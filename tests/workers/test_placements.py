@@ -12,8 +12,8 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.routes import RunState, ToolRoute
 from toolagent.contracts.sources import BuiltinSource, LocalSource
-from toolagent.contracts.steps import Placement
-from toolagent.core.placement import HostLoad, best_host
+from toolagent_service.calls.placement import HostLoad, best_host
+from toolagent_service.contracts.steps import Placement
 
 _TOOL = ToolEntry(manifest=ToolManifest(tool_id="tool", name="Tool"), sources=(LocalSource(host_dir="tool"),))
 _GRAPHICS = ToolEntry(

@@ -10,8 +10,9 @@ from tests.workflows.making_stage import While, after_event, cancelled, no_model
 from tests.workflows.making_steps import PATIENCE_S, MakingSteps, turn
 from tests.workflows.stage import AnyHandle, Stage
 from toolagent.client import names
-from toolagent.contracts.agent import AgentLimits, AgentRequest, LoopState, ToolUseNote
-from toolagent.contracts.making_steps import AgentStart, Slot
+from toolagent_service import step_names
+from toolagent_service.contracts.agent import AgentLimits, AgentRequest, LoopState, ToolUseNote
+from toolagent_service.contracts.making_steps import AgentStart, Slot
 
 __all__ = ["EVENTS_OF_A_STEP", "PATHS", "WRITE"]
 
@@ -39,7 +40,7 @@ async def play_agent(
 ) -> AnyHandle:
     task_id, host = f"task-{stage.queue}", f"host-{stage.queue}"
     request = AgentRequest(conversation_id=task_id, prompt="coding", limits=limits, resume_from=state)
-    own = Stage(stage.client, names.making_queue(host))
+    own = Stage(stage.client, step_names.making_queue(host))
     async with own.workers(steps.all):
         slot = Slot(host=host, patience_s=LONG_S)
         handle = await own.start(names.CODING_AGENT, AgentStart(request=request, slot=slot), workflow_id=names.coding_id(task_id))

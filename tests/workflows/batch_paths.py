@@ -16,9 +16,10 @@ from tests.workflows.steps import Steps, plan_of
 from toolagent.client import names
 from toolagent.contracts.batches import CallLook, LookRequest, LookState
 from toolagent.contracts.calls import ErrorType, ToolError
-from toolagent.contracts.steps import Admission, AdmitRequest, Admitted, Answered
 from toolagent.core.idempotency import call_id_for_key
 from toolagent.core.results import failed, succeeded
+from toolagent_service import step_names
+from toolagent_service.contracts.steps import Admission, AdmitRequest, Admitted, Answered
 
 __all__ = ["PATHS", "children"]
 
@@ -34,7 +35,7 @@ class ByToolId(Steps):
 
     looked: set[str] = field(default_factory=set[str])
 
-    @activity.defn(name=names.ADMIT)
+    @activity.defn(name=step_names.ADMIT)
     async def admit(self, request: AdmitRequest) -> Admission:
         at, tool_id = activity.info().started_time, request.call.tool_id
         if tool_id == "waiting":
@@ -44,7 +45,7 @@ class ByToolId(Steps):
             return Answered(result=failed(request.call_id, tool_id, error, at))
         return Answered(result=succeeded(request.call_id, tool_id, request.call.params, at, execution_time=0.01, metadata={}))
 
-    @activity.defn(name=names.LOOK_AT_CALL)
+    @activity.defn(name=step_names.LOOK_AT_CALL)
     async def look_at_call(self, request: LookRequest) -> CallLook:
         """A call that somebody else makes, and that ends between the first look and the second."""
         state = LookState.ENDED if request.call_id in self.looked else LookState.RUNNING
@@ -59,7 +60,7 @@ async def children(client: Client) -> AsyncGenerator[None]:
     activities = [steps.admit, steps.place, steps.settle, steps.call_tool, steps.look_at_call]
     deliveries = Deliveries()
     activities += [deliveries.deliver_callback, deliveries.note_callback]
-    async with Stage(client, names.TASK_QUEUE).workers(activities, names.LOOKS_QUEUE, names.CALLBACKS_QUEUE):
+    async with Stage(client, names.TASK_QUEUE).workers(activities, step_names.LOOKS_QUEUE, step_names.CALLBACKS_QUEUE):
         yield
 
 

@@ -14,7 +14,9 @@ from tests.workflows.stage import AnyHandle, Stage
 from tests.workflows.steps import Steps, Unhurried, cancelled, plan_of
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType, ToolError
-from toolagent.contracts.steps import (
+from toolagent.core.results import failed, succeeded
+from toolagent_service import step_names
+from toolagent_service.contracts.steps import (
     Admission,
     AdmitRequest,
     Admitted,
@@ -23,7 +25,6 @@ from toolagent.contracts.steps import (
     Finished,
     Placement,
 )
-from toolagent.core.results import failed, succeeded
 
 __all__ = ["PATHS", "Answering"]
 
@@ -37,7 +38,7 @@ class Answering(Steps):
 
     error: ToolError | None = None
 
-    @activity.defn(name=names.ADMIT)
+    @activity.defn(name=step_names.ADMIT)
     async def admit(self, request: AdmitRequest) -> Admission:
         at = activity.info().started_time
         tool_id = request.call.tool_id
@@ -50,7 +51,7 @@ class Answering(Steps):
 class Impatient(Steps):
     """A call that waits for a slot for no more than a second."""
 
-    @activity.defn(name=names.ADMIT)
+    @activity.defn(name=step_names.ADMIT)
     async def admit(self, request: AdmitRequest) -> Admission:
         return Admitted(plan=plan_of(request, queue=self.queue).model_copy(update={"queue_timeout_s": 1.0}))
 
@@ -102,7 +103,7 @@ async def retried(stage: Stage) -> AnyHandle:
 
     async def lost_once(_request: CallRequest) -> Finished:
         if activity.info().attempt == 1:
-            raise ApplicationError("The connection was lost.", type=names.TOOL_CONNECTION_LOST, category=BENIGN)
+            raise ApplicationError("The connection was lost.", type=step_names.TOOL_CONNECTION_LOST, category=BENIGN)
         return Finished(output=1)
 
     return await play_call(stage, Steps(queue=f"{stage.queue}-calls", behaviour=lost_once), f"{stage.queue}-calls")

@@ -9,6 +9,7 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from tests.workflows.stage import AnyHandle, Stage
 from toolagent.client import names
 from toolagent.contracts.callbacks import Callback, CallbackEnd, CallbackNote, CallbackState
+from toolagent_service import step_names
 
 __all__ = ["PATHS", "Deliveries"]
 
@@ -16,19 +17,19 @@ __all__ = ["PATHS", "Deliveries"]
 class Deliveries:
     """Receivers by the tool that is told of: `taken` takes the first post, `slow` the second, `closed` none."""
 
-    @activity.defn(name=names.DELIVER_CALLBACK)
+    @activity.defn(name=step_names.DELIVER_CALLBACK)
     async def deliver_callback(self, callback: Callback) -> CallbackEnd:
         attempt = activity.info().attempt
         if callback.tool_id != "closed" and attempt > (callback.tool_id == "slow"):
             return CallbackEnd(state=CallbackState.DELIVERED, attempts=attempt, status_code=204)
         raise ApplicationError(
             "The receiver answered 500.",
-            type=names.CALLBACK_NOT_TAKEN,
+            type=step_names.CALLBACK_NOT_TAKEN,
             category=ApplicationErrorCategory.BENIGN,
             non_retryable=callback.tool_id == "closed",
         )
 
-    @activity.defn(name=names.NOTE_CALLBACK)
+    @activity.defn(name=step_names.NOTE_CALLBACK)
     async def note_callback(self, _note: CallbackNote) -> None:
         return
 

@@ -10,13 +10,14 @@ from tests.workflows.stage import AnyHandle, Stage
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.routes import ControlAction, RunState, ToolControl, ToolRoute
+from toolagent_service import step_names
 
 __all__ = ["PATHS"]
 
 BENIGN = ApplicationErrorCategory.BENIGN
 
 
-@activity.defn(name=names.CONTROL)
+@activity.defn(name=step_names.CONTROL)
 async def obey(control: ToolControl) -> ToolRoute:
     """A host that can stop tools and start none."""
     if control.action is ControlAction.START:
@@ -26,7 +27,7 @@ async def obey(control: ToolControl) -> ToolRoute:
 
 async def play_control(stage: Stage, action: ControlAction) -> AnyHandle:
     host = f"host-{action.value}"
-    async with stage.workers([obey], names.control_queue(host)):
+    async with stage.workers([obey], step_names.control_queue(host)):
         handle = await stage.start(
             names.CONTROL_TOOL, ToolControl(tool_id="echo", action=action, host=host), workflow_id=f"control-{stage.queue}"
         )

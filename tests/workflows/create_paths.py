@@ -10,7 +10,7 @@ from tests.workflows.making_steps import MOVED, WAITING, MakingSteps
 from tests.workflows.stage import AnyHandle, Stage
 from toolagent.client import names
 from toolagent.contracts.making import Finding, FindingKind, Inspection
-from toolagent.contracts.making_steps import BuildOutcome, Inspected, Registered, Taker
+from toolagent_service.contracts.making_steps import BuildOutcome, Inspected, Registered, Taker
 
 __all__ = ["PATHS"]
 

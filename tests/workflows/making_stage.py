@@ -11,7 +11,8 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from tests.workflows.making_steps import MakingSteps
 from tests.workflows.stage import AnyHandle, Stage
 from toolagent.client import names
-from toolagent.contracts.agent import Guidance
+from toolagent.contracts.making import Guidance
+from toolagent_service import step_names
 
 __all__ = ["While", "after_event", "cancelled", "guided", "no_model", "play_task", "say"]
 
@@ -26,7 +27,7 @@ While = Callable[[AnyHandle, MakingSteps], Awaitable[None]]
 async def play_task(stage: Stage, workflow: str, spec: JsonValue, steps: MakingSteps, during: While | None = None) -> AnyHandle:
     task_id = f"{PREFIXES[workflow]}_{hashlib.sha256(stage.queue.encode()).hexdigest()[:8]}"
     # The workflow is on the queue of the task's host too: one worker does for both.
-    host = Stage(stage.client, names.making_queue(task_id))
+    host = Stage(stage.client, step_names.making_queue(task_id))
     async with host.workers(steps.all):
         handle = await host.start(workflow, {"task_id": task_id, "spec": spec}, workflow_id=task_id)
         if during is not None:
@@ -62,4 +63,4 @@ async def say(handle: AnyHandle) -> None:
 
 
 def no_model() -> ApplicationError:
-    return ApplicationError("No model is set.", type=names.MODEL_REFUSED, non_retryable=True, category=ApplicationErrorCategory.BENIGN)
+    return ApplicationError("No model is set.", type=step_names.MODEL_REFUSED, non_retryable=True, category=ApplicationErrorCategory.BENIGN)

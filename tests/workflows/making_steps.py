@@ -13,9 +13,12 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.worker import Worker
 
 from toolagent.client import names
-from toolagent.contracts.agent import AgentLimits, AgentRequest, ModelAsk, ModelTurnNote, ToolNote, ToolRun, ToolUseNote
 from toolagent.contracts.making import Evidence, MakeRequest, Stage
-from toolagent.contracts.making_steps import (
+from toolagent.core.task_requests import subject_of
+from toolagent_service import step_names
+from toolagent_service.agents.coding import CODING
+from toolagent_service.contracts.agent import AgentLimits, AgentRequest, ModelAsk, ModelTurnNote, ToolNote, ToolRun, ToolUseNote
+from toolagent_service.contracts.making_steps import (
     Assessed,
     BriefStep,
     BuildOutcome,
@@ -31,9 +34,7 @@ from toolagent.contracts.making_steps import (
     TaskStep,
     VerifyStep,
 )
-from toolagent.contracts.model import Usage
-from toolagent.core.coding import CODING
-from toolagent.core.task_requests import subject_of
+from toolagent_service.contracts.model import Usage
 
 __all__ = ["FOUND", "MOVED", "PATIENCE_S", "WAITING", "MakingSteps", "slots", "turn"]
 
@@ -88,48 +89,48 @@ class MakingSteps:
         work = [self.inspect, self.diagnose, self.build, self.lay_out, self.brief_agent, self.verify, self.register]
         return [*notes, *work, self.ask_model, self.use_tool]
 
-    @activity.defn(name=names.AWAIT_SLOT)
+    @activity.defn(name=step_names.AWAIT_SLOT)
     async def await_slot(self, _request: MakeRequest) -> Slot:
         return Slot(host=self.host)
 
-    @activity.defn(name=names.FIND_HOST)
+    @activity.defn(name=step_names.FIND_HOST)
     async def find_host(self, step: HostStep) -> Slot:
         """The one that is named by the task is alive."""
         self.asked.append("find host")
         return Slot(host=step.task_id)
 
-    @activity.defn(name=names.ENTER_STAGE)
+    @activity.defn(name=step_names.ENTER_STAGE)
     async def enter_stage(self, step: StageStep) -> None:
         self.stages.append(step.stage)
 
-    @activity.defn(name=names.END_TASK)
+    @activity.defn(name=step_names.END_TASK)
     async def end_task(self, end: EndStep) -> None:
         self.asked.append("end")
         self.ends.append(end)
 
-    @activity.defn(name=names.CLEAR_TASK)
+    @activity.defn(name=step_names.CLEAR_TASK)
     async def clear_up(self, _step: TaskStep) -> None:
         self.asked.append("clear up")
 
-    @activity.defn(name=names.INSPECT_TASK)
+    @activity.defn(name=step_names.INSPECT_TASK)
     async def inspect(self, _step: TaskStep) -> Inspected:
         return self.inspected
 
-    @activity.defn(name=names.DIAGNOSE)
+    @activity.defn(name=step_names.DIAGNOSE)
     async def diagnose(self, _step: TaskStep) -> Diagnosis:
         await self._held("diagnose")
         return self.found
 
-    @activity.defn(name=names.BUILD_CANDIDATE)
+    @activity.defn(name=step_names.BUILD_CANDIDATE)
     async def build(self, _step: BuildStep) -> BuildOutcome:
         await self._held("build")
         return self.built
 
-    @activity.defn(name=names.LAY_OUT)
+    @activity.defn(name=step_names.LAY_OUT)
     async def lay_out(self, _step: TaskStep) -> None:
         self.asked.append("lay out")
 
-    @activity.defn(name=names.BRIEF_AGENT)
+    @activity.defn(name=step_names.BRIEF_AGENT)
     async def brief_agent(self, step: BriefStep) -> AgentRequest:
         """Where there is no model the first turn is refused already here."""
         if isinstance(refusal := self.turns.get(0), ApplicationError):
@@ -137,7 +138,7 @@ class MakingSteps:
         assert step.diagnosis in (None, self.found)
         return AgentRequest(conversation_id=step.task_id, prompt="coding", limits=self.limits)
 
-    @activity.defn(name=names.ASK_MODEL)
+    @activity.defn(name=step_names.ASK_MODEL)
     async def ask_model(self, ask: ModelAsk) -> ModelTurnNote:
         self.remarks += ask.remarks
         await self._held("ask")
@@ -149,7 +150,7 @@ class MakingSteps:
             case note:
                 return note
 
-    @activity.defn(name=names.USE_TOOL)
+    @activity.defn(name=step_names.USE_TOOL)
     async def use_tool(self, run: ToolRun) -> ToolNote:
         await self._held("use")
         if run.name == "read_file":
@@ -157,14 +158,14 @@ class MakingSteps:
         candidate = f"candidate-{run.tool_use_id}" if run.name == CODING.final_tool else None
         return ToolNote(tool_use_id=run.tool_use_id, name=run.name, summary=run.summary, digest=run.tool_use_id, put_down=candidate)
 
-    @activity.defn(name=names.VERIFY_CANDIDATE)
+    @activity.defn(name=step_names.VERIFY_CANDIDATE)
     async def verify(self, step: VerifyStep) -> Assessed:
         self.mended.append(step.mends)
         self.verified += 1
         evidence = Evidence(task_id=step.task_id, at=datetime(2026, 11, 21, tzinfo=UTC), rounds=step.round)
         return Assessed(evidence=evidence, for_the_maker=self.faults[self.verified - 1])
 
-    @activity.defn(name=names.REGISTER_CANDIDATE)
+    @activity.defn(name=step_names.REGISTER_CANDIDATE)
     async def register(self, step: RegisterStep) -> Registered:
         assert step.mends_content == (self.found.content if step.mends else "")
         self.mended.append(step.mends)
@@ -179,7 +180,7 @@ class MakingSteps:
             await asyncio.sleep(0.05)
 
 
-@activity.defn(name=names.AWAIT_SLOT)
+@activity.defn(name=step_names.AWAIT_SLOT)
 async def _by_task(request: MakeRequest) -> Slot:
     """A host for each task: its steps come to whoever plays it."""
     match subject_of(request.spec):

@@ -19,7 +19,7 @@ from engine.network.ports import free_port
 from tests.programs import Program
 from tests.workflows.fingerprints import fingerprint
 from tests.workflows.scenarios import SCENARIOS, play
-from toolagent.client.plugin import ToolAgentPlugin
+from toolagent_service.plugin import service_plugin
 from workers.dev_server import read_config, server_command, temporal_binary
 
 __all__ = ["BEFORE", "FINGERPRINTS", "FOLDER", "IDENTITY", "keep", "stored"]
@@ -63,7 +63,7 @@ async def _played(address: str, namespace: str) -> dict[str, WorkflowHistory]:
 async def _connect(address: str, namespace: str) -> Client:
     async for attempt in AsyncRetrying(retry=retry_if_exception_type(RuntimeError), stop=stop_after_delay(60), wait=wait_fixed(0.1)):
         with attempt:
-            return await Client.connect(address, namespace=namespace, identity=IDENTITY, plugins=[ToolAgentPlugin()])
+            return await Client.connect(address, namespace=namespace, identity=IDENTITY, plugins=[service_plugin()])
     raise AssertionError("tenacity ended without an outcome")
 
 

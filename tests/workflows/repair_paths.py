@@ -8,7 +8,7 @@ from tests.workflows.making_stage import While, cancelled, guided, play_task
 from tests.workflows.making_steps import MakingSteps
 from tests.workflows.stage import AnyHandle, Stage
 from toolagent.client import names
-from toolagent.contracts.making_steps import Diagnosis, Registered
+from toolagent_service.contracts.making_steps import Diagnosis, Registered
 
 __all__ = ["PATHS"]
 

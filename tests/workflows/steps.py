@@ -8,9 +8,10 @@ from pydantic import JsonValue
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from toolagent.client import names
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
-from toolagent.contracts.steps import (
+from toolagent.core.results import failed, succeeded
+from toolagent_service import step_names
+from toolagent_service.contracts.steps import (
     Admission,
     AdmitRequest,
     Admitted,
@@ -22,7 +23,6 @@ from toolagent.contracts.steps import (
     PlaceRequest,
     SettleRequest,
 )
-from toolagent.core.results import failed, succeeded
 
 __all__ = ["PADDING", "Deliberate", "Preceded", "Steps", "Unadmitted", "Unhurried", "Unrecorded", "cancelled", "plan_of"]
 
@@ -66,7 +66,7 @@ class Steps:
     settled: list[SettleRequest] = field(default_factory=list[SettleRequest])
     called: asyncio.Event = field(default_factory=asyncio.Event)
 
-    @activity.defn(name=names.ADMIT)
+    @activity.defn(name=step_names.ADMIT)
     async def admit(self, request: AdmitRequest) -> Admission:
         if self.fast:
             output: JsonValue = {name: value for name, value in request.call.params.items() if name != PADDING}
@@ -74,18 +74,18 @@ class Steps:
             return Answered(result=succeeded(request.call_id, request.call.tool_id, output, at, execution_time=0.0, metadata={}))
         return Admitted(plan=plan_of(request, queue=self.queue, host=self.host))
 
-    @activity.defn(name=names.PLACE)
+    @activity.defn(name=step_names.PLACE)
     async def place(self, request: PlaceRequest) -> Placement:
         self.placed.append(request)
         return self.elsewhere
 
-    @activity.defn(name=names.CALL)
+    @activity.defn(name=step_names.CALL)
     async def call_tool(self, request: CallRequest) -> Finished:
         self.calls.append(request)
         self.called.set()
         return await self.behaviour(request)
 
-    @activity.defn(name=names.SETTLE)
+    @activity.defn(name=step_names.SETTLE)
     async def settle(self, request: SettleRequest) -> ToolResult:
         self.settled.append(request)
         plan, outcome = request.plan, request.outcome
@@ -101,7 +101,7 @@ class Unhurried(Steps):
 
     released: asyncio.Event = field(default_factory=asyncio.Event)
 
-    @activity.defn(name=names.ADMIT)
+    @activity.defn(name=step_names.ADMIT)
     async def admit(self, request: AdmitRequest) -> Admission:
         self.called.set()
         await self.released.wait()
@@ -115,7 +115,7 @@ class Deliberate(Steps):
 
     released: asyncio.Event = field(default_factory=asyncio.Event)
 
-    @activity.defn(name=names.ADMIT)
+    @activity.defn(name=step_names.ADMIT)
     async def admit(self, request: AdmitRequest) -> Admission:
         self.called.set()
         await self.released.wait()
@@ -126,7 +126,7 @@ class Deliberate(Steps):
 class Preceded(Steps):
     """Another attempt settled the call before, and its caller was told."""
 
-    @activity.defn(name=names.SETTLE)
+    @activity.defn(name=step_names.SETTLE)
     async def settle(self, request: SettleRequest) -> ToolResult:
         at = activity.info().scheduled_time
         return succeeded(request.plan.call_id, request.plan.tool_id, "what was told before", at, execution_time=0.0, metadata={})
@@ -136,7 +136,7 @@ class Preceded(Steps):
 class Unadmitted(Steps):
     """Whether the call may be made cannot be found out."""
 
-    @activity.defn(name=names.ADMIT)
+    @activity.defn(name=step_names.ADMIT)
     async def admit(self, request: AdmitRequest) -> Admission:
         raise ApplicationError(f"It failed for {request.call_id}.", non_retryable=True)
 
@@ -145,7 +145,7 @@ class Unadmitted(Steps):
 class Unrecorded(Steps):
     """How the call ended cannot be written down."""
 
-    @activity.defn(name=names.SETTLE)
+    @activity.defn(name=step_names.SETTLE)
     async def settle(self, request: SettleRequest) -> ToolResult:
         raise ApplicationError(f"It failed for {request.plan.call_id}.", non_retryable=True)
 

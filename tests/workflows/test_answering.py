@@ -12,9 +12,9 @@ from temporalio import workflow
 
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 from toolagent.contracts.making import MakeRequest
-from toolagent.contracts.making_steps import Inspected, Taker
 from toolagent.contracts.task_specs import BuildTool, Example, GithubDeploy
 from toolagent.core.results import failed
+from toolagent_service.contracts.making_steps import Inspected, Taker
 from workflows.answering import answered
 
 REQUEST = MakeRequest(task_id="create_00000001", spec=GithubDeploy(repo_url="https://host/notes", tool_name="notes"))

@@ -16,10 +16,11 @@ from tests.workflows.making_stage import after_event
 from tests.workflows.making_steps import turn
 from tests.workflows.two_hosts import AN_APP, ONCE, REPOSITORY, WORDS, Handle, TwoHosts, begun, host, working
 from toolagent.client import names
-from toolagent.contracts.agent import AgentLimits, AgentRequest, Guidance, ModelAsk, ModelTurnNote, ToolUseNote
-from toolagent.contracts.making import MakeRequest, Stage
-from toolagent.contracts.making_steps import BriefStep, BuildOutcome, BuildStep, MakeEnd, Registered, RegisterStep
+from toolagent.contracts.making import Guidance, MakeRequest, Stage
 from toolagent.contracts.tasks import TaskState
+from toolagent_service import step_names
+from toolagent_service.contracts.agent import AgentLimits, AgentRequest, ModelAsk, ModelTurnNote, ToolUseNote
+from toolagent_service.contracts.making_steps import BriefStep, BuildOutcome, BuildStep, MakeEnd, Registered, RegisterStep
 
 BOUND_S = 30.0
 
@@ -31,17 +32,17 @@ class Deaf(TwoHosts):
     deaf: str = ""
     asks: int = 0
 
-    @activity.defn(name=names.BUILD_CANDIDATE)
+    @activity.defn(name=step_names.BUILD_CANDIDATE)
     async def build(self, step: BuildStep) -> BuildOutcome:
         await self._deaf("build")
         return await super().build(step)
 
-    @activity.defn(name=names.BRIEF_AGENT)
+    @activity.defn(name=step_names.BRIEF_AGENT)
     async def brief_agent(self, step: BriefStep) -> AgentRequest:
         await self._deaf("brief")
         return await super().brief_agent(step)
 
-    @activity.defn(name=names.ASK_MODEL)
+    @activity.defn(name=step_names.ASK_MODEL)
     async def ask_model(self, ask: ModelAsk) -> ModelTurnNote:
         self.asks += 1
         return await super().ask_model(ask)
@@ -58,7 +59,7 @@ class Forgetful(TwoHosts):
 
     commits: int = 0
 
-    @activity.defn(name=names.REGISTER_CANDIDATE)
+    @activity.defn(name=step_names.REGISTER_CANDIDATE)
     async def register(self, step: RegisterStep) -> Registered:
         self.commits += 1
         if self.commits == 1:
@@ -116,7 +117,7 @@ async def test_one_that_is_cancelled_when_nobody_knows_whether_it_is_registered_
 
 async def _waits_for_another_attempt(handle: Handle) -> bool:
     pending = (await handle.describe()).raw_description.pending_activities
-    return any(one.activity_type.name == names.REGISTER_CANDIDATE and one.attempt > 1 for one in pending)
+    return any(one.activity_type.name == step_names.REGISTER_CANDIDATE and one.attempt > 1 for one in pending)
 
 
 async def test_what_an_agent_has_heard_is_not_told_again(temporal: Client) -> None:

@@ -16,10 +16,11 @@ from temporalio.exceptions import ActivityError, ApplicationError, ApplicationEr
 from temporalio.worker import Worker
 
 from tests.workflows.steps import PADDING, Deliberate, Preceded, Steps, Unadmitted, Unhurried, Unrecorded, cancelled
-from toolagent.client import names, stubs
+from toolagent.client import names
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
-from toolagent.contracts.steps import Admission, AdmitRequest, CallRequest, Finished, Placement
 from toolagent.core.idempotency import call_id_for_key
+from toolagent_service import step_names, stubs
+from toolagent_service.contracts.steps import Admission, AdmitRequest, CallRequest, Finished, Placement
 from workflows.invoke_tool import InvokeTool
 from workflows.options import BoundedLocalOptions, admit
 
@@ -51,7 +52,7 @@ class Impatient:
         return ""
 
 
-@activity.defn(name=names.ADMIT)
+@activity.defn(name=step_names.ADMIT)
 async def never(_request: AdmitRequest) -> Admission:
     raise ApplicationError("The database does not answer.", category=ApplicationErrorCategory.BENIGN)
 

@@ -11,9 +11,10 @@ from temporalio.worker import Worker
 from tests.workflows.two_hosts import ONCE, REPOSITORY, WORDS, TwoHosts, begun, host, working
 from toolagent.client import names
 from toolagent.contracts.making import Stage
-from toolagent.contracts.making_steps import Registered
 from toolagent.contracts.task_specs import BuildTool, GithubDeploy
 from toolagent.contracts.tasks import TaskState
+from toolagent_service import step_names
+from toolagent_service.contracts.making_steps import Registered
 from workflows.create_tool import CreateTool
 
 
@@ -101,7 +102,9 @@ async def test_a_cancellation_that_a_step_overlooks_counts(temporal: Client) -> 
 async def test_a_task_whose_step_fails_when_it_is_cancelled_is_cancelled(
     temporal: Client, step: str, spec: GithubDeploy | BuildTool
 ) -> None:
-    broken = ApplicationError("The model says no.", type=names.MODEL_REFUSED, non_retryable=True, category=ApplicationErrorCategory.BENIGN)
+    broken = ApplicationError(
+        "The model says no.", type=step_names.MODEL_REFUSED, non_retryable=True, category=ApplicationErrorCategory.BENIGN
+    )
     faults = ("It does not start.",) if step == "verify" else ("",)
     steps = TwoHosts(stubborn=step, turns={1: broken}, faults=faults, registered=Registered(refused="There is one of that id by now."))
     async with working(temporal, steps) as queue, host(temporal, steps, steps.host):
@@ -115,7 +118,9 @@ async def test_a_task_whose_step_fails_when_it_is_cancelled_is_cancelled(
 
 async def test_a_model_that_fails_when_its_agent_is_cancelled_cancels_that(temporal: Client) -> None:
     """Told to the agent alone, so that nobody else knows of it."""
-    broken = ApplicationError("The model says no.", type=names.MODEL_REFUSED, non_retryable=True, category=ApplicationErrorCategory.BENIGN)
+    broken = ApplicationError(
+        "The model says no.", type=step_names.MODEL_REFUSED, non_retryable=True, category=ApplicationErrorCategory.BENIGN
+    )
     steps = TwoHosts(stubborn="ask", turns={1: broken})
     async with working(temporal, steps) as queue, host(temporal, steps, steps.host):
         handle = await begun(temporal, queue, WORDS)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import pytest
 from temporalio.exceptions import ActivityError, TimeoutError, TimeoutType
 
-from toolagent.client import stubs
-from toolagent.contracts.making_steps import HostStep, Slot, TaskStep
 from toolagent.contracts.task_specs import BuildTool
+from toolagent_service import stubs
+from toolagent_service.contracts.making_steps import HostStep, Slot, TaskStep
 from workflows import making_options as options
 from workflows.lost_hosts import on_host
 

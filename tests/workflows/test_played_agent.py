@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from toolagent.contracts.agent import AgentRequest
-from toolagent.contracts.making_steps import Slot
+from toolagent_service.contracts.agent import AgentRequest
+from toolagent_service.contracts.making_steps import Slot
 from workflows.agent_runs import AgentRuns
 
 TASK_ID = "create_00000001"

@@ -13,9 +13,10 @@ from temporalio.worker import Worker
 from tests.workflows.making_steps import MakingSteps
 from toolagent.client import names
 from toolagent.contracts.making import MakeRequest, Stage
-from toolagent.contracts.making_steps import Diagnosis, MakeEnd, Registered
 from toolagent.contracts.task_specs import RepairTool as RepairSpec
 from toolagent.contracts.tasks import TaskState
+from toolagent_service import step_names
+from toolagent_service.contracts.making_steps import Diagnosis, MakeEnd, Registered
 from workflows.coding_agent import CodingAgent
 from workflows.repair_tool import RepairTool
 
@@ -27,7 +28,7 @@ BROKEN = "recorded calls: 1 of 2 calls were answered as before."
 async def working(client: Client, steps: MakingSteps) -> AsyncGenerator[str]:
     own = f"tests-{uuid.uuid4().hex[:8]}"
     async with AsyncExitStack() as stack:
-        for queue in (own, names.MAKING_QUEUE, names.making_queue(steps.host)):
+        for queue in (own, names.MAKING_QUEUE, step_names.making_queue(steps.host)):
             workflows = [RepairTool, CodingAgent] if queue == own else []
             worker = Worker(
                 client,

@@ -18,7 +18,7 @@ from tests.workflows.changed import Changed
 from tests.workflows.fingerprints import difference, fingerprint
 from tests.workflows.record import BEFORE, FINGERPRINTS, FOLDER, IDENTITY, ROOT, keep, stored
 from tests.workflows.scenarios import SCENARIOS, play
-from toolagent.client.plugin import ToolAgentPlugin
+from toolagent_service.plugin import service_plugin
 from workers.temporal_workers import WORKFLOWS
 from workflows.outcome import OutcomeInterceptor
 
@@ -43,7 +43,7 @@ async def failures_of(workflows: Sequence[type], histories: Mapping[str, Workflo
 
     runs = {history.run_id: name for name, history in histories.items()}
     assert len(runs) == len(histories)
-    replayer = Replayer(workflows=workflows, plugins=[ToolAgentPlugin()], interceptors=[OutcomeInterceptor()])
+    replayer = Replayer(workflows=workflows, plugins=[service_plugin()], interceptors=[OutcomeInterceptor()])
     results = await replayer.replay_workflows(each(), raise_on_replay_failure=False)
     return {runs[run]: failure for run, failure in results.replay_failures.items()}
 

@@ -13,9 +13,11 @@ from temporalio.worker import Worker
 
 from tests.workflows.making_steps import MakingSteps
 from toolagent.client import names
-from toolagent.contracts.agent import ModelAsk, ModelTurnNote
 from toolagent.contracts.making import Finding, FindingKind, Inspection, MakeRequest, Stage
-from toolagent.contracts.making_steps import (
+from toolagent.contracts.task_specs import BuildTool, GithubDeploy
+from toolagent_service import step_names
+from toolagent_service.contracts.agent import ModelAsk, ModelTurnNote
+from toolagent_service.contracts.making_steps import (
     Assessed,
     BuildOutcome,
     BuildStep,
@@ -28,7 +30,6 @@ from toolagent.contracts.making_steps import (
     StageStep,
     VerifyStep,
 )
-from toolagent.contracts.task_specs import BuildTool, GithubDeploy
 from workflows.coding_agent import CodingAgent
 from workflows.create_tool import CreateTool
 
@@ -57,16 +58,16 @@ class TwoHosts(MakingSteps):
     went: list[bool] = field(default_factory=list[bool])
     moves: list[bool] = field(default_factory=list[bool])
 
-    @activity.defn(name=names.AWAIT_SLOT)
+    @activity.defn(name=step_names.AWAIT_SLOT)
     async def await_slot(self, _request: MakeRequest) -> Slot:
         return Slot(host=self.host, patience_s=1)
 
-    @activity.defn(name=names.FIND_HOST)
+    @activity.defn(name=step_names.FIND_HOST)
     async def find_host(self, step: HostStep) -> Slot:
         self.moves.append(step.moves)
         return Slot(host=self.other or step.host, patience_s=1)
 
-    @activity.defn(name=names.ENTER_STAGE)
+    @activity.defn(name=step_names.ENTER_STAGE)
     async def enter_stage(self, step: StageStep) -> None:
         self.stages.append(step.stage)
         self.went.append(step.went_well)
@@ -74,23 +75,23 @@ class TwoHosts(MakingSteps):
             self.reached.set()
             await self.released.wait()
 
-    @activity.defn(name=names.BUILD_CANDIDATE)
+    @activity.defn(name=step_names.BUILD_CANDIDATE)
     async def build(self, step: BuildStep) -> BuildOutcome:
         self.asked.append("build")
         await self._cancelled_in_vain("build")
         return await super().build(step)
 
-    @activity.defn(name=names.ASK_MODEL)
+    @activity.defn(name=step_names.ASK_MODEL)
     async def ask_model(self, ask: ModelAsk) -> ModelTurnNote:
         await self._cancelled_in_vain("ask")
         return await super().ask_model(ask)
 
-    @activity.defn(name=names.VERIFY_CANDIDATE)
+    @activity.defn(name=step_names.VERIFY_CANDIDATE)
     async def verify(self, step: VerifyStep) -> Assessed:
         await self._cancelled_in_vain("verify")
         return await super().verify(step)
 
-    @activity.defn(name=names.REGISTER_CANDIDATE)
+    @activity.defn(name=step_names.REGISTER_CANDIDATE)
     async def register(self, step: RegisterStep) -> Registered:
         await self._cancelled_in_vain("register")
         return await super().register(step)
@@ -121,7 +122,7 @@ def host(client: Client, steps: TwoHosts, name: str) -> Worker:
     heartbeats = timedelta(seconds=0.1)  # a cancellation comes with the answer to one
     return Worker(
         client,
-        task_queue=names.making_queue(name),
+        task_queue=step_names.making_queue(name),
         activities=steps.all,
         max_heartbeat_throttle_interval=heartbeats,
         default_heartbeat_throttle_interval=heartbeats,

@@ -28,8 +28,8 @@ from engine.runtimes.runtime import Progress, Runtime, ToolRequest
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.making import Candidate
 from toolagent.contracts.manifest import ToolManifest
-from toolagent.contracts.plans import AsgiBuild, DockerBuild, OpenApiRemote, ToolFileBuild
 from toolagent.contracts.sources import DockerSource, LocalSource
+from toolagent_service.contracts.plans import AsgiBuild, DockerBuild, OpenApiRemote, ToolFileBuild
 
 __all__ = ["BuildFailed", "Built", "ModellessBuilder", "Place", "built_of", "drafted", "not_started", "told_of"]
 

@@ -14,7 +14,7 @@ from engine.making.dependencies.near_misses import NearMisses
 from engine.making.dependencies.popular import PopularPackages
 from engine.making.dependencies.requirements import Asked, Refused, read_requirement, shown
 from engine.making.dependencies.simple_index import SimpleIndex
-from toolagent.contracts.dependency_policy import DependencyPolicy, DependencyVerdict, RefusalKind
+from toolagent_service.contracts.dependency_policy import DependencyPolicy, DependencyVerdict, RefusalKind
 
 __all__ = ["DependencyGate"]
 

@@ -7,7 +7,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from toolagent.contracts.dependency_policy import DependencyRefusal, RefusalKind
+from toolagent_service.contracts.dependency_policy import DependencyRefusal, RefusalKind
 
 __all__ = ["Asked", "Refused", "read_requirement", "shown"]
 

@@ -37,8 +37,8 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.routes import ToolRoute
 from toolagent.contracts.sources import DockerSource, LocalSource, RemoteSource
 from toolagent.core.schemas import with_defaults
-from toolagent.core.shared_processes import place_of_calls
 from toolagent.validation.schemas import find_issues
+from toolagent_service.calls.shared_processes import place_of_calls
 
 __all__ = ["Trial", "TrialLimits", "apart", "on_trial", "sweep_trials"]
 

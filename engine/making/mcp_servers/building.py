@@ -35,10 +35,10 @@ from toolagent.contracts.manifest import (
     ToolGroup,
     ToolManifest,
 )
-from toolagent.contracts.plans import McpBuild
 from toolagent.contracts.sources import McpSource, backend_runtime_of
 from toolagent.contracts.task_specs import GithubDeploy
-from toolagent.core.wildcards import chosen, meaningless
+from toolagent_service.contracts.plans import McpBuild
+from toolagent_service.making.wildcards import chosen, meaningless
 
 __all__ = ["McpBuilder", "ids_of"]
 

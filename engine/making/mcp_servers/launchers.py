@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from engine.making.python_projects.launcher import REPOSITORY, SITE
-from toolagent.contracts.plans import Over
+from toolagent_service.contracts.plans import Over
 
 __all__ = ["Start", "launcher_of_server", "starts_of"]
 

@@ -20,15 +20,15 @@ from engine.store.calls import CallTable
 from engine.store.routes import RouteTable
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.making_steps import Diagnosis, FailedCall
 from toolagent.contracts.manifest import JsonSchema
 from toolagent.contracts.records import CallRecord
 from toolagent.contracts.sources import DockerSource, LocalSource, McpSource
 from toolagent.contracts.task_specs import Example, RepairTool
 from toolagent.core.masking import masked_params, masked_text
-from toolagent.core.mendable import content_of, unmendable
-from toolagent.core.shared_processes import place_of
-from toolagent.core.withheld import divided
+from toolagent_service.calls.shared_processes import place_of
+from toolagent_service.contracts.making_steps import Diagnosis, FailedCall
+from toolagent_service.making.mendable import content_of, unmendable
+from toolagent_service.making.withheld import divided
 
 __all__ = ["Diagnoses", "DiagnosisParts", "log_of"]
 

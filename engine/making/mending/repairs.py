@@ -12,13 +12,13 @@ from engine.store.calls import CallTable
 from engine.store.evidence import EvidenceTable
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate, Evidence
-from toolagent.contracts.making_steps import Registered
 from toolagent.contracts.manifest import ToolManifest, ToolStatus
 from toolagent.contracts.sources import DockerSource, LocalSource, McpSource, ToolSource
 from toolagent.contracts.task_specs import RepairTool
-from toolagent.core.mendable import content_of
 from toolagent.validation.tool_rules import faults_of_test_mode
 from toolagent.validation.versions import next_patch
+from toolagent_service.contracts.making_steps import Registered
+from toolagent_service.making.mendable import content_of
 
 __all__ = ["Mended", "NotASuccessor", "Repairs", "successor"]
 

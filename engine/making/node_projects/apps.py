@@ -21,8 +21,8 @@ from engine.runtimes.environments.execution import Executor
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.runtime import Progress, Runtime, ToolRequest
 from toolagent.contracts.manifest import ToolManifest
-from toolagent.contracts.plans import NodeAppBuild
 from toolagent.contracts.sources import LocalSource
+from toolagent_service.contracts.plans import NodeAppBuild
 
 __all__ = ["NodeAppBuilder"]
 

@@ -19,11 +19,11 @@ from engine.runtimes.process.box import Box, Mount
 from engine.runtimes.runtime import Progress
 from engine.runtimes.sandbox.sandbox import run_name
 from toolagent.contracts.manifest import SecurityContext
-from toolagent.contracts.plans import McpBuild, NodeAppBuild, ProgramBuild
 from toolagent.contracts.sandbox import SandboxLimits
 from toolagent.contracts.sources import ScriptLanguage
 from toolagent.contracts.task_specs import GithubDeploy
-from toolagent.core.wildcards import chosen
+from toolagent_service.contracts.plans import McpBuild, NodeAppBuild, ProgramBuild
+from toolagent_service.making.wildcards import chosen
 
 __all__ = ["NODE_BRIDGE", "NodeProgramBuilder", "prepared_of"]
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from engine.making.openapi.operations import LeftOut, Operation, ReadOperations
-from toolagent.core.wildcards import chosen, meaningless
+from toolagent_service.making.wildcards import chosen, meaningless
 
 __all__ = ["NotThere", "fitting", "wanted"]
 

@@ -16,10 +16,10 @@ from engine.making.python_sources.wanted import NotWanted
 from engine.making.uv.runs import LockFailed
 from engine.runtimes.environments.execution import Executor
 from engine.runtimes.runtime import Progress
-from toolagent.contracts.plans import ProgramBuild
 from toolagent.contracts.sources import ScriptLanguage
 from toolagent.contracts.task_specs import GithubDeploy
-from toolagent.core.wildcards import chosen, meaningless
+from toolagent_service.contracts.plans import ProgramBuild
+from toolagent_service.making.wildcards import chosen, meaningless
 
 __all__ = ["ProgramBuilder", "program_files"]
 

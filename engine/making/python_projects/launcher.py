@@ -4,7 +4,7 @@ import ast
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from toolagent.contracts.plans import AsgiBuild
+from toolagent_service.contracts.plans import AsgiBuild
 
 __all__ = ["REPOSITORY", "SERVERS", "SITE", "launcher_of"]
 

@@ -7,7 +7,7 @@ from engine.disk.removal import remove
 from engine.making.python_projects.launcher import REPOSITORY, SITE, launcher_of
 from engine.making.python_projects.preparing import Prepared
 from engine.making.repositories.packaging import Room, copy_into, insist_on_room, open_to_all
-from toolagent.contracts.plans import AsgiBuild
+from toolagent_service.contracts.plans import AsgiBuild
 
 __all__ = ["BRIDGE", "WORKING_FOLDER", "pack_asgi", "pack_project", "with_room"]
 

@@ -24,8 +24,8 @@ from engine.making.workbench.runs import UV, BenchParts, Run
 from engine.runtimes.docker.building.containers import BuildContainers
 from engine.runtimes.process.box import Mount
 from engine.runtimes.sandbox.identity import owner_of
-from toolagent.contracts.dependency_policy import DependencyVerdict
 from toolagent.contracts.task_specs import is_making
+from toolagent_service.contracts.dependency_policy import DependencyVerdict
 
 __all__ = ["Workbench", "Workbenches"]
 

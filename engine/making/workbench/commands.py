@@ -12,7 +12,7 @@ from engine.runtimes.environments.execution import Execution
 from engine.runtimes.process.box import Mount
 from engine.runtimes.process.processes import Process, exit_text
 from toolagent.core.texts import well_formed
-from toolagent.core.trimming import trimmed
+from toolagent_service.agents.trimming import trimmed
 
 __all__ = ["BenchCommands", "Ran", "outputs_shown"]
 

@@ -16,7 +16,7 @@ from engine.runtimes.docker.building.wishes import Wishes
 from engine.runtimes.docker_engine.commands import Executed
 from engine.runtimes.docker_engine.volumes import place_inside
 from engine.runtimes.runtime import Progress
-from toolagent.contracts.containers import ContainerInfo
+from toolagent_service.contracts.containers import ContainerInfo
 
 __all__ = ["BenchContainers"]
 

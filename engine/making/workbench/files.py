@@ -14,7 +14,7 @@ from engine.making.workbench.notes import use_digest, write_whole
 from engine.making.workbench.places import Area, Place
 from engine.making.workbench.refusal import BenchRefused
 from engine.runtimes.sandbox.identity import owner_of
-from toolagent.core.trimming import window
+from toolagent_service.agents.trimming import window
 
 __all__ = ["MOST_WRITTEN", "BenchFiles", "Written"]
 

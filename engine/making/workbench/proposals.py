@@ -29,12 +29,12 @@ from engine.runtimes.environments.paths import Script
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
 from engine.validation.references import SchemaNotFollowedError, written_out
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.dependency_policy import DependencyRefusal, DependencyVerdict, RefusalKind
 from toolagent.contracts.making import Candidate
 from toolagent.contracts.manifest import JsonSchema, ToolManifest
 from toolagent.contracts.sources import BackendRuntime, DockerSource, HttpMethod, LocalSource, ScriptLanguage
 from toolagent.contracts.task_specs import MakeRuntime
 from toolagent.validation.schemas import schema_faults
+from toolagent_service.contracts.dependency_policy import DependencyRefusal, DependencyVerdict, RefusalKind
 
 __all__ = ["Judge", "Proposal", "Proposals", "PutDown", "insist_on_answers"]
 

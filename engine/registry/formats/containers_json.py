@@ -6,7 +6,7 @@ from engine.registry.formats.document import Parsed
 from engine.registry.formats.listed import dump_list, parse_list
 from engine.registry.formats.state import CatalogFormat, CatalogState, Document
 from engine.registry.secret_vault import SecretVault
-from toolagent.contracts.containers import ContainerInfo
+from toolagent_service.contracts.containers import ContainerInfo
 
 __all__ = ["FILE_NAME", "FORMAT", "parse"]
 

@@ -10,7 +10,7 @@ from engine.registry.formats.state import CatalogFormat, CatalogState, Document,
 from engine.registry.secret_vault import SecretVault
 from toolagent.contracts.records import CatalogFault
 from toolagent.contracts.sources import PackedSource, ToolSource
-from toolagent.core.container_names import misnamed
+from toolagent_service.calls.container_names import misnamed
 
 __all__ = ["FILE_NAME", "FORMAT", "dump_sources", "parse", "take_sources"]
 

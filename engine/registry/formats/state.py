@@ -11,8 +11,8 @@ from engine.registry.formats.document import Parsed
 from engine.registry.secret_vault import SecretVault
 from engine.store.catalog_files import CatalogFile
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.containers import ContainerInfo
 from toolagent.contracts.manifest import ToolGroup
+from toolagent_service.contracts.containers import ContainerInfo
 
 __all__ = ["CatalogFormat", "CatalogState", "Document", "KeptVersion", "in_order"]
 

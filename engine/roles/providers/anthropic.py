@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from engine.roles.provider import ModelRefused, RefusedKind
 from engine.roles.provider_options import ProviderOptions
-from toolagent.contracts.model import ModelRequest, ModelTurn
+from toolagent_service.contracts.model import ModelRequest, ModelTurn
 
 if TYPE_CHECKING:
     from engine.roles.providers.anthropic_client import AnthropicClient

@@ -15,7 +15,7 @@ from engine.roles.provider_options import ProviderOptions
 from engine.roles.providers.anthropic_answers import bounded
 from engine.roles.providers.anthropic_failures import failure_of
 from engine.roles.providers.anthropic_wire import messages_of, system_of, tools_of, turn_of, usage_of
-from toolagent.contracts.model import ModelRequest, ModelTurn, Usage
+from toolagent_service.contracts.model import ModelRequest, ModelTurn, Usage
 
 __all__ = ["AnthropicClient"]
 

@@ -6,8 +6,8 @@ from typing import cast
 from anthropic import types
 from pydantic import JsonValue, TypeAdapter
 
-from toolagent.contracts.model import Block, Carried, Message, ModelRequest, ModelTurn, Text, ToolOutcome, ToolUse, Usage
-from toolagent.core.conversation import sendable
+from toolagent_service.agents.conversation import sendable
+from toolagent_service.contracts.model import Block, Carried, Message, ModelRequest, ModelTurn, Text, ToolOutcome, ToolUse, Usage
 
 __all__ = ["messages_of", "system_of", "tools_of", "turn_of", "usage_of"]
 

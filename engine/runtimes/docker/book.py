@@ -6,8 +6,8 @@ from typing import Protocol
 
 import structlog
 
-from toolagent.contracts.containers import ContainerInfo, ContainerStatus
 from toolagent.core.failures import StoreUnavailableError
+from toolagent_service.contracts.containers import ContainerInfo, ContainerStatus
 
 __all__ = ["ContainerBook", "NoBook", "PatientBook", "gone"]
 

@@ -15,7 +15,7 @@ from engine.runtimes.docker_engine.limits import ContainerLimits
 from engine.runtimes.docker_engine.volumes import bind
 from engine.runtimes.sandbox.egress import Way
 from engine.runtimes.variables import GIVEN
-from toolagent.contracts.containers import ContainerInfo
+from toolagent_service.contracts.containers import ContainerInfo
 
 __all__ = ["TMP", "Shape", "container_config", "created", "entered", "entry", "hardened", "info_of", "inspected", "removed"]
 

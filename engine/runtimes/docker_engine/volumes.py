@@ -17,7 +17,7 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import DockerSource
 from toolagent.core.schemas import FILE_PATH, mentions_format
-from toolagent.core.shared_processes import place_of, place_of_volumes
+from toolagent_service.calls.shared_processes import place_of, place_of_volumes
 
 __all__ = ["bind", "calls_of", "image_mounts", "place_inside", "renamed_volumes", "volume_mounts"]
 

@@ -22,7 +22,7 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sandbox import Difference
 from toolagent.contracts.sources import LocalSource, McpSource
-from toolagent.core.shared_processes import name_inside, place_of
+from toolagent_service.calls.shared_processes import name_inside, place_of
 
 __all__ = ["BoxedRun", "BoxedRuns", "Launched", "LocalSettings", "Sandboxing"]
 

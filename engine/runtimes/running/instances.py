@@ -18,7 +18,7 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.routes import RunState
 from toolagent.contracts.sources import ToolSource
 from toolagent.core.failures import StoreUnavailableError
-from toolagent.core.shared_processes import process_of
+from toolagent_service.calls.shared_processes import process_of
 
 __all__ = ["Instance", "Instances", "Key", "key_of"]
 

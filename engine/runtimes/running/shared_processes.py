@@ -14,7 +14,7 @@ from engine.runtimes.runtime import Mortal, Progress, Retired, Running, Runtime,
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import PackedSource
-from toolagent.core.shared_processes import process_key
+from toolagent_service.calls.shared_processes import process_key
 
 __all__ = ["SharedProcesses"]
 

@@ -31,10 +31,10 @@ from engine.store.tasks import TaskTable
 from engine.store.tool_outcomes import ToolOutcomeTable
 from tests.making.workbench.conftest import bench_parts
 from tests.store.making import task
-from toolagent.contracts.agent import ToolNote, ToolRun
-from toolagent.contracts.dependency_policy import DependencyPolicy
-from toolagent.contracts.model import Message, ToolOutcome, ToolUse
-from toolagent.core.tool_uses import key_of_use
+from toolagent_service.agents.tool_uses import key_of_use
+from toolagent_service.contracts.agent import ToolNote, ToolRun
+from toolagent_service.contracts.dependency_policy import DependencyPolicy
+from toolagent_service.contracts.model import Message, ToolOutcome, ToolUse
 
 POPULAR = Path(__file__).parents[3] / "data" / "popular_packages.txt"
 TASK = task(1).task_id

@@ -14,9 +14,9 @@ from engine.runtimes.docker.building.wishes import Wishes
 from engine.runtimes.docker.parts import DockerParts
 from tests.activities.agent_tools.conftest import OWN, TASK, Agent, Make
 from tests.docker.engines import IMAGE, ready_engine
-from toolagent.contracts.agent import ToolNote
 from toolagent.contracts.sources import DockerSource
-from toolagent.core.tool_uses import key_of_use
+from toolagent_service.agents.tool_uses import key_of_use
+from toolagent_service.contracts.agent import ToolNote
 
 OTHER = "create_0000000f"
 

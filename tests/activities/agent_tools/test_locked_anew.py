@@ -8,8 +8,8 @@ import pytest
 
 from tests.activities.agent_tools.conftest import Agent
 from tests.activities.agent_tools.test_building import ABOUT, archive_of
-from toolagent.contracts.dependency_policy import DependencyVerdict
 from toolagent.contracts.sources import LocalSource
+from toolagent_service.contracts.dependency_policy import DependencyVerdict
 
 INLINE = '# /// script\n# requires-python = ">=3.11"\n# dependencies = ["reqeusts"]\n# ///\n'
 DECLARED = '[project]\nname = "words"\nversion = "1"\ndependencies = [{}]\n'

@@ -8,9 +8,9 @@ from pydantic import JsonValue
 
 from activities.use_tool import shown
 from tests.activities.roles import OFFERED
-from toolagent.contracts.model import ToolUse
-from toolagent.core.coding import CODING
 from toolagent.validation.schemas import schema_faults
+from toolagent_service.agents.coding import CODING
+from toolagent_service.contracts.model import ToolUse
 
 SNAPSHOT = Path(__file__).parent / "offers.json"
 SEED = {

@@ -19,10 +19,10 @@ from engine.store import tables
 from tests.activities.agent_tools.conftest import OWN, TASK, Agent
 from tests.activities.agent_tools.test_building import ABOUT
 from tests.store.making import task
-from toolagent.contracts.dependency_policy import DependencyRefusal, DependencyVerdict, RefusalKind
 from toolagent.contracts.task_specs import BuildTool
 from toolagent.core.failures import UnknownTaskError
-from toolagent.core.tool_uses import key_of_use
+from toolagent_service.agents.tool_uses import key_of_use
+from toolagent_service.contracts.dependency_policy import DependencyRefusal, DependencyVerdict, RefusalKind
 
 SECRET = "sk-abcdefghijklmnop1234"  # noqa: S105 - has the form of one
 

@@ -1,6 +1,6 @@
 """The rules of a librarian."""
 
-from toolagent.core.loop import Rules
+from toolagent_service.agents.loop import Rules
 
 __all__ = ["RULES"]
 

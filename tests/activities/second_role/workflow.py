@@ -5,8 +5,8 @@ from datetime import timedelta
 from temporalio import workflow
 
 from tests.activities.second_role.rules import RULES
-from toolagent.client import stubs
-from toolagent.contracts.agent import AgentRequest, AgentResult, ModelAsk, ModelTurnNote, ToolNote, ToolRun
+from toolagent_service import stubs
+from toolagent_service.contracts.agent import AgentRequest, AgentResult, ModelAsk, ModelTurnNote, ToolNote, ToolRun
 from workflows.agent_loop import AgentLoop
 
 __all__ = ["LibraryDesk"]

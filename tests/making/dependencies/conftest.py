@@ -18,7 +18,7 @@ from starlette.routing import Route
 from engine.making.dependencies.gate import DependencyGate
 from engine.making.dependencies.popular import PopularPackages
 from engine.making.dependencies.simple_index import SimpleIndex
-from toolagent.contracts.dependency_policy import DependencyPolicy
+from toolagent_service.contracts.dependency_policy import DependencyPolicy
 
 SHIPPED = Path(__file__).parents[3] / "data" / "popular_packages.txt"
 NOW = datetime(2026, 6, 1, tzinfo=UTC)

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from tests.making.dependencies.conftest import NOW, Gate, Index, Upload
-from toolagent.contracts.dependency_policy import DependencyVerdict, RefusalKind
+from toolagent_service.contracts.dependency_policy import DependencyVerdict, RefusalKind
 
 INVENTED = (
     "flask-smart-auth-helper", "pandas-ai-cleaner-pro", "openai-json-schema-tools", "fastapi-turbo-cache", "tensor-image-resizer",

@@ -17,9 +17,9 @@ from engine.making.dependencies.simple_index import SimpleIndex
 from engine.runtimes.environments.programs import Programs
 from tests.making.dependencies.conftest import NOW
 from tests.making.dependencies.test_gate import INVENTED, NEAR, YOUNG
-from toolagent.contracts.dependency_policy import DependencyPolicy
 from toolagent.testing.servers.index_packages import IndexedPackage, IndexPackages, Release
 from toolagent.testing.servers.index_server import IndexServer
+from toolagent_service.contracts.dependency_policy import DependencyPolicy
 from workers.scripts import indexes_of
 
 OLD, NEW = NOW - timedelta(days=400), NOW - timedelta(days=2)

@@ -29,7 +29,7 @@ from toolagent.contracts.manifest import JsonSchema, ToolManifest
 from toolagent.contracts.sandbox import SandboxPolicy
 from toolagent.contracts.sources import DockerSource, LocalSource, RemoteSource, ScriptLanguage, ScriptSource
 from toolagent.core.failures import ContentUnavailableError
-from toolagent.core.shared_processes import place_of_volumes
+from toolagent_service.calls.shared_processes import place_of_volumes
 
 Spoilt = Callable[..., ToolEntry]
 SUM = GIVEN[0].input

@@ -22,10 +22,10 @@ from engine.runtimes.process.processes import Launcher
 from engine.runtimes.runtime import ToolRequest
 from tests.runtimes.conftest import silent
 from toolagent.contracts.making import Candidate
-from toolagent.contracts.plans import AsgiBuild
 from toolagent.contracts.sources import LocalSource
 from toolagent.contracts.task_specs import GithubDeploy
-from toolagent.core.planning import ways
+from toolagent_service.contracts.plans import AsgiBuild
+from toolagent_service.making.planning import ways
 from workers.scripts import indexes_of
 from workers.settings import environment
 

@@ -25,10 +25,10 @@ from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.process.processes import Launcher
 from engine.runtimes.runtime import Progress
 from tests.runtimes.conftest import silent
-from toolagent.contracts.making_steps import BuildStep
 from toolagent.contracts.manifest import ToolManifest
-from toolagent.contracts.plans import McpBuild, ProgramBuild
 from toolagent.contracts.task_specs import GithubDeploy
+from toolagent_service.contracts.making_steps import BuildStep
+from toolagent_service.contracts.plans import McpBuild, ProgramBuild
 from workers.scripts import indexes_of
 from workers.settings import environment
 

@@ -26,10 +26,10 @@ from tests.making.inspection.git import repository
 from tests.runtimes.conftest import leftovers, silent
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.plans import AsgiBuild, DockerBuild, OpenApiRemote, ToolFileBuild
 from toolagent.contracts.sources import DockerSource, LocalSource, RemoteSource
 from toolagent.contracts.task_specs import GithubDeploy
-from toolagent.core.planning import ways
+from toolagent_service.contracts.plans import AsgiBuild, DockerBuild, OpenApiRemote, ToolFileBuild
+from toolagent_service.making.planning import ways
 
 REPOSITORIES = Path(__file__).parents[1] / "repositories"
 ABOUT = Described("notes", "Notes.")

@@ -20,9 +20,9 @@ from engine.runtimes.mcp.runtime import McpRuntime
 from engine.runtimes.runtime import ToolRequest
 from tests.making.inspection.conftest import written
 from tests.runtimes.conftest import silent
-from toolagent.contracts.plans import McpBuild, ProgramBuild
 from toolagent.contracts.sources import McpSource, ScriptSource
 from toolagent.contracts.task_specs import GithubDeploy
+from toolagent_service.contracts.plans import McpBuild, ProgramBuild
 
 ABOUT = Described("notes", "Notes.")
 SPEC = GithubDeploy(repo_url="https://example.com/a/b", tool_name="notes")

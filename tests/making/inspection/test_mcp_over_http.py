@@ -18,9 +18,9 @@ from engine.runtimes.runtime import ToolRequest
 from tests.making.inspection.conftest import written
 from tests.runtimes.conftest import silent
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.plans import McpBuild
 from toolagent.contracts.sources import McpSource
 from toolagent.contracts.task_specs import GithubDeploy
+from toolagent_service.contracts.plans import McpBuild
 
 ABOUT = Described("notes", "Notes.")
 SPEC = GithubDeploy(repo_url="https://example.com/a/b", tool_name="notes")

@@ -23,10 +23,10 @@ from engine.runtimes.process.processes import Launcher
 from engine.runtimes.runtime import ToolRequest
 from tests.runtimes.conftest import silent
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.plans import NodeAppBuild
 from toolagent.contracts.sources import LocalSource
 from toolagent.contracts.task_specs import GithubDeploy
-from toolagent.core.planning import ways
+from toolagent_service.contracts.plans import NodeAppBuild
+from toolagent_service.making.planning import ways
 from workers.scripts import indexes_of
 from workers.settings import environment
 

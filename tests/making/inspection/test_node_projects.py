@@ -19,8 +19,8 @@ from engine.runtimes.environments.network import through
 from engine.runtimes.local.boxed_runs import Sandboxing
 from engine.runtimes.process.processes import Launcher
 from tests.runtimes.conftest import silent
-from toolagent.contracts.plans import ProgramBuild
 from toolagent.contracts.task_specs import GithubDeploy
+from toolagent_service.contracts.plans import ProgramBuild
 from workers.scripts import indexes_of
 from workers.settings import environment
 

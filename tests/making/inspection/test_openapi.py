@@ -17,8 +17,8 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.identifiers import TOOL_ID_PATTERN
 from toolagent.contracts.manifest import JsonSchema, ToolManifest
 from toolagent.contracts.sources import DockerSource, LocalSource, RemoteSource
-from toolagent.core.shared_processes import process_key, process_of
 from toolagent.validation.schemas import issues_of
+from toolagent_service.calls.shared_processes import process_key, process_of
 
 SERVER = "https://api.example.com/v1"
 OK: JsonValue = {"200": {"description": "", "content": {"application/json": {"schema": {"type": "object"}}}}}

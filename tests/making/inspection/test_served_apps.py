@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from engine.making.inside.tool_agent_serving import view_reads
 from engine.making.inside.tool_agent_serving.facade import DOCUMENT, HEALTH, Facade
 from engine.making.python_projects.packing import with_room
-from toolagent.contracts.plans import AsgiBuild
+from toolagent_service.contracts.plans import AsgiBuild
 
 request: Any = None
 READS: Any = view_reads

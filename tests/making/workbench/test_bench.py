@@ -14,7 +14,7 @@ from engine.making.workbench.bench import Workbench, Workbenches
 from engine.making.workbench.places import WORK, place_of
 from engine.making.workbench.refusal import BenchRefused
 from tests.making.workbench.conftest import TASK
-from toolagent.contracts.dependency_policy import DependencyVerdict
+from toolagent_service.contracts.dependency_policy import DependencyVerdict
 
 IDNA = DependencyVerdict(requirement="idna>=3", name="idna")
 

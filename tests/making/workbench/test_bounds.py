@@ -14,7 +14,7 @@ from engine.runtimes.docker.building.wishes import Wishes
 from engine.runtimes.runtime import Progress
 from tests.making.workbench.conftest import TASK
 from tests.runtimes.conftest import silent
-from toolagent.contracts.containers import ContainerInfo
+from toolagent_service.contracts.containers import ContainerInfo
 
 
 async def test_few_commands_run_in_the_background_at_once(bench: Workbench) -> None:

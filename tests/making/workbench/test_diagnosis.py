@@ -25,7 +25,6 @@ from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.making_steps import BriefStep, Diagnosis
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.records import CallRecord
 from toolagent.contracts.routes import RunState, ToolRoute
@@ -40,8 +39,9 @@ from toolagent.contracts.sources import (
     ToolSource,
 )
 from toolagent.contracts.task_specs import Example, RepairTool
-from toolagent.core.mendable import unmendable
-from toolagent.core.withheld import divided
+from toolagent_service.contracts.making_steps import BriefStep, Diagnosis
+from toolagent_service.making.mendable import unmendable
+from toolagent_service.making.withheld import divided
 from workers.projects import StoredArchives
 
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -17,7 +17,7 @@ from engine.making.workbench.files import BenchFiles
 from engine.making.workbench.places import place_of
 from tests.making.workbench.conftest import TASK, bench_parts
 from tests.programs import start_program
-from toolagent.contracts.dependency_policy import DependencyVerdict
+from toolagent_service.contracts.dependency_policy import DependencyVerdict
 
 PROGRAMS = Path(__file__).parent / "programs"
 ROOT = Path(__file__).parents[3]

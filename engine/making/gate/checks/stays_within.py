@@ -3,7 +3,7 @@
 from engine.making.gate.subject import Account, Subject
 from toolagent.contracts.making import CheckResult
 from toolagent.contracts.sandbox import SandboxLevel
-from toolagent.core.sandbox import host_matches
+from toolagent_service.calls.sandbox import host_matches
 
 __all__ = ["NAME", "check"]
 

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument, Part, part
 from engine.network.addresses import Resolve, bounded, carried, is_ours, is_public
-from toolagent.core.sandbox import host_matches
+from toolagent_service.calls.sandbox import host_matches
 
 __all__ = ["insist_on_public", "is_private", "server_fault"]
 

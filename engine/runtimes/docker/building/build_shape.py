@@ -11,8 +11,8 @@ from engine.runtimes.docker_engine.limits import ContainerLimits, bytes_of, gpus
 from engine.runtimes.docker_engine.serving_containers import entered, entry, hardened
 from engine.runtimes.docker_engine.settings import DockerSettings
 from engine.runtimes.sandbox.egress import Way
-from toolagent.contracts.containers import ContainerInfo
 from toolagent.contracts.sandbox import SandboxLimits
+from toolagent_service.contracts.containers import ContainerInfo
 
 __all__ = ["build_config", "build_info", "limits_of"]
 

@@ -33,9 +33,9 @@ from engine.runtimes.failures import StartFailed
 from engine.runtimes.runtime import Progress
 from engine.runtimes.sandbox.egress import Opening, Way
 from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.containers import ContainerInfo
 from toolagent.contracts.sandbox import SandboxGrant
-from toolagent.core.sandbox import granted
+from toolagent_service.calls.sandbox import granted
+from toolagent_service.contracts.containers import ContainerInfo
 
 __all__ = ["BuildContainers"]
 

@@ -8,7 +8,7 @@ from typing import Self, cast
 
 from engine.runtimes.docker.building.instructions import DockerfileRefused, Instruction, read_instructions, written
 from engine.runtimes.docker_engine.labels import OWN_IMAGES, is_reserved
-from toolagent.core.container_names import is_image
+from toolagent_service.calls.container_names import is_image
 
 __all__ = ["Dockerfile", "DockerfileRefused", "check_triggers"]
 

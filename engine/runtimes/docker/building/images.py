@@ -18,7 +18,7 @@ from engine.runtimes.projects import Projects
 from engine.runtimes.runtime import Progress
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import DockerSource
-from toolagent.core.container_names import is_image
+from toolagent_service.calls.container_names import is_image
 
 __all__ = ["Images", "failure_of"]
 

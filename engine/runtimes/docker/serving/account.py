@@ -6,7 +6,7 @@ from engine.runtimes.sandbox.identities import COUNTED_TOGETHER
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sandbox import Difference, SandboxAccount, SandboxLevel, SandboxLimits
 from toolagent.contracts.sources import DockerSource
-from toolagent.core.sandbox import asked, granted
+from toolagent_service.calls.sandbox import asked, granted
 
 __all__ = ["account_of", "serving_limits"]
 

@@ -8,7 +8,7 @@ from engine.runtimes.docker_engine.engine import Document, Missing
 from engine.runtimes.docker_engine.labels import Kind, Marks, Origin
 from engine.runtimes.failures import StartFailed
 from toolagent.contracts.calls import ErrorType
-from toolagent.core.container_names import is_container
+from toolagent_service.calls.container_names import is_container
 
 __all__ = ["Given", "GivenContainers"]
 

@@ -36,12 +36,12 @@ from engine.runtimes.sandbox.identity import Identity
 from engine.runtimes.sandbox.levels.watch import Watch
 from engine.runtimes.variables import handed_over, variables_of
 from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.containers import ContainerInfo
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sandbox import SandboxAccount, SandboxLimits
 from toolagent.contracts.sources import DockerSource
-from toolagent.core.sandbox import asked, granted
-from toolagent.core.shared_processes import name_inside, place_of
+from toolagent_service.calls.sandbox import asked, granted
+from toolagent_service.calls.shared_processes import name_inside, place_of
+from toolagent_service.contracts.containers import ContainerInfo
 
 __all__ = ["DockerRuntime"]
 

@@ -14,7 +14,7 @@ from engine.runtimes.variables import Variables
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import DockerSource
-from toolagent.core.shared_processes import name_inside, place_of, process_key
+from toolagent_service.calls.shared_processes import name_inside, place_of, process_key
 
 __all__ = ["mounts_of", "shape_of"]
 

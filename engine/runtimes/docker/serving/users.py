@@ -9,7 +9,7 @@ from engine.runtimes.failures import StartFailed
 from engine.runtimes.process.box import LevelUnavailable
 from engine.runtimes.sandbox.identity import Identity
 from toolagent.contracts.calls import ErrorType
-from toolagent.core.shared_processes import place_of_volumes
+from toolagent_service.calls.shared_processes import place_of_volumes
 
 __all__ = ["ContainerUser", "user_of"]
 

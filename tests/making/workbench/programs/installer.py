@@ -6,7 +6,7 @@ from pathlib import Path
 
 from engine.making.workbench.bench import Workbenches
 from tests.making.workbench.conftest import TASK, bench_parts
-from toolagent.contracts.dependency_policy import DependencyVerdict
+from toolagent_service.contracts.dependency_policy import DependencyVerdict
 
 
 async def main(state: Path, package: str) -> None:

@@ -12,8 +12,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from toolagent.client import names
 from toolagent.client.failures import MakingUnreachableError
 from toolagent.client.patience import is_away
-from toolagent.contracts.agent import Guidance
-from toolagent.contracts.making import MakeRequest
+from toolagent.contracts.making import Guidance, MakeRequest
 from toolagent.contracts.task_specs import BuildTool, GithubDeploy, RepairTool
 from toolagent.core.failures import TaskConflictError
 from toolagent.core.task_requests import request_fingerprint, subject_of

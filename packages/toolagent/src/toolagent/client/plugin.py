@@ -12,9 +12,9 @@ __all__ = ["ToolAgentPlugin", "sandboxed_runner"]
 PASSED_THROUGH = ("pydantic", "pydantic_core", "annotated_types", "toolagent.contracts", "toolagent.client")
 
 
-def sandboxed_runner() -> SandboxedWorkflowRunner:
-    """The workflow sandbox with only pydantic and the wire let through, so that it keeps watching `toolagent.core`."""
-    return SandboxedWorkflowRunner(restrictions=SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH))
+def sandboxed_runner(*more: str) -> SandboxedWorkflowRunner:
+    """The workflow sandbox with only pydantic, the wire and `more` let through, so that it keeps watching `toolagent.core`."""
+    return SandboxedWorkflowRunner(restrictions=SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH, *more))
 
 
 class ToolAgentPlugin(SimplePlugin):

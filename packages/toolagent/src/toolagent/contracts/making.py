@@ -19,6 +19,7 @@ __all__ = [
     "Evidence",
     "Finding",
     "FindingKind",
+    "Guidance",
     "Inspection",
     "MakeRequest",
     "MakeTask",
@@ -213,3 +214,10 @@ class MakeTask(Contract):
     ] = ()
     caller: Caller = Caller()
     key: Annotated[str, Field(description="The hash of caller and idempotency key; empty without one.")] = ""
+
+
+class Guidance(Contract):
+    """What a person says to an agent at work. The same `id` is heard once."""
+
+    id: Annotated[str, Field(min_length=1, max_length=200)]
+    text: Annotated[str, Field(min_length=1, max_length=4_000)]

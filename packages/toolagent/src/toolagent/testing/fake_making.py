@@ -3,8 +3,7 @@
 from dataclasses import dataclass, field
 
 from toolagent.client.failures import MakingUnreachableError
-from toolagent.contracts.agent import Guidance
-from toolagent.contracts.making import MakeRequest
+from toolagent.contracts.making import Guidance, MakeRequest
 from toolagent.core.failures import TaskConflictError
 from toolagent.core.task_requests import request_fingerprint
 

@@ -1,7 +1,7 @@
 """The rules of the coding role: an agent that puts a candidate down, is told why it did not pass, and has another round."""
 
-from toolagent.contracts.agent import AgentRequest, LoopState
-from toolagent.core.loop import Rules
+from toolagent_service.agents.loop import Rules
+from toolagent_service.contracts.agent import AgentRequest, LoopState
 
 __all__ = ["CODING", "LONGEST_EVIDENCE", "another_round"]
 

@@ -4,13 +4,14 @@ from typing import Never
 
 from temporalio import activity
 
-from toolagent.client import names
-from toolagent.contracts.agent import AgentRequest, ModelAsk, ModelTurnNote, ToolNote, ToolRun
 from toolagent.contracts.batches import CallLook, LookRequest
 from toolagent.contracts.callbacks import Callback, CallbackEnd, CallbackNote
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.making import MakeRequest
-from toolagent.contracts.making_steps import (
+from toolagent.contracts.routes import ToolControl, ToolRoute
+from toolagent_service import step_names
+from toolagent_service.contracts.agent import AgentRequest, ModelAsk, ModelTurnNote, ToolNote, ToolRun
+from toolagent_service.contracts.making_steps import (
     Assessed,
     BriefStep,
     BuildOutcome,
@@ -26,8 +27,7 @@ from toolagent.contracts.making_steps import (
     TaskStep,
     VerifyStep,
 )
-from toolagent.contracts.routes import ToolControl, ToolRoute
-from toolagent.contracts.steps import Admission, AdmitRequest, CallRequest, Finished, Placement, PlaceRequest, SettleRequest
+from toolagent_service.contracts.steps import Admission, AdmitRequest, CallRequest, Finished, Placement, PlaceRequest, SettleRequest
 
 __all__ = [
     "admit",
@@ -63,133 +63,133 @@ def _bodiless() -> Never:
     raise BodilessError
 
 
-@activity.defn(name=names.ADMIT)
+@activity.defn(name=step_names.ADMIT)
 async def admit(_request: AdmitRequest) -> Admission:
     """Decide whether and how a call is made."""
     _bodiless()
 
 
-@activity.defn(name=names.PLACE)
+@activity.defn(name=step_names.PLACE)
 async def place(_request: PlaceRequest) -> Placement:
     """Find another queue for a call that was not served in time."""
     _bodiless()
 
 
-@activity.defn(name=names.CALL)
+@activity.defn(name=step_names.CALL)
 async def call_tool(_request: CallRequest) -> Finished:
     """Make the call."""
     _bodiless()
 
 
-@activity.defn(name=names.SETTLE)
+@activity.defn(name=step_names.SETTLE)
 async def settle(_request: SettleRequest) -> ToolResult:
     """Check the output and record how the call ended. The result comes back without the output, which the workflow has already."""
     _bodiless()
 
 
-@activity.defn(name=names.CONTROL)
+@activity.defn(name=step_names.CONTROL)
 async def control_tool(_control: ToolControl) -> ToolRoute:
     """Start, stop or destroy a tool on the host whose queue this is."""
     _bodiless()
 
 
-@activity.defn(name=names.LOOK_AT_CALL)
+@activity.defn(name=step_names.LOOK_AT_CALL)
 async def look_at_call(_request: LookRequest) -> CallLook:
     """See how far a call is that somebody else has begun."""
     _bodiless()
 
 
-@activity.defn(name=names.DELIVER_CALLBACK)
+@activity.defn(name=step_names.DELIVER_CALLBACK)
 async def deliver_callback(_callback: Callback) -> CallbackEnd:
     """Post it once."""
     _bodiless()
 
 
-@activity.defn(name=names.NOTE_CALLBACK)
+@activity.defn(name=step_names.NOTE_CALLBACK)
 async def note_callback(_note: CallbackNote) -> None:
     """Write down how a delivery ended."""
     _bodiless()
 
 
-@activity.defn(name=names.AWAIT_SLOT)
+@activity.defn(name=step_names.AWAIT_SLOT)
 async def await_slot(_step: MakeRequest) -> Slot:
     """Take the task's turn among those that run at once."""
     _bodiless()
 
 
-@activity.defn(name=names.FIND_HOST)
+@activity.defn(name=step_names.FIND_HOST)
 async def find_host(_step: HostStep) -> Slot:
     """Say where a task is to go on whose host has not taken a step in time."""
     _bodiless()
 
 
-@activity.defn(name=names.ENTER_STAGE)
+@activity.defn(name=step_names.ENTER_STAGE)
 async def enter_stage(_step: StageStep) -> None:
     """Write down how far the task is."""
     _bodiless()
 
 
-@activity.defn(name=names.INSPECT_TASK)
+@activity.defn(name=step_names.INSPECT_TASK)
 async def inspect_task(_step: TaskStep) -> Inspected:
     """Look for a tool that does it already, and at the repository if there is one."""
     _bodiless()
 
 
-@activity.defn(name=names.DIAGNOSE)
+@activity.defn(name=step_names.DIAGNOSE)
 async def diagnose(_step: TaskStep) -> Diagnosis:
     """Gather what is known of the tool that is to be mended, and lay a copy of its files out."""
     _bodiless()
 
 
-@activity.defn(name=names.LAY_OUT)
+@activity.defn(name=step_names.LAY_OUT)
 async def lay_out(_step: TaskStep) -> None:
     """Give the coding agent a copy of the repository."""
     _bodiless()
 
 
-@activity.defn(name=names.BUILD_CANDIDATE)
+@activity.defn(name=step_names.BUILD_CANDIDATE)
 async def build_candidate(_step: BuildStep) -> BuildOutcome:
     """Build it without a model."""
     _bodiless()
 
 
-@activity.defn(name=names.BRIEF_AGENT)
+@activity.defn(name=step_names.BRIEF_AGENT)
 async def brief_agent(_step: BriefStep) -> AgentRequest:
     """Write down what the coding agent is to know, and what it may take."""
     _bodiless()
 
 
-@activity.defn(name=names.ASK_MODEL)
+@activity.defn(name=step_names.ASK_MODEL)
 async def ask_model(_step: ModelAsk) -> ModelTurnNote:
     """Have one turn of the model."""
     _bodiless()
 
 
-@activity.defn(name=names.USE_TOOL)
+@activity.defn(name=step_names.USE_TOOL)
 async def use_tool(_step: ToolRun) -> ToolNote:
     """Do one thing that the model wants done."""
     _bodiless()
 
 
-@activity.defn(name=names.VERIFY_CANDIDATE)
+@activity.defn(name=step_names.VERIFY_CANDIDATE)
 async def verify_candidate(_step: VerifyStep) -> Assessed:
     """Ask the candidate everything that the gate asks."""
     _bodiless()
 
 
-@activity.defn(name=names.REGISTER_CANDIDATE)
+@activity.defn(name=step_names.REGISTER_CANDIDATE)
 async def register_candidate(_step: RegisterStep) -> Registered:
     """Make the candidate a version that can be called."""
     _bodiless()
 
 
-@activity.defn(name=names.CLEAR_TASK)
+@activity.defn(name=step_names.CLEAR_TASK)
 async def clear_task(_step: TaskStep) -> None:
     """End and remove what the task has on this host."""
     _bodiless()
 
 
-@activity.defn(name=names.END_TASK)
+@activity.defn(name=step_names.END_TASK)
 async def end_task(_step: EndStep) -> None:
     """Write down how the task ended."""
     _bodiless()

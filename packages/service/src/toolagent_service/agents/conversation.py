@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from toolagent.contracts.agent import ModelAsk
-from toolagent.contracts.model import Block, Carried, Message, Text, ToolOutcome, ToolUse
+from toolagent_service.contracts.agent import ModelAsk
+from toolagent_service.contracts.model import Block, Carried, Message, Text, ToolOutcome, ToolUse
 
 __all__ = ["OPENING", "next_message", "opening_message", "sendable"]
 

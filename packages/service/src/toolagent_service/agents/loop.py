@@ -7,11 +7,12 @@ it has to remember; messages are in the store, by position. What one role does o
 from collections import Counter
 from dataclasses import dataclass
 
-from toolagent.contracts.agent import (
+from toolagent.contracts.making import Guidance
+from toolagent_service.agents.model_cost import Exhausted, answer_budget
+from toolagent_service.contracts.agent import (
     AgentEnd,
     AgentRequest,
     AgentResult,
-    Guidance,
     LoopState,
     ModelAsk,
     ModelTurnNote,
@@ -20,7 +21,6 @@ from toolagent.contracts.agent import (
     ToolRun,
     ToolUseNote,
 )
-from toolagent.core.model_cost import Exhausted, answer_budget
 
 __all__ = [
     "MOST_HEARD",

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from toolagent.contracts.manifest import ToolManifest
-from toolagent.core.dispatch import bucket_of
+from toolagent_service.calls.dispatch import bucket_of
 
 __all__ = ["HostLoad", "best_host", "hosts_with_bucket"]
 

@@ -5,12 +5,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from toolagent.contracts.agent import AgentRequest
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.making import Evidence, Inspection, MakeRequest, Stage, Tried
-from toolagent.contracts.plans import BuildPlan
 from toolagent.contracts.task_specs import TaskSpec
 from toolagent.contracts.tasks import TaskState
+from toolagent_service.contracts.agent import AgentRequest
+from toolagent_service.contracts.plans import BuildPlan
 
 __all__ = [
     "AgentStart",

@@ -7,9 +7,9 @@ from itertools import islice
 
 from pydantic import JsonValue
 
-from toolagent.contracts.agent import ModelTurnNote, ToolUseNote
-from toolagent.contracts.model import ModelTurn, Text, ToolUse
-from toolagent.core.coding_log import shown_text, shown_use
+from toolagent_service.agents.coding_log import shown_text, shown_use
+from toolagent_service.contracts.agent import ModelTurnNote, ToolUseNote
+from toolagent_service.contracts.model import ModelTurn, Text, ToolUse
 
 __all__ = ["MOST_USES", "digest_of", "note_of"]
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from toolagent.contracts.making import Finding, FindingKind, Inspection
-from toolagent.contracts.plans import AsgiBuild, BuildPlan, CodingBuild, DockerBuild, NothingToBuild, OpenApiRemote, ToolFileBuild
 from toolagent.contracts.task_specs import GithubDeploy, MakeRuntime, TaskSpec
-from toolagent.core.planning import Ways
+from toolagent_service.contracts.plans import AsgiBuild, BuildPlan, CodingBuild, DockerBuild, NothingToBuild, OpenApiRemote, ToolFileBuild
+from toolagent_service.making.planning import Ways
 
 __all__ = ["first_way"]
 

@@ -6,9 +6,13 @@ Pure: a workflow asks for the next step, carries it out, and gives back what cam
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from toolagent.contracts.agent import AgentEnd, AgentRequest, AgentResult
 from toolagent.contracts.making import Inspection, MakeRequest, Stage, Tried
-from toolagent.contracts.making_steps import (
+from toolagent.contracts.task_specs import GithubDeploy, RepairTool
+from toolagent.contracts.tasks import TaskState
+from toolagent.core.task_requests import subject_of
+from toolagent_service.agents.coding import another_round
+from toolagent_service.contracts.agent import AgentEnd, AgentRequest, AgentResult
+from toolagent_service.contracts.making_steps import (
     Assessed,
     BriefStep,
     BuildOutcome,
@@ -21,14 +25,10 @@ from toolagent.contracts.making_steps import (
     TaskStep,
     VerifyStep,
 )
-from toolagent.contracts.plans import BuildPlan, CodingBuild, NothingToBuild
-from toolagent.contracts.task_specs import GithubDeploy, RepairTool
-from toolagent.contracts.tasks import TaskState
-from toolagent.core.coding import another_round
-from toolagent.core.first_way import first_way
-from toolagent.core.planning import Ways, ways
-from toolagent.core.task_reasons import abridged, of_the_agent, ready_reason, why_a_model
-from toolagent.core.task_requests import subject_of
+from toolagent_service.contracts.plans import BuildPlan, CodingBuild, NothingToBuild
+from toolagent_service.making.first_way import first_way
+from toolagent_service.making.planning import Ways, ways
+from toolagent_service.making.task_reasons import abridged, of_the_agent, ready_reason, why_a_model
 
 __all__ = [
     "Act",

@@ -6,7 +6,7 @@ from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import BuiltinSource, DockerSource, LocalSource, McpSource, RemoteSource, ScriptSource, ToolSource
-from toolagent.contracts.steps import Placement
+from toolagent_service.contracts.steps import Placement
 
 __all__ = ["DEFAULT_BUCKET", "bucket_of", "lives_on_host", "placement_of", "timeout_of"]
 

@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from toolagent.contracts.contract import Contract
-from toolagent.contracts.model import Price, Usage
+from toolagent_service.contracts.model import Price, Usage
 
 __all__ = [
     "CODING",
@@ -18,7 +18,6 @@ __all__ = [
     "AgentLimits",
     "AgentRequest",
     "AgentResult",
-    "Guidance",
     "LoopState",
     "ModelAsk",
     "ModelTurnNote",
@@ -73,13 +72,6 @@ class AgentLimits(Contract):
     events: Annotated[
         int, Field(ge=5, description="Of the history of one run, which another one goes on from: a tenth of what the server allows.")
     ] = 4_000
-
-
-class Guidance(Contract):
-    """What a person says to an agent at work. The same `id` is heard once."""
-
-    id: Annotated[str, Field(min_length=1, max_length=200)]
-    text: Annotated[str, Field(min_length=1, max_length=4_000)]
 
 
 class ToolUseNote(Contract):

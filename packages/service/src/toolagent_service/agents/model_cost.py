@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from toolagent.contracts.agent import AgentEnd, AgentLimits, LoopState, ModelAsk
-from toolagent.contracts.model import Price, Rates, Usage
 from toolagent.contracts.task_specs import MakeLimits
+from toolagent_service.contracts.agent import AgentEnd, AgentLimits, LoopState, ModelAsk
+from toolagent_service.contracts.model import Price, Rates, Usage
 
 __all__ = ["LEAST_ANSWER", "Exhausted", "answer_budget", "cost_of", "limits_for", "next_attempt_budget"]
 

@@ -7,7 +7,8 @@ from typing import Literal, TypeAlias
 from pydantic import JsonValue
 
 from toolagent.contracts.making import Finding, FindingKind, Inspection, Tried
-from toolagent.contracts.plans import (
+from toolagent.contracts.task_specs import BuildTool, GithubDeploy, MakeRuntime, RepairTool, TaskSpec
+from toolagent_service.contracts.plans import (
     AsgiBuild,
     BuildPlan,
     CodingBuild,
@@ -20,7 +21,6 @@ from toolagent.contracts.plans import (
     ProgramBuild,
     ToolFileBuild,
 )
-from toolagent.contracts.task_specs import BuildTool, GithubDeploy, MakeRuntime, RepairTool, TaskSpec
 
 __all__ = ["Ways", "ways"]
 

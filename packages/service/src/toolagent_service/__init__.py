@@ -1,0 +1,1 @@
+"""What the service's own parts share: its steps, and the rules they follow. Not published."""

@@ -1,0 +1,1 @@
+"""The rules of tasks that make or repair tools."""

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from workers.failures import CannotRun
 from workers.logs import configure_logging
-from workers.settings import Settings
+from workers.settings import Settings, environment, unread
 
 __all__ = ["main"]
 
@@ -54,15 +54,8 @@ def main(arguments: list[str]) -> int:
     if arguments[:1] != [_EXPORT] and (len(arguments) != 1 or arguments[0] not in _COMMANDS):
         console.print(_USAGE, markup=False)
         return 2
-    try:
-        settings = Settings()
-    except SettingsError as error:
-        console.print(f"{error}: {error.__cause__}", style="red", markup=False)
-        return 2
-    except ValidationError as error:
-        for issue in error.errors(include_url=False, include_input=False):
-            name = "_".join(map(str, issue["loc"])).upper()
-            console.print(f"TOOL_AGENT_{name}: {issue['msg']}", style="red", markup=False)
+    settings = _settings(console)
+    if settings is None:
         return 2
     command = _command(arguments)
     if command is None:
@@ -75,6 +68,23 @@ def main(arguments: list[str]) -> int:
     except CannotRun as problem:
         console.print(str(problem), style="red", markup=False)
         return 1
+
+
+def _settings(console: Console) -> Settings | None:
+    """None where one cannot be used, which is told."""
+    try:
+        settings = Settings()
+    except SettingsError as error:
+        console.print(f"{error}: {error.__cause__}", style="red", markup=False)
+        return None
+    except ValidationError as error:
+        for issue in error.errors(include_url=False, include_input=False):
+            name = "_".join(map(str, issue["loc"])).upper()
+            console.print(f"TOOL_AGENT_{name}: {issue['msg']}", style="red", markup=False)
+        return None
+    for warning in unread(environment()):
+        console.print(warning, style="yellow", markup=False, soft_wrap=True)
+    return settings
 
 
 def _command(arguments: list[str]) -> Command | None:

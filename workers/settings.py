@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,9 +12,10 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from toolagent.client.names import TASK_QUEUE
 from toolagent.contracts.sandbox import SandboxLevel
 from toolagent.core.json_size import MAX_STARTED_VALUES
+from toolagent.core.suggestions import nearest
 from toolagent_service.calls.dispatch import DEFAULT_BUCKET
 
-__all__ = ["SHIPPED_DATA", "Settings", "environment"]
+__all__ = ["SHIPPED_DATA", "Settings", "environment", "unread"]
 
 SHIPPED_DATA = Path(__file__).resolve().parents[1] / "data"
 """What comes with us, wherever the service is started."""
@@ -23,6 +24,10 @@ _BEATS_IN_A_LEASE = 3
 """So that a heartbeat or two may be late without another host being told that this one is dead."""
 
 _RESERVED_QUEUES = (TASK_QUEUE, "control")
+
+_PREFIX = "TOOL_AGENT_"
+_NOT_OURS = frozenset({"URL", "OWNER", "RUN", "TOOL_ID", "CALL_ID", "OUTPUT_DIR"})
+"""Of the command line, and of what we start: a service may be one of these."""
 
 Port = Annotated[int, Field(ge=0, le=65535)]
 Seconds = Annotated[float, Field(gt=0)]
@@ -34,12 +39,11 @@ ContentStoreKind = Literal["folder", "database", "s3"]
 class Settings(BaseSettings):
     """Seed 001 §9 and what the parts of the service need. A port of 0 takes a free one."""
 
-    model_config = SettingsConfigDict(env_prefix="TOOL_AGENT_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(env_prefix=_PREFIX, frozen=True, extra="ignore")
 
     # The front door
     fastapi_host: Annotated[str, Field(description="Address to listen on; any but a loopback one needs `api_key`.")] = "127.0.0.1"
     fastapi_port: Annotated[Port, Field(description="Port of the HTTP API.")] = 8001
-    mcp_port: Annotated[Port, Field(description="Port of the MCP server; the same as the HTTP API's shares it.")] = 8001
     api_key: Annotated[
         Annotated[SecretStr, Field(min_length=1)] | None, Field(description="Bearer token that every request but `/health` must carry.")
     ] = None
@@ -224,17 +228,6 @@ class Settings(BaseSettings):
         Path | None, Field(description="File with the keys of ssh hosts; unset: that of the user that runs the service.")
     ] = None
 
-    # Keeping tools (seed 001 §9)
-    cold_tool_idle_timeout_s: Annotated[int, Field(ge=1, description="Seconds after which an idle cold tool is stopped.")] = 300
-    hot_tool_max_containers: Annotated[int, Field(ge=0, description="Containers that are kept warm.")] = 5
-    eviction_policy: Annotated[str, Field(description="Which warm container goes first.")] = "lru"
-    health_check_interval_s: Annotated[int, Field(ge=1, description="Seconds between health checks.")] = 60
-
-    # Money (seed 001 §9)
-    monthly_limit_usd: Annotated[float, Field(ge=0, description="What a month may cost.")] = 100.0
-    single_tx_limit_usd: Annotated[float, Field(ge=0, description="What one call may cost.")] = 20.0
-    require_approval_above_usd: Annotated[float, Field(ge=0, description="From which price a person is asked.")] = 10.0
-
     @field_validator(
         "allowed_hosts", "repo_schemes", "http_request_allow", "callback_allow", "tool_dirs", "pythons", "sandbox_levels", mode="before"
     )
@@ -296,3 +289,13 @@ class Settings(BaseSettings):
 def environment() -> Mapping[str, str]:
     """The process environment: the only place that looks at it besides the settings themselves."""
     return os.environ  # noqa: TID251 - here it is allowed
+
+
+def unread(variables: Mapping[str, str]) -> Iterator[str]:
+    """A sentence for each variable that looks like a setting and is none."""
+    known = {f"{_PREFIX}{name.upper()}" for name in Settings.model_fields}
+    for name in sorted(variables):
+        own = name.removeprefix(_PREFIX)
+        if own != name and name not in known and own not in _NOT_OURS and not own.startswith("SECRET_"):
+            near = nearest(own.lower(), [*Settings.model_fields], 1)
+            yield f"{name} is no setting: nothing reads it." + (f" Did you mean {_PREFIX}{near[0].upper()}?" if near else "")

@@ -1,5 +1,6 @@
 """Settings, state directory, ports and secrets: what is wrong is said plainly, before anything runs."""
 
+import re
 import resource
 import signal
 import socket
@@ -17,7 +18,7 @@ from workers.failures import CannotRun
 from workers.front_door import bound_socket
 from workers.ports import listen
 from workers.secrets import SecretSource
-from workers.settings import Settings
+from workers.settings import Settings, unread
 from workers.state import owned_state
 
 ROOT = Path(__file__).parents[2]
@@ -28,36 +29,33 @@ def test_the_defaults_are_those_of_seed_001() -> None:
     assert settings.model_dump(
         include={
             "fastapi_port",
-            "mcp_port",
             "docker_port_start",
             "docker_base_image",
             "docker_mem_limit",
             "docker_nano_cpus",
             "docker_ttl_seconds",
-            "cold_tool_idle_timeout_s",
-            "hot_tool_max_containers",
-            "eviction_policy",
-            "monthly_limit_usd",
-            "single_tx_limit_usd",
-            "require_approval_above_usd",
-            "health_check_interval_s",
         }
     ) == {
         "fastapi_port": 8001,
-        "mcp_port": 8001,
         "docker_port_start": 9001,
         "docker_base_image": "agent-sandbox:latest",
         "docker_mem_limit": "1g",
         "docker_nano_cpus": 1_000_000_000,
         "docker_ttl_seconds": 1800,
-        "cold_tool_idle_timeout_s": 300,
-        "hot_tool_max_containers": 5,
-        "eviction_policy": "lru",
-        "monthly_limit_usd": 100.0,
-        "single_tx_limit_usd": 20.0,
-        "require_approval_above_usd": 10.0,
-        "health_check_interval_s": 60,
     }
+
+
+def test_each_setting_is_read_by_something() -> None:
+    sources = [path.read_text("utf-8") for folder in ("workers", "tool_agent") for path in (ROOT / folder).rglob("*.py")]
+    assert [name for name in Settings.model_fields if not any(re.search(rf"\.{name}\b", text) for text in sources)] == []
+
+
+def test_a_variable_that_looks_like_a_setting_and_is_none_is_named_with_the_nearest() -> None:
+    names = ("TOOL_AGENT_FASTAPI_PORT", "TOOL_AGENT_FASTAPI_PROT", "TOOL_AGENT_SECRET_X", "TOOL_AGENT_URL", "TOOL_AGENT_ZZZ", "PATH")
+    assert [*unread(dict.fromkeys(names, "1"))] == [
+        "TOOL_AGENT_FASTAPI_PROT is no setting: nothing reads it. Did you mean TOOL_AGENT_FASTAPI_PORT?",
+        "TOOL_AGENT_ZZZ is no setting: nothing reads it.",
+    ]
 
 
 def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from api.problems import MEDIA_TYPE, Kind, ProblemKind
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult, ValidationIssue
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.http import Problem
-from toolagent.core.results import IDEMPOTENCY_CONFLICT, TOO_LARGE, failed, succeeded
+from toolagent.core.results import IDEMPOTENCY_CONFLICT, KEY_CONFLICT, TOO_LARGE, failed, succeeded
 
 __all__ = ["DESCRIPTION", "SUCCESS", "TAGS", "Documented", "Responses", "call_responses", "problem_responses"]
 
@@ -86,7 +86,7 @@ _ERRORS: Mapping[Kind, JsonValue] = {
 }
 _REASONS = {
     TOO_LARGE: "The parameters are 1050000 bytes of JSON; at most 1048576 are taken. POST /files takes files.",
-    IDEMPOTENCY_CONFLICT: "This idempotency key or call id was used for another call: other tool, version or params. Choose a new one.",
+    IDEMPOTENCY_CONFLICT: KEY_CONFLICT,
 }
 _ISSUE = ValidationIssue(path="$.quality", message="101 is greater than the maximum of 100", keyword="maximum")
 

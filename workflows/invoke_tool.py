@@ -7,6 +7,7 @@ from toolagent.client import names
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult, ValidationIssue
 from toolagent.core.callbacks import callback_of_call
 from toolagent.core.idempotency import call_id_for_key, call_id_of_workflow
+from toolagent.core.json_paths import json_path
 from toolagent.core.results import failed
 from workflows.callbacks import announce
 from workflows.invoke import invoke
@@ -46,7 +47,7 @@ class InvokeTool:
 
 def _malformed(call_id: str, error: ValidationError) -> ToolResult:
     issues = tuple(
-        ValidationIssue(path=_path(issue["loc"]), message=issue["msg"], keyword=issue["type"])
+        ValidationIssue(path=json_path(issue["loc"]), message=issue["msg"], keyword=issue["type"])
         for issue in error.errors(include_url=False, include_input=False)[:_MOST_ISSUES]
     )
     message = "The input is not a ToolCall: " + "; ".join(f"{issue.path}: {issue.message}" for issue in issues[:5])
@@ -68,7 +69,3 @@ def _key_without_its_id(call_id: str, asked: ToolCall) -> ToolResult:
     issue = ValidationIssue(path="$.idempotency_key", message=message, keyword="idempotency_key")
     wrong = ToolError(type=ErrorType.VALIDATION_ERROR, message=message, details={"workflow_id": wanted})
     return failed(call_id, asked.tool_id, wrong, workflow.now(), validation_errors=(issue,))
-
-
-def _path(parts: tuple[int | str, ...]) -> str:
-    return "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from toolagent.core.json_paths import json_path
 from toolagent_service.agents.model_cost import cost_of
 from toolagent_service.contracts.model import ModelTurn, Price
 
@@ -53,8 +54,7 @@ class Prices:
             raise PriceFileError(f"The file of prices {path} cannot be read: {error.strerror}.") from error
         except ValidationError as error:
             first = error.errors()[0]
-            place = ".".join(map(str, first["loc"])) or "$"
-            raise PriceFileError(f"The file of prices {path} is wrong at {place}: {first['msg']}.") from error
+            raise PriceFileError(f"The file of prices {path} is wrong at {json_path(first['loc'])}: {first['msg']}.") from error
         return cls(tuple((pattern, entry.price) for entry in file.prices for pattern in entry.models))
 
     def of(self, model: str) -> Price | None:

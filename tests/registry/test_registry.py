@@ -1,9 +1,8 @@
-"""The tool registry and the source store of seed 001 §2–§3."""
+"""The tool registry of seed 001 §2."""
 
 import pytest
 
 from engine.registry.registry import ToolRegistry
-from engine.registry.source_store import SourceStore, UnknownToolError
 from engine.store.database import Database
 from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
@@ -71,24 +70,6 @@ async def test_destroy_says_what_it_cleaned_up(database: Database) -> None:
     assert await registry.destroy("old") == {"versions": 1, "sources": 1, "routes": 1}
     assert await routes.list_all() == ()
     assert await registry.get("old") is None
-
-
-async def test_sources_are_added_behind_the_others_and_once(database: Database) -> None:
-    await filled(database)
-    store = SourceStore(ToolTable(database))
-    await store.add_source("old", REMOTE)
-    await store.add_source("old", REMOTE)
-    assert await store.get_sources("old") == (LOCAL, REMOTE)
-    assert (await store.load())["old"] == [LOCAL.model_dump(mode="json"), REMOTE.model_dump(mode="json")]
-    await store.save({"old": [REMOTE]})
-    assert await store.get_sources("old") == (REMOTE,)
-    await store.remove_tool("old")
-    assert await store.get_sources("old") == ()
-
-
-async def test_a_source_needs_its_tool(database: Database) -> None:
-    with pytest.raises(UnknownToolError):
-        await SourceStore(ToolTable(database)).add_source("nothing", REMOTE)
 
 
 async def test_a_schema_that_hides_a_secret_is_not_registered(database: Database) -> None:

@@ -63,11 +63,11 @@ def test_the_name_a_model_was_asked_by_counts_before_the_one_it_answers_with(tmp
 
 
 WRONG: dict[str, dict[str, JsonValue]] = {
-    "currency": {"currency": "EUR"},
-    "prices.0.models": {"prices": [{"models": [], "price": RATES}]},
-    "prices.0.price.input": {"prices": [{"models": ["a"], "price": {**RATES, "input": -1}}]},
-    "prices.0.price.output": {"prices": [{"models": ["a"], "price": {"input": 1}}]},
-    "more": {"more": 1},
+    "$.currency": {"currency": "EUR"},
+    "$.prices[0].models": {"prices": [{"models": [], "price": RATES}]},
+    "$.prices[0].price.input": {"prices": [{"models": ["a"], "price": {**RATES, "input": -1}}]},
+    "$.prices[0].price.output": {"prices": [{"models": ["a"], "price": {"input": 1}}]},
+    "$.more": {"more": 1},
 }
 
 

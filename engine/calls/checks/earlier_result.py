@@ -2,8 +2,8 @@
 
 from engine.calls.checks.asked import AnsweredBefore, Asked, Check, Sources
 from engine.store.clock import now
-from toolagent.contracts.calls import ErrorType, ToolError
-from toolagent.core.results import IDEMPOTENCY_CONFLICT, failed
+from toolagent.contracts.calls import ErrorType
+from toolagent.core.results import key_conflict
 
 __all__ = ["CHECK"]
 
@@ -13,10 +13,8 @@ async def _check(asked: Asked, sources: Sources) -> Asked:
     if record is None:
         return asked
     if record.fingerprint != asked.fingerprint:
-        message = "This idempotency key or call id was used for another call: other tool, version or params. Choose a new one."
-        error = ToolError(type=ErrorType.REJECTED, message=message, details={"reason": IDEMPOTENCY_CONFLICT})
         # The record is the other call's: of this one nothing is written down.
-        raise AnsweredBefore(failed(asked.call_id, asked.call.tool_id, error, now()))
+        raise AnsweredBefore(key_conflict(asked.call_id, asked.call.tool_id, now()))
     if record.result is not None:
         raise AnsweredBefore(record.result)
     return asked

@@ -8,7 +8,8 @@ from engine.making.repositories.asides import is_example
 from engine.making.repositories.trees import Tree
 from toolagent.contracts.making import Finding, FindingKind
 from toolagent.contracts.tool_files import ExternalScript
-from toolagent.core.tool_files import SUFFIX, ReadToolFile, read_tool_file, shown_path
+from toolagent.core.json_paths import json_path
+from toolagent.core.tool_files import SUFFIX, ReadToolFile, read_tool_file
 from toolagent.validation.tool_folders import NoScriptError, find_script
 from toolagent.validation.tool_rules import ToolRules
 
@@ -53,7 +54,7 @@ def _usable(tree: Tree, path: str, read: ReadToolFile) -> Finding:
     try:
         script = find_script(file.handler, (tree.folder / path).parent, None)
     except NoScriptError as error:
-        return _faulty(path, f"{shown_path(error.field)}: {error}")
+        return _faulty(path, f"{json_path(error.field)}: {error}")
     place = script.folder.relative_to(tree.folder.resolve()) / script.name
     details: dict[str, JsonValue] = {"tool_id": file.tool_id, "version": file.version, "script": place.as_posix()}
     if is_example(path):

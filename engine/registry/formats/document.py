@@ -14,6 +14,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from engine.registry.formats.literal_keys import Hidden, without_keys
 from engine.registry.secret_vault import SecretVault
 from toolagent.contracts.records import CatalogFault
+from toolagent.core.json_paths import json_path
 from toolagent.core.suggestions import nearest
 
 __all__ = ["Parsed", "cleaned", "faults_of", "members", "misspelled_fields", "read_object", "shown", "too_many", "unreadable"]
@@ -122,8 +123,7 @@ def cleaned(item: JsonValue, owner: str, file: str, where: str, vault: SecretVau
 def faults_of(error: ValidationError, file: str, where: str) -> Iterator[CatalogFault]:
     """One fault for each thing that is wrong with an entry, or for the first few."""
     for issue in error.errors(include_url=False, include_input=False)[:_MAX_FAULTS]:
-        path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in issue["loc"])
-        yield CatalogFault(file=file, field=f"{where}{path}", reason=issue["msg"])
+        yield CatalogFault(file=file, field=json_path(issue["loc"], where), reason=issue["msg"])
     if (more := error.error_count() - _MAX_FAULTS) > 0:
         yield CatalogFault(file=file, field=where, reason=f"{more} more things are wrong with this entry.")
 

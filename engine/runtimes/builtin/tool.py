@@ -13,6 +13,7 @@ from engine.runtimes.runtime import ToolRequest
 from engine.runtimes.scripts.service import ScriptService
 from toolagent.contracts.calls import ErrorType, ValidationIssue
 from toolagent.contracts.manifest import JsonSchema, ToolManifest
+from toolagent.core.json_paths import json_path
 
 __all__ = ["BuiltinTool", "ScriptingTool", "ToolArguments", "ToolOutput", "TypedTool", "checked", "schema_of"]
 
@@ -88,7 +89,7 @@ def schema_of(model: type[BaseModel]) -> JsonSchema:
 
 def _invalid(tool_id: str, error: ValidationError) -> CallFailed:
     issues = [
-        ValidationIssue(path=_json_path(found["loc"]), message=found["msg"], keyword=found["type"])
+        ValidationIssue(path=json_path(found["loc"]), message=found["msg"], keyword=found["type"])
         for found in error.errors(include_url=False, include_input=False, include_context=False)
     ]
     told = "; ".join(f"{issue.path}: {issue.message}" for issue in issues)
@@ -97,7 +98,3 @@ def _invalid(tool_id: str, error: ValidationError) -> CallFailed:
         f"The parameters of {tool_id!r} are not valid: {told}",
         {"errors": [issue.model_dump(mode="json") for issue in issues]},
     )
-
-
-def _json_path(location: tuple[int | str, ...]) -> str:
-    return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in location)

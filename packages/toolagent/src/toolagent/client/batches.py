@@ -27,7 +27,7 @@ from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 from toolagent.contracts.tasks import TaskView
 from toolagent.core.batches import batch_fingerprint, batch_id_for_key, counted, lost, never_made, progress_of, state_of
 from toolagent.core.callbacks import origin_of
-from toolagent.core.results import IDEMPOTENCY_CONFLICT, failed
+from toolagent.core.results import failed, key_conflict
 
 __all__ = ["Batches", "collected"]
 
@@ -129,8 +129,7 @@ class Batches:
         if description is None or await description.memo_value(names.FINGERPRINT, "", type_hint=str) == batch_fingerprint(batch):
             return
         message = "This idempotency key or batch id was used for another batch. Choose a new one."
-        error = ToolError(type=ErrorType.REJECTED, message=message, details={"reason": IDEMPOTENCY_CONFLICT})
-        raise CallRefusedError(failed(batch_id, "", error, datetime.now(UTC)))
+        raise CallRefusedError(key_conflict(batch_id, "", datetime.now(UTC), message))
 
     async def _described(self, batch_id: str) -> WorkflowExecutionDescription | None:
         try:

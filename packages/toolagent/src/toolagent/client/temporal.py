@@ -23,7 +23,7 @@ from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.tasks import TaskView
 from toolagent.core.callbacks import delivery_id
 from toolagent.core.idempotency import call_id_for_key, call_id_of_workflow, fingerprint
-from toolagent.core.results import IDEMPOTENCY_CONFLICT, failed, reason_of, task_state_of
+from toolagent.core.results import IDEMPOTENCY_CONFLICT, failed, key_conflict, reason_of, task_state_of
 
 __all__ = ["ToolAgentClient", "is_away"]
 
@@ -222,9 +222,7 @@ class ToolAgentClient:
 
 
 def _conflict(call: ToolCall, call_id: str) -> CallRefusedError:
-    message = "This idempotency key or call id was used for another call: other tool, version or params. Choose a new one."
-    details = ToolError(type=ErrorType.REJECTED, message=message, details={"reason": IDEMPOTENCY_CONFLICT})
-    return CallRefusedError(failed(call_id, call.tool_id, details, datetime.now(UTC)))
+    return CallRefusedError(key_conflict(call_id, call.tool_id, datetime.now(UTC)))
 
 
 def _failed(call_id: str, tool_id: str, error_type: ErrorType, message: str) -> ToolResult:

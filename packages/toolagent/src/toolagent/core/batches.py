@@ -12,7 +12,7 @@ from toolagent.contracts.batches import BATCH_ID_PATTERN, BatchedCall, BatchedSt
 from toolagent.contracts.calls import Caller, CallMode, ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.idempotency import call_id_for_key, fingerprint
-from toolagent.core.results import IDEMPOTENCY_CONFLICT, failed, reason_of
+from toolagent.core.results import IDEMPOTENCY_CONFLICT, failed, key_conflict, reason_of
 
 __all__ = [
     "SKIPPED",
@@ -106,8 +106,7 @@ def state_of(end: BatchEnd) -> TaskState:
 def never_made(call: BatchedCall, at: datetime) -> ToolResult | None:
     """The result of a call that has none of its own; None when it was begun, and so has one."""
     if call.reason == IDEMPOTENCY_CONFLICT:
-        message = "This idempotency key was used for another call: other tool, version or params. Choose a new one."
-        return _failed(call, ErrorType.REJECTED, message, {"reason": IDEMPOTENCY_CONFLICT}, at)
+        return key_conflict(call.call_id, call.tool_id, at)
     if call.state is BatchedState.SKIPPED:
         message = "The call was not begun: the batch had stopped, because a call before it failed or it was cancelled."
         return _failed(call, ErrorType.CANCELLED, message, {"reason": SKIPPED, "sent": False}, at)

@@ -7,10 +7,23 @@ from pydantic import JsonValue
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult, ValidationIssue
 from toolagent.contracts.tasks import TaskState
 
-__all__ = ["IDEMPOTENCY_CONFLICT", "ORIGINAL_TYPE", "TOO_LARGE", "failed", "original_type_of", "reason_of", "succeeded", "task_state_of"]
+__all__ = [
+    "IDEMPOTENCY_CONFLICT",
+    "KEY_CONFLICT",
+    "ORIGINAL_TYPE",
+    "TOO_LARGE",
+    "failed",
+    "key_conflict",
+    "original_type_of",
+    "reason_of",
+    "succeeded",
+    "task_state_of",
+]
 
 IDEMPOTENCY_CONFLICT = "idempotency_conflict"
 """`details.reason` of a `rejected` call whose key was used for another call."""
+
+KEY_CONFLICT = "This idempotency key or call id was used for another call: other tool, version or params. Choose a new one."
 
 TOO_LARGE = "too_large"
 """`details.reason` of a `validation_error` because of the size of the parameters."""
@@ -41,6 +54,11 @@ def failed(
         call_id=call_id,
         tool_id=tool_id,
     )
+
+
+def key_conflict(call_id: str, tool_id: str, at: datetime, message: str = KEY_CONFLICT) -> ToolResult:
+    """The result of what was asked under a key or an id that another one has."""
+    return failed(call_id, tool_id, ToolError(type=ErrorType.REJECTED, message=message, details={"reason": IDEMPOTENCY_CONFLICT}), at)
 
 
 def succeeded(

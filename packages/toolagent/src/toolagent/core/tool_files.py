@@ -14,6 +14,7 @@ from toolagent.contracts.manifest import JsonSchema, ToolManifest
 from toolagent.contracts.sandbox import HostPattern
 from toolagent.contracts.tool_files import ExternalScript, ToolFile
 from toolagent.core.commented_json import CommentedJson, NotJsonError, Place, Step, parse_commented
+from toolagent.core.json_paths import json_path
 from toolagent.core.schemas import with_defaults
 from toolagent.core.tool_file_fields import meant
 
@@ -25,7 +26,6 @@ __all__ = [
     "Rules",
     "manifest_of",
     "read_tool_file",
-    "shown_path",
     "tool_file_schema",
     "unsafe_script_path",
 ]
@@ -80,7 +80,7 @@ class ReadToolFile:
     def fault(self, path: Sequence[Step], reason: str) -> FileFault:
         """One that only shows outside of the file."""
         place = self.document.place_of(path) if self.document else Place(1, 1)
-        return FileFault(shown_path(path), reason, place)
+        return FileFault(json_path(path), reason, place)
 
 
 def read_tool_file(text: str, rules: Rules) -> ReadToolFile:
@@ -93,7 +93,7 @@ def read_tool_file(text: str, rules: Rules) -> ReadToolFile:
     if not isinstance(value, dict):
         return ReadToolFile(None, {}, (FileFault("$", "The file must hold a JSON object.", document.place_of(())),))
     found = [*_unstorable(value, ())] or [*_faults(value, rules)]
-    faults = tuple(FileFault(shown_path(path), reason, document.place_of(path)) for path, reason in found[:_MAX_FAULTS])
+    faults = tuple(FileFault(json_path(path), reason, document.place_of(path)) for path, reason in found[:_MAX_FAULTS])
     if len(found) > _MAX_FAULTS:
         faults += (FileFault("$", f"{len(found) - _MAX_FAULTS} more things are wrong with this file.", document.place_of(())),)
     return ReadToolFile(None if faults else _parsed(value), value, faults, document)
@@ -116,10 +116,6 @@ def tool_file_schema() -> JsonSchema:
         "$comment": "Besides this: `//` comments, `examples[].input` fits `parameters`, capabilities, scripts and methods are known.",
         **{key: part for key, part in schema.items() if key != "title"},
     }
-
-
-def shown_path(path: Sequence[Step]) -> str:
-    return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
 
 
 def unsafe_script_path(path: str) -> str | None:

@@ -7,6 +7,8 @@ from typing import Any
 
 import jsonschema_rs
 
+from toolagent.core.json_paths import json_path
+
 __all__ = ["METASCHEMA", "Found", "explained", "short", "validator"]
 
 Found = tuple[str, str, str]
@@ -29,7 +31,7 @@ def explained(errors: Iterable[jsonschema_rs.ValidationError], most: int) -> tup
     for error in errors:
         if len(found) == most:
             break
-        found.append((_path(error.instance_path), short(error.message), _keyword(error)))
+        found.append((json_path(error.instance_path), short(error.message), _keyword(error)))
     return tuple(found)
 
 
@@ -40,10 +42,6 @@ def short(message: str, limit: int = 500) -> str:
 
 def _refuse(uri: str) -> Any:
     raise ValueError(f"A schema may not refer to other documents: {uri}")
-
-
-def _path(parts: Iterable[str | int]) -> str:
-    return "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
 
 
 def _keyword(error: jsonschema_rs.ValidationError) -> str:

@@ -8,6 +8,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from toolagent.core.json_paths import json_path
 from toolagent.core.suggestions import nearest
 
 __all__ = ["DocumentError", "parsed", "read_document"]
@@ -45,7 +46,7 @@ def parsed(text: str, shape: type[Shape], name: str) -> Shape:
 
 
 def _path(given: object, loc: Sequence[int | str]) -> str:
-    return "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part, _ in _steps(given, loc))
+    return json_path(part for part, _ in _steps(given, loc))
 
 
 def _steps(given: object, loc: Sequence[int | str]) -> Iterator[tuple[int | str, object]]:

@@ -78,7 +78,7 @@ def parsed_element(xml: str) -> Element:
 
 
 def observation_xml(observation: Observation) -> str:
-    """As seed 004 §3.4 has it, and a `<note>` where there is one."""
+    """An `<OBSERVATION>` as docs/http.md describes it, with a `<note>` where there is one."""
     said = {name: text for name, text in observation.model_dump().items() if text or name != "note"}
     inner = "".join(f"<{name}>{escape(str(text).translate(_ILLEGAL))}</{name}>" for name, text in said.items())
     return f"<OBSERVATION>{inner}</OBSERVATION>"

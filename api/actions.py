@@ -1,4 +1,4 @@
-"""From what an agent has written to a call, and from its end to what the agent is told (seed 004 §3)."""
+"""From what an agent has written to a call, and from its end to what the agent is told."""
 
 import re
 from dataclasses import dataclass

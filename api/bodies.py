@@ -51,7 +51,7 @@ class RunToolBody(ToolCall):
 
 
 class SelectToolBody(Contract):
-    """A call, in the form of seed 001 §7."""
+    """A call."""
 
     model_config = _strict({"tool_id": "text_summarizer_api", "params": _PARAMS})
 

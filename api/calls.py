@@ -114,7 +114,7 @@ async def answer(client: Calls, taken: TakenCall) -> Response:
 
 
 async def selection(client: Calls, taken: TakenCall) -> Response:
-    """The result, or why there is none (yet), in the form of seed 001 §7."""
+    """The result, or why there is none (yet)."""
     result = await end_of(client, taken)
     return result_response(result, selection_of(result).model_dump_json())
 

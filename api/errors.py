@@ -77,7 +77,7 @@ STATUS: Mapping[Kind, HTTPStatus] = {
     ProblemKind.RANGE_NOT_SATISFIABLE: HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE,
     ProblemKind.INTERNAL_ERROR: HTTPStatus.INTERNAL_SERVER_ERROR,
 }
-"""One HTTP status for each error type (DESIGN §3) and each kind of problem."""
+"""One HTTP status for each error type and each kind of problem."""
 
 REASON_STATUS: Mapping[tuple[ErrorType, str], HTTPStatus] = {
     (ErrorType.VALIDATION_ERROR, TOO_LARGE): HTTPStatus.REQUEST_ENTITY_TOO_LARGE,

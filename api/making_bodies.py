@@ -37,7 +37,7 @@ def _strict(*examples: JsonValue) -> ConfigDict:
 
 
 class CreateToolBody(Contract):
-    """What is wanted (seed 001 §7). `description` stands in where the specification has none; one of both must be there."""
+    """What is wanted. `description` stands in where the specification has none; one of both must be there."""
 
     model_config = _strict(
         {"description": "Count the words of a text.", "task_spec": _BUILD},
@@ -51,7 +51,7 @@ class CreateToolBody(Contract):
         dict[str, JsonValue] | str | None,
         BeforeValidator(_object_or_text),
         Field(
-            description="`github_deploy`, `build_tool` or `repair_tool` (seed 001 §5), as an object or JSON text. Other text is prose: a "
+            description="`github_deploy`, `build_tool` or `repair_tool`, as an object or JSON text. Other text is prose: a "
             "`build_tool` named by the words of the description, or else of the prose: four in Latin letters, small ones left out; Chinese "
             "ones in pinyin, `需要一个图片压缩工具` is `tu_pian_ya_suo`; any others are `tool_` and a hash."
         ),

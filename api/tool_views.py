@@ -28,7 +28,6 @@ _RUNTIME_NAMES = {
     BackendRuntime.DOCKER: "Docker 容器运行时",
     BackendRuntime.REMOTE: "远程 API / 云端服务",
 }
-"""As in seed 000 §4.1."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 

@@ -1,1 +1,1 @@
-"""The seeds' name for the service: `python -m tool_agent` (seed 000 §10)."""
+"""Another name for the service: `python -m tool_agent`."""

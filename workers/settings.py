@@ -37,7 +37,7 @@ ContentStoreKind = Literal["folder", "database", "s3"]
 
 
 class Settings(BaseSettings):
-    """Seed 001 §9 and what the parts of the service need. A port of 0 takes a free one."""
+    """What can be set. A port of 0 takes a free one."""
 
     model_config = SettingsConfigDict(env_prefix=_PREFIX, frozen=True, extra="ignore")
 
@@ -190,7 +190,7 @@ class Settings(BaseSettings):
     ] = "60706-61183"
     sandbox_policy: Annotated[Path | None, Field(description="File (YAML or JSON) that says what tools may be granted at most.")] = None
 
-    # Docker (seed 001 §9)
+    # Docker
     docker_port_start: Annotated[Port, Field(description="First port published for containers.")] = 9001
     docker_base_image: Annotated[str, Field(description="Image that containers are made from.")] = "agent-sandbox:latest"
     docker_mem_limit: Annotated[str, Field(description="Memory of a container.")] = "1g"

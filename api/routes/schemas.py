@@ -13,5 +13,5 @@ router = APIRouter(tags=["tools"])
 
 @router.get("/schemas/tool.json", summary="The JSON Schema of a `*.tool.json`", responses=problem_responses())
 async def schema_of_tool_files() -> dict[str, JsonValue]:
-    """Seed 004 §2.2.2, and what may stand there besides. A file may also hold `//` comments."""
+    """What a file of a tool may say. It may also hold `//` comments."""
     return tool_file_schema()

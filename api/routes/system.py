@@ -15,5 +15,5 @@ router = APIRouter(tags=["service"])
 
 @router.get("/system/status", summary="Tools, tasks and conversations at a glance", responses=problem_responses(ErrorType.UNAVAILABLE))
 async def get_system_status(doors: Behind) -> SystemStatus:
-    """In the shape of seed 000 §6.1. `/health` says whether the service is ready, `/tasks` lists all tasks."""
+    """The service at a glance. `/health` says whether it is ready, `/tasks` lists all tasks."""
     return await system_status(doors)

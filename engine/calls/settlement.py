@@ -1,4 +1,4 @@
-"""How a call ends: its output is checked, its result made, and both are written down (DESIGN §3, settle)."""
+"""How a call ends: its output is checked, its result made, and both are written down."""
 
 from pydantic import JsonValue
 

@@ -1,4 +1,4 @@
-"""The tool registry (seed 001 §2): which tools exist."""
+"""The tool registry: which tools exist."""
 
 from collections.abc import Iterable, Sequence
 

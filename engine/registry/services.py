@@ -26,7 +26,7 @@ METHODS: Mapping[tuple[str, str], MethodOf] = {
         of_tool={"timeout_s": 3_600.0, "category": "scripting"},
     ),
 }
-"""By the names of service and method (seed 004 §2.2.2)."""
+"""By the names of service and method."""
 
 
 class UnknownMethodError(LookupError):

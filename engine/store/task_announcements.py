@@ -1,4 +1,4 @@
-"""What the log of a task says of its beginning and its end: the events of seed 001 §6, and the last lines of a coding log."""
+"""What the log of a task says of its beginning and its end: events, and the last lines of a coding log."""
 
 from collections.abc import Sequence
 from datetime import datetime

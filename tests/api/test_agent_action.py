@@ -33,7 +33,7 @@ SCRIPT = ToolManifest(
         "required": ["scriptPath"],
     },
 )
-SEED = """<ACTION>
+SPECIFIED = """<ACTION>
   <tool_id>core:execute-python-script</tool_id>
   <inputs>
     <input name="scriptPath"><![CDATA[user_scripts/data_analysis/analyzer.py]]></input>
@@ -87,8 +87,8 @@ def error_result(error: ToolError, *issues: ValidationIssue) -> ToolResult:
     return failed("", "", error, ToolResult(status="error").executed_at, validation_errors=issues)
 
 
-async def test_the_seeds_example_is_called_with_its_values_typed(acting: House) -> None:
-    answer = await ask(acting, SEED)
+async def test_the_specified_example_is_called_with_its_values_typed(acting: House) -> None:
+    answer = await ask(acting, SPECIFIED)
     given: dict[str, JsonValue] = {
         "scriptPath": "user_scripts/data_analysis/analyzer.py",
         "inputData": {"data_url": "http://example.com/data.csv", "threshold": 0.75},
@@ -104,7 +104,7 @@ async def test_the_seeds_example_is_called_with_its_values_typed(acting: House) 
 
 
 async def test_the_answer_is_an_observation_in_xml_unless_json_is_asked_for(acting: House) -> None:
-    answer = await acting.http.post("/agent/action", content=SEED, headers={"Content-Type": "text/plain"})
+    answer = await acting.http.post("/agent/action", content=SPECIFIED, headers={"Content-Type": "text/plain"})
     assert answer.headers["content-type"] == "application/xml"
     assert answer.headers["X-Call-Id"] == next(iter(acting.client.calls))
     root = ElementTree.fromstring(answer.content)
@@ -113,7 +113,7 @@ async def test_the_answer_is_an_observation_in_xml_unless_json_is_asked_for(acti
 
 
 async def test_json_in_is_answered_with_json_and_keeps_the_caller(acting: House) -> None:
-    body = {"text": f"Now. {SEED}", "caller": {"caller_id": "agent-1", "caller_type": "conversation_agent"}}
+    body = {"text": f"Now. {SPECIFIED}", "caller": {"caller_id": "agent-1", "caller_type": "conversation_agent"}}
     answer = ActionAnswer.model_validate_json((await acting.http.post("/agent/action", json=body)).content)
     assert (answer.response_text, answer.observation.status) == ("Now.", "success")
     (call,) = acting.client.calls.values()
@@ -226,14 +226,14 @@ async def test_of_two_actions_one_is_called_and_the_agent_is_told_so(acting: Hou
     answer = await ask(acting, f"First. {action({'scriptPath': 'a.py'})} Then. {action({'scriptPath': 'b.py'})} <ACTION> in words.")
     assert [call.params for call in acting.client.calls.values()] == [{"scriptPath": "a.py"}]
     assert "another <ACTION> block, which was not called" in answer.observation.note
-    assert "note" not in (await acting.http.post("/agent/action", content=SEED, headers={"content-type": "text/plain"})).text
+    assert "note" not in (await acting.http.post("/agent/action", content=SPECIFIED, headers={"content-type": "text/plain"})).text
 
 
 @pytest.mark.parametrize("asked", ["body", "block"])
 async def test_an_action_need_not_be_waited_for_and_its_end_is_posted(acting: House, asked: str) -> None:
     wishes = {"mode": "async", "callback_url": "https://example.com/told"}
     attributes = " ".join(f'{name}="{value}"' for name, value in wishes.items())
-    text = SEED if asked == "body" else SEED.replace("<ACTION>", f"<ACTION {attributes}>")
+    text = SPECIFIED if asked == "body" else SPECIFIED.replace("<ACTION>", f"<ACTION {attributes}>")
     answer = await acting.http.post("/agent/action", json={"text": text, **(wishes if asked == "body" else {})})
     said = ActionAnswer.model_validate_json(answer.content)
     (call,) = acting.client.calls.values()
@@ -252,7 +252,7 @@ async def test_an_action_need_not_be_waited_for_and_its_end_is_posted(acting: Ho
     ],
 )
 async def test_a_mode_or_a_callback_that_cannot_be_runs_nothing_and_says_why(acting: House, attributes: str, told: str) -> None:
-    answer = await ask(acting, SEED.replace("<ACTION>", f"<ACTION {attributes}>"))
+    answer = await ask(acting, SPECIFIED.replace("<ACTION>", f"<ACTION {attributes}>"))
     assert acting.client.calls == {}
     assert told in answer.observation.content
 
@@ -263,7 +263,7 @@ async def test_a_failed_call_is_told_with_type_message_and_details(acting: House
         message="Division by zero in script.",
         details={"original_type": "ScriptError", "details": "Traceback (most recent call last)..."},
     )
-    _, status, content = await observed(with_script(acting, error_result(error)), SEED)
+    _, status, content = await observed(with_script(acting, error_result(error)), SPECIFIED)
     assert (status, content) == (
         "error",
         "Tool core:execute-python-script failed. Error type: ScriptError. Message: Division by zero in script. "
@@ -274,7 +274,7 @@ async def test_a_failed_call_is_told_with_type_message_and_details(acting: House
 async def test_a_result_that_says_itself_that_it_failed_is_told_as_a_failure(acting: House) -> None:
     output: JsonValue = {"success": False, "error": {"type": "ScriptError", "message": "no", "details": "Traceback"}}
     ended = succeeded("", "", output, ToolResult(status="success").executed_at, execution_time=0, metadata={})
-    _, status, content = await observed(with_script(acting, ended), SEED)
+    _, status, content = await observed(with_script(acting, ended), SPECIFIED)
     assert (status, content) == (
         "error",
         "Tool core:execute-python-script failed. Error type: ScriptError. Message: no Details: Traceback",
@@ -285,26 +285,26 @@ async def test_a_result_that_says_itself_that_it_failed_is_told_as_a_failure(act
 async def test_issues_of_the_tools_schema_name_the_parameter(acting: House, path: str, subject: str) -> None:
     error = ToolError(type=ErrorType.VALIDATION_ERROR, message="The parameters do not fit.")
     issue = ValidationIssue(path=path, message="5 is less than the minimum of 100")
-    _, _, content = await observed(with_script(acting, error_result(error, issue)), SEED)
+    _, _, content = await observed(with_script(acting, error_result(error, issue)), SPECIFIED)
     assert content.endswith(f"ParameterValidationError. Message: {subject}: 5 is less than the minimum of 100.")
 
 
 async def test_a_temporal_that_is_away_is_an_observation_too(acting: House) -> None:
     acting.client.away = True
-    _, status, content = await observed(acting, SEED)
+    _, status, content = await observed(acting, SPECIFIED)
     assert status == "error"
     assert "Error type: UnavailableError." in content
 
 
 async def test_the_same_key_again_is_the_same_call(acting: House) -> None:
-    first, second = [await ask(acting, SEED, **{"Idempotency-Key": "turn-3"}) for _ in range(2)]
+    first, second = [await ask(acting, SPECIFIED, **{"Idempotency-Key": "turn-3"}) for _ in range(2)]
     assert first.call_id == second.call_id
     assert len(acting.client.calls) == 1
 
 
 async def test_characters_that_xml_cannot_hold_do_not_break_the_answer(acting: House) -> None:
     ended = succeeded("", "", "a\x00b\ufffe]]> & <c>", ToolResult(status="success").executed_at, execution_time=0, metadata={})
-    answer = await with_script(acting, ended).http.post("/agent/action", content=SEED, headers={"Content-Type": "text/xml"})
+    answer = await with_script(acting, ended).http.post("/agent/action", content=SPECIFIED, headers={"Content-Type": "text/xml"})
     content = ElementTree.fromstring(answer.content).findtext("content")
     assert content is not None
     assert content.endswith('"a\\u0000b\ufffd]]> & <c>"')

@@ -25,7 +25,7 @@ STATUSES = {
     ErrorType.EXECUTOR_NOT_FOUND: 501,
     ErrorType.UNAVAILABLE: 503,
 }
-"""DESIGN §3, written down a second time on purpose."""
+"""The statuses, written down a second time on purpose."""
 
 
 def fail_with(house: House, error_type: ErrorType, reason: str | None = None) -> None:
@@ -94,7 +94,7 @@ async def test_some_reasons_have_a_status_of_their_own(house: House, error_type:
     assert (await house.http.post("/run_tool", json={"tool_id": "echo"})).status_code == status
 
 
-async def test_select_tool_answers_in_the_seeds_shape(house: House) -> None:
+async def test_select_tool_answers_in_the_specified_shape(house: House) -> None:
     answer = await house.http.post("/select_tool", json={"tool_id": "echo", "params": {"a": 1}, "stream": False})
     assert answer.json() == {"status": "success", "result": {"a": 1}, "error": None}
     assert answer.headers["x-call-id"] in house.client.calls

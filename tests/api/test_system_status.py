@@ -1,11 +1,11 @@
-"""The service at a glance (seed 000 §6.1)."""
+"""The service at a glance."""
 
 from tests.api.conftest import COMPRESS, House
 from tests.api.requests_for_tools import made
 from toolagent.contracts.tasks import TaskState
 
 
-async def test_the_status_has_the_seeds_shape(stocked: House) -> None:
+async def test_the_status_has_the_specified_shape(stocked: House) -> None:
     waiting, running, ended = [await made(stocked) for _ in range(3)]
     await stocked.tasks.claim_slot(running.task_id, 9)
     await stocked.tasks.settle(ended.task_id, TaskState.FAILED, "No.")

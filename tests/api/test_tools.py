@@ -19,7 +19,7 @@ RUNNING = ToolRoute(
 )
 
 
-async def test_the_list_has_the_seeds_shape(stocked: House) -> None:
+async def test_the_list_has_the_specified_shape(stocked: House) -> None:
     group = ToolGroup(group_id="pictures", name="图片", tool_ids=("image_compress_api",), usage_order=("image_compress_api",))
     fault = CatalogFault(file="registry.json", field="$.tools[3]", reason="It is no object.")
     await stocked.groups.replace([group])
@@ -128,7 +128,7 @@ async def test_a_tool_that_cannot_be_started_is_a_problem_of_the_cause(stocked: 
     assert (problem["type"], problem["detail"], problem["details"]) == (error_type, "It ended: exit code 1.", {"exit_code": 1})
 
 
-async def test_a_search_has_the_seeds_shape(stocked: House) -> None:
+async def test_a_search_has_the_specified_shape(stocked: House) -> None:
     await stocked.routes.save(RUNNING, "1.0.0")
     answer = await stocked.http.post("/search_tools", json={"keyword": "图片", "category": "cv"})
     assert answer.json() == {

@@ -17,7 +17,7 @@ def scripted(call: ToolCall, call_id: str) -> ToolResult:
     return failed(call_id, call.tool_id, BROKEN, datetime.now(UTC)) if call.tool_id == "breaker" else echo(call, call_id)
 
 
-async def test_the_summary_counts_every_call_in_the_form_of_the_seed() -> None:
+async def test_the_summary_counts_every_call_in_the_form_of_the_specification() -> None:
     client = FakeToolAgentClient(script=scripted)
     sub_agent = ToolSubAgent("sub_001", client, parent_agent_id="parent_001")
     first = await sub_agent.execute("echo", {"message": "hello"}, timeout=30)
@@ -119,7 +119,7 @@ async def test_a_connection_that_breaks_is_raised_when_the_others_have_ended() -
     assert sub_agent.get_brief_summary()["total_calls"] == 2
 
 
-async def test_the_contexts_of_the_seed_become_the_caller() -> None:
+async def test_the_contexts_of_the_specification_become_the_caller() -> None:
     client = FakeToolAgentClient()
     talking = ToolSubAgent.for_conversation("sub", client, "agent_1", "conv_1")
     working = ToolSubAgent.for_workflow("sub", client, "wf_1", "node_1")

@@ -1,4 +1,4 @@
-"""What a new schema took away from an old one: contracts grow, and never change meaning (STYLE §4)."""
+"""What a new schema took away from an old one: contracts grow, and never change meaning."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast

@@ -1,4 +1,4 @@
-"""The wire takes what the seeds write, and refuses what nobody meant."""
+"""The wire takes what the specifications write, and refuses what nobody meant."""
 
 import pytest
 from pydantic import JsonValue, TypeAdapter, ValidationError
@@ -99,7 +99,7 @@ def test_a_tool_that_says_nothing_is_taken_to_change_everything() -> None:
     assert silent.status is ToolStatus.ACTIVE
 
 
-def test_the_security_context_is_read_and_written_as_seed_004_writes_it() -> None:
+def test_the_security_context_is_read_and_written_as_specified() -> None:
     written: dict[str, JsonValue] = {
         "fileAccess": {"allowRead": ["self", "./*"], "allowWrite": [".cache/**"]},
         "networkAccess": {"allowHosts": ["*.example.com"]},
@@ -118,7 +118,7 @@ def test_a_version_is_semver_in_ascii(version: str) -> None:
         ToolManifest(tool_id="t", name="T", version=version)
 
 
-def test_a_route_is_written_as_seed_001_writes_it() -> None:
+def test_a_route_is_written_as_specified() -> None:
     route = ToolRoute(tool_id="x", sources=(LocalSource(host_dir="x"),), state=RunState.RUNNING, pid=1, port=2)
     assert {"tool_id", "sources", "active_source", "state", "pid", "port", "started_at", "last_error", "host", "endpoint"} == set(
         route.model_dump()

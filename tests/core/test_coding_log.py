@@ -1,4 +1,4 @@
-"""Lines of the coding log: in the seed's format, each one line, without secrets."""
+"""Lines of the coding log: in the specified format, each one line, without secrets."""
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
@@ -17,7 +17,7 @@ UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069
 HEAD = "2026-03-26 15:09:32 [tool_agent.tool.agent] INFO: "
 
 
-def test_the_lines_are_those_of_the_seed() -> None:
+def test_the_lines_are_those_of_the_specification() -> None:
     arguments: dict[str, JsonValue] = {"image": "python:3.12-slim", "ports": [8080]}
     assert coding_log.start_line(AT, "部署 flask 项目...") == f"{HEAD}[CodingAgent] Starting task: 部署 flask 项目..."
     assert coding_log.tool_use_line(AT, "create_docker_env", arguments) == (

@@ -1,4 +1,4 @@
-"""Modules are nouns with a docstring and a true `__all__`; an `__init__` is a docstring or a registry (STYLE §3)."""
+"""Modules are nouns with a docstring and a true `__all__`; an `__init__` is a docstring or a registry."""
 
 import ast
 import importlib

@@ -1,4 +1,4 @@
-"""Workflows import from an allow-list (STYLE §4), so that nothing that acts on the world reaches the sandbox."""
+"""Workflows import from an allow-list, so that nothing that acts on the world reaches the sandbox."""
 
 import ast
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The tool registry of seed 001 §2."""
+"""The tool registry."""
 
 import pytest
 

@@ -150,7 +150,7 @@ async def test_the_shipped_catalog_comes_back_equal(empty_database: Path) -> Non
     assert (await _round_trip(empty_database, documents))[0] == documents
 
 
-SEED_000: Documents = {
+SPECIFIED_0: Documents = {
     "registry.json": {
         "tools": [
             {
@@ -189,7 +189,7 @@ SEED_000: Documents = {
         ]
     },
 }
-SEED_001: Documents = {
+SPECIFIED_1: Documents = {
     "registry.json": {
         "tools": [
             {
@@ -252,8 +252,8 @@ SEED_001: Documents = {
 }
 
 
-@pytest.mark.parametrize("documents", [SEED_000, SEED_001])
-async def test_the_examples_of_the_seeds_come_back_equal(empty_database: Path, documents: Documents) -> None:
+@pytest.mark.parametrize("documents", [SPECIFIED_0, SPECIFIED_1])
+async def test_the_examples_of_the_specified_come_back_equal(empty_database: Path, documents: Documents) -> None:
     once, twice = await _round_trip(empty_database, documents)
     assert (once, twice) == (documents, documents)
 

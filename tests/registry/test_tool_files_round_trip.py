@@ -1,4 +1,4 @@
-"""What came from files of their own is written as it came; and what ships is what seed 004 says."""
+"""What came from files of their own is written as it came; and what ships is what its specification says."""
 
 import json
 import re
@@ -125,7 +125,7 @@ async def test_the_export_has_each_version_in_a_file_that_can_be_loaded_again(da
     assert await other.run() == ()
 
 
-def test_the_shipped_python_tool_is_the_seeds_example() -> None:
+def test_the_shipped_python_tool_is_the_specified_example() -> None:
     seed = ROOT / "tests" / "registry" / "seed_004_execute_python_script.json"
     shipped = parse_commented((ROOT / "data/tools/core/execute-python-script.tool.json").read_text("utf-8")).value
     assert shipped == json.loads(seed.read_text("utf-8"))

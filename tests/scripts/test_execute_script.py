@@ -1,4 +1,4 @@
-"""The tools that run any script below the root: a script's failure is a successful call that says so (seed 004 §2.1.3, §2.2.3)."""
+"""The tools that run any script below the root: a script's failure is a successful call that says so."""
 
 import asyncio
 import shutil
@@ -32,7 +32,7 @@ async def executed(scripts: Scripts, params: dict[str, JsonValue], tool_id: str 
     return output
 
 
-async def test_the_seeds_examples_give_what_it_documents(scripts: Scripts, root: Path) -> None:
+async def test_the_specified_examples_give_what_it_documents(scripts: Scripts, root: Path) -> None:
     shutil.copytree(EXAMPLES, root / "examples")
     for example in TOOL.manifest.examples:
         output = await executed(scripts, example.input)

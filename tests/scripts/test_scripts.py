@@ -184,7 +184,7 @@ async def test_a_script_is_told_whose_call_it_is(scripts: Scripts) -> None:
     assert await scripts.code(text) == ["tool", "call-12345678"]
 
 
-async def test_an_agent_is_told_of_a_failure_in_the_seeds_words(scripts: Scripts) -> None:
+async def test_an_agent_is_told_of_a_failure_in_the_specified_words(scripts: Scripts) -> None:
     failure = (await scripts.failing("import sys\nsys.exit('why')")).as_call_failure
     error = ToolError(type=failure.error_type, message=failure.message, details=failure.details)
     told = observation_of(failed("call-12345678", "mine:tool", error, datetime.now(UTC)))

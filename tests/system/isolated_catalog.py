@@ -17,7 +17,7 @@ ALLOWED = "allowed.invalid"
 _ANALYSER = """import json
 print(json.dumps({"processed_items": 10, "report_url": "/reports/analyzer_123.html"}))
 """
-"""The script of seed 004 §3.1, which answers what §3.4 says."""
+"""A script that answers what the protocol of actions says."""
 
 _NO_CACHES = shutil.ignore_patterns("__pycache__", ".venv")
 _IS_ODD = '{"dependencies": {"is-odd": "3.0.1"}}'

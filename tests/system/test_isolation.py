@@ -161,7 +161,7 @@ def test_what_the_proxy_refused_a_tool_is_in_the_audit_of_its_call(service: Serv
     assert line.sandbox.enforced.hosts == (ALLOWED,)
 
 
-def test_the_seeds_action_is_answered_with_the_seeds_observation(service: ServiceProcess) -> None:
+def test_the_specified_action_is_answered_with_the_specified_observation(service: ServiceProcess) -> None:
     action = """
       <ACTION>
         <tool_id>core:execute-python-script</tool_id>

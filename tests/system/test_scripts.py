@@ -30,7 +30,7 @@ def result_of(service: ServiceProcess, tool_id: str, **params: JsonValue) -> dic
 
 
 @pytest.mark.parametrize(("tool_id", "ending"), [(PYTHON, "py"), (NODE, "mjs")])
-def test_the_seeds_examples_give_the_documented_results(service: ServiceProcess, tool_id: str, ending: str) -> None:
+def test_the_specified_examples_give_the_documented_results(service: ServiceProcess, tool_id: str, ending: str) -> None:
     echoed = result_of(service, tool_id, scriptPath=f"examples/echo.{ending}", inputData={"message": "hello from agent"})
     assert (echoed["success"], echoed["outputData"]) == (True, {"received_message": "hello from agent"})
     timed_out = result_of(service, tool_id, scriptPath=f"examples/long_running.{ending}", inputData={}, timeoutMs=100)

@@ -25,7 +25,7 @@ def test_an_empty_key_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, capsys
     assert "TOOL_AGENT_API_KEY" in capsys.readouterr().err
 
 
-def test_the_seeds_name_starts_everything(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_name_starts_everything(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("TOOL_AGENT_LOG_LEVEL", "chatty")
     assert started_by_name([]) == 2
     assert "TOOL_AGENT_LOG_LEVEL" in capsys.readouterr().err

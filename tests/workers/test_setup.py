@@ -24,7 +24,7 @@ from workers.state import owned_state
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_defaults_are_those_of_seed_001() -> None:
+def test_the_defaults_are_those_of_the_specification() -> None:
     settings = Settings()
     assert settings.model_dump(
         include={

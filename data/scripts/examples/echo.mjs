@@ -1,4 +1,4 @@
-// Answers with the message it is given (seed 004 §2.2.3).
+// Answers with the message it is given.
 import { readFileSync } from "node:fs";
 
 const { message } = JSON.parse(readFileSync(0, "utf8"));

@@ -1,3 +1,3 @@
-// Answers with the message it is given (seed 004 §2.2.3).
+// Answers with the message it is given.
 const { message }: { message?: string } = await Bun.stdin.json();
 await Bun.write(Bun.stdout, JSON.stringify({ received_message: message ?? null }));

@@ -1,4 +1,4 @@
-// Works for a minute and tells how far it is: to see a time-out, progress and cancelling (seed 004 §2.2.3).
+// Works for a minute and tells how far it is: to see a time-out, progress and cancelling.
 const SECONDS = 60;
 
 for (let second = 0; second < SECONDS; second++) {

@@ -1,4 +1,4 @@
-"""Works for a minute and tells how far it is: to see a time-out, progress and cancelling (seed 004 §2.2.3)."""
+"""Works for a minute and tells how far it is: to see a time-out, progress and cancelling."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""The catalog's file formats (seeds 000 §8, 001 §1–§4), both ways: one module a file and a line below."""
+"""The catalog's file formats, both ways: one module a file and a line below."""
 
 from engine.registry.formats import containers_json, groups_json, registry_json, sources_json, versions_json
 

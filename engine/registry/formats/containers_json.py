@@ -1,4 +1,4 @@
-"""`containers.json` (seed 001 §4): `{"containers": [ContainerInfo, …]}`."""
+"""`containers.json`: `{"containers": [ContainerInfo, …]}`."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`groups.json` (seed 000 §8.5): `{"groups": [ToolGroup, …]}`."""
+"""`groups.json`: `{"groups": [ToolGroup, …]}`."""
 
 from pathlib import Path
 

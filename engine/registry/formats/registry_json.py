@@ -1,4 +1,4 @@
-"""`registry.json` (seed 001 §2): `{"version": "2.0", "tools": [ToolManifest, …]}`, the active version of each tool."""
+"""`registry.json`: `{"version": "2.0", "tools": [ToolManifest, …]}`, the active version of each tool."""
 
 import json
 from functools import lru_cache

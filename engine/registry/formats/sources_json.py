@@ -1,4 +1,4 @@
-"""`sources.json` (seed 001 §3): `{"sources": {tool_id: [ToolSource, …]}}`, of the active version of each tool."""
+"""`sources.json`: `{"sources": {tool_id: [ToolSource, …]}}`, of the active version of each tool."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`*.tool.json` (seed 004 §2.2.2), a version of a tool a file, both ways."""
+"""`*.tool.json`, a version of a tool a file, both ways."""
 
 import json
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""Executes a script below the script root: seed 004's ExternalScriptExecutionService.executeScript (§2.1.3, §2.2.3).
+"""Executes a script below the script root: ExternalScriptExecutionService.executeScript.
 
 A script that fails is a successful call, whose result says so. The language is a parameter, or in the id of the tool that is called
 (`core:execute-bun-script`), or told by the ending of the script's name.
@@ -55,7 +55,7 @@ class ExecutionError(ToolOutput):
 
 
 class Result(ToolOutput):
-    """Seed 004's ScriptExecutionResult. What there is nothing to say of is left out."""
+    """A ScriptExecutionResult. What there is nothing to say of is left out."""
 
     success: bool
     outputData: Annotated[dict[str, JsonValue] | None, Field(description="What the script wrote on stdout.")] = None  # noqa: N815
@@ -164,5 +164,5 @@ def _language(arguments: Arguments, called: ToolManifest) -> ScriptLanguage:
 def _object(reply: ScriptReply) -> dict[str, JsonValue]:
     if isinstance(reply.output, dict):
         return reply.output
-    message = "The script wrote JSON on stdout that is no object; `outputData` is one (seed 004 §2.1.3)."
+    message = "The script wrote JSON on stdout that is no object; `outputData` is one."
     raise ScriptFailure(ScriptErrorKind.OUTPUT, message, {"stdout": json.dumps(reply.output)[:2000]}, logs=reply.logs, ran=True)

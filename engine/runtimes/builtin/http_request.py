@@ -1,4 +1,4 @@
-"""Sends an HTTP request and returns the response (seed 003 §2.1)."""
+"""Sends an HTTP request and returns the response."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""What a script depends on: the files beside it that say so, and the hash that its environment is kept under (seed 004 §2.1.2)."""
+"""What a script depends on: the files beside it that say so, and the hash that its environment is kept under."""
 
 import hashlib
 import re

@@ -1,4 +1,4 @@
-"""How a script can fail, in the words of seed 004 §2.1.3, and which of our error types each is."""
+"""How a script can fail, and which of our error types each is."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -14,7 +14,7 @@ __all__ = ["ScriptErrorKind", "ScriptFailure"]
 
 
 class ScriptErrorKind(StrEnum):
-    """The first four are named by the seed, which leaves the list open."""
+    """The first four are those of the specification, which leaves the list open."""
 
     TIMEOUT = "TimeoutError"
     SCRIPT = "ScriptError"
@@ -65,7 +65,7 @@ class ScriptFailure(Exception):
 
     @property
     def details(self) -> dict[str, JsonValue]:
-        """What goes into a ToolError: the seed's own type is kept."""
+        """What goes into a ToolError: the type's own word is kept."""
         return {ORIGINAL_TYPE: self.kind.value, **self.facts, **({"stderr": self.told} if self.told else {})}
 
     @property

@@ -1,4 +1,4 @@
-"""Finding a script by the path that a caller gives: it never leaves the root (seed 004 §5.2.2)."""
+"""Finding a script by the path that a caller gives: it never leaves the root."""
 
 import os
 import stat

@@ -112,7 +112,6 @@ class Process:
         return code
 
     def _write_account(self, code: int) -> None:
-        # In the form of seed 001, appendix.
         parts = [
             f"Command: {shlex.join(self._argv)}",
             f"Exit Code: {code}",

@@ -1,1 +1,1 @@
-"""How scripts run: found under their root, given an environment with what they depend on, executed in the sandbox (seed 004 §2.1)."""
+"""How scripts run: found under their root, given an environment with what they depend on, executed in the sandbox."""

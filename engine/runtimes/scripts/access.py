@@ -1,4 +1,4 @@
-"""Which files a script sees: its grant's patterns, as seed 004 §2.2.3 writes them, made into mounts.
+"""Which files a script sees: its grant's patterns (docs/security.md), made into mounts.
 
 Patterns are relative to the script's folder: `self` is the script, `./*` the folder with all below it. Nothing of the folder itself is
 ever writable: `.cache/**` for writing means a folder of the tool's own, kept in the state directory, that is seen as `.cache` there.
@@ -33,7 +33,7 @@ class Access:
 def access_of(script: Script, grant: SandboxGrant, own: Path, over: Iterable[Mount] = ()) -> Access:
     """`own` is the folder of the state directory for what the tool may write, which is made; `over` is mounted over the script's folder.
 
-    Without a word on reading a script sees its folder, read-only (seed 004 §2.1.2). Raises ScriptFailure, OSError.
+    Without a word on reading a script sees its folder, read-only. Raises ScriptFailure, OSError.
     """
     writable, differences = _writable(script.folder, grant.write, own)
     placed = (*over, *writable)

@@ -1,4 +1,4 @@
-"""Runs a script once for each call: JSON on stdin, one JSON value on stdout (seed 004 §2.1)."""
+"""Runs a script once for each call: JSON on stdin, one JSON value on stdout."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime

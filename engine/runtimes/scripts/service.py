@@ -1,4 +1,4 @@
-"""Executes scripts: seed 004's ExternalScriptExecutionService (§2.1), behind both script tools and the tools that run any script."""
+"""Executes scripts: the ExternalScriptExecutionService behind both script tools and the tools that run any script."""
 
 import asyncio
 import json

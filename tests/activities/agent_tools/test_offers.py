@@ -13,7 +13,7 @@ from toolagent_service.agents.coding import CODING
 from toolagent_service.contracts.model import ToolUse
 
 SNAPSHOT = Path(__file__).parent / "offers.json"
-SEED = {
+SPECIFIED = {
     "create_docker_env": ({"image"}, {"mem_limit", "nano_cpus", "ports", "volumes", "use_gpu", "gpu_count"}),
     "run_in_docker": ({"container_id", "command"}, {"is_background", "timeout"}),
     "rebuild_docker_ports": ({"container_id", "ports"}, {"mem_limit", "nano_cpus"}),
@@ -38,11 +38,11 @@ def test_the_tools_are_those_that_were_agreed_on(request: pytest.FixtureRequest)
     assert offers == json.loads(SNAPSHOT.read_text())
 
 
-def test_they_are_the_ten_of_the_seed_with_its_parameters() -> None:
+def test_they_are_the_ten_of_the_specification_with_its_parameters() -> None:
     offers = {offer.name: offer.input_schema for offer in OFFERED.offers}
-    assert [*offers] == [*SEED]
+    assert [*offers] == [*SPECIFIED]
     assert CODING.final_tool in offers
-    for name, (required, optional) in SEED.items():
+    for name, (required, optional) in SPECIFIED.items():
         schema = offers[name]
         properties, demanded = schema["properties"], schema.get("required", [])
         assert isinstance(properties, dict)

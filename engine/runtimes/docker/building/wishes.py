@@ -15,7 +15,7 @@ __all__ = ["Note", "Notes", "Wishes"]
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """As seed 001 §6.3 has it. `hosts` may be reached besides the package index, where the policy allows.
+    """What an agent asks of it. `hosts` may be reached besides the package index, where the policy allows.
 
     `shown` are folders of ours, by their paths, that the container sees without writing to them; nothing but ours may be named there.
     """

@@ -1,4 +1,4 @@
-"""Lines of the coding log (seed 001, appendix): one line for each thing that happens, whatever a model puts in it."""
+"""Lines of the coding log: one line for each thing that happens, whatever a model puts in it."""
 
 import json
 import re

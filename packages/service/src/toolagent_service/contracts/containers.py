@@ -1,4 +1,4 @@
-"""The containers of tools (seed 001 §1.5)."""
+"""The containers of tools."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -13,7 +13,7 @@ __all__ = ["ContainerInfo", "ContainerStatus"]
 
 
 class ContainerStatus(StrEnum):
-    """Whether a container is there (seed 001 §1.1)."""
+    """Whether a container is there."""
 
     RUNNING = "running"
     DESTROYED = "destroyed"

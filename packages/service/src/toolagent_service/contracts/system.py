@@ -1,4 +1,4 @@
-"""How the service is at work: `get_system_status` (seed 000 §6.1)."""
+"""How the service is at work: `get_system_status`."""
 
 from typing import Annotated
 

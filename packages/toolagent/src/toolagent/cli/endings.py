@@ -53,7 +53,7 @@ def finish(
         _show(result)
     if folder:
         _save_files(service, result, folder)
-    # A script that ran and failed is a call that succeeded (seed 004 §2.1.3), and a command that did not.
+    # A script that ran and failed is a call that succeeded, and a command that did not.
     if (failure := own_failure(result.result)) is not None:
         if not quiet:
             show_failure(": ".join(failure[:2]))

@@ -1,4 +1,4 @@
-"""An agent's helper that calls tools on its behalf and keeps account of it (seed 003 §3)."""
+"""An agent's helper that calls tools on its behalf and keeps account of it."""
 
 import asyncio
 import inspect
@@ -134,7 +134,7 @@ class ToolSubAgent:
         }
 
     def get_brief_summary(self) -> BriefSummary:
-        """For a front end (seed 003 §5.3)."""
+        """For a front end."""
         return {
             "total_calls": len(self._details),
             "success_rate": self._rate(),

@@ -1,4 +1,4 @@
-"""What an agent asks for in its own words, and what it is told (seed 004 §3)."""
+"""What an agent asks for in its own words, and what it is told."""
 
 from typing import Annotated, Literal
 

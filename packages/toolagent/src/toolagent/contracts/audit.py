@@ -1,4 +1,4 @@
-"""What a sandboxed program did, for those who have to look into it later (seed 004 §2.1.4, §5.1.4)."""
+"""What a sandboxed program did, for those who have to look into it later."""
 
 from datetime import datetime
 from typing import Annotated, Literal

@@ -1,4 +1,4 @@
-"""Telling somebody by HTTP that a call or a batch has ended (seed 004 §6.5)."""
+"""Telling somebody by HTTP that a call or a batch has ended."""
 
 import re
 from datetime import datetime

@@ -25,7 +25,7 @@ IdempotencyKey = Annotated[str, Field(min_length=1, max_length=255)]
 
 
 class ErrorType(StrEnum):
-    """Everything that can go wrong with a call: a closed set (DESIGN §3)."""
+    """Everything that can go wrong with a call: a closed set."""
 
     TOOL_NOT_FOUND = "tool_not_found"
     VALIDATION_ERROR = "validation_error"
@@ -48,7 +48,7 @@ class CallMode(StrEnum):
 
 
 class Caller(Contract):
-    """Who asks, and on whose behalf (seed 003 §3.3)."""
+    """Who asks, and on whose behalf."""
 
     caller_id: Annotated[str | None, Field(max_length=200)] = None
     caller_type: Annotated[str, Field(max_length=64, description="conversation_agent, workflow_node, direct or unknown")] = "unknown"

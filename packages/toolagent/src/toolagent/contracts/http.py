@@ -75,7 +75,7 @@ class ListedTool(Contract):
 
 
 class ToolListing(Contract):
-    """All tools there are (seed 000 §4.1), and what of the catalog could not be used."""
+    """All tools there are, and what of the catalog could not be used."""
 
     backend_runtimes: tuple[RuntimeCount, ...]
     groups: tuple[ToolGroup, ...]
@@ -91,7 +91,7 @@ class ToolDetail(ToolManifest):
 
 
 class ToolStates(Contract):
-    """How each tool runs (seed 001 §7); a tool that runs on several hosts has one entry for each."""
+    """How each tool runs; a tool that runs on several hosts has one entry for each."""
 
     tools: tuple[ToolRoute, ...]
 
@@ -106,7 +106,7 @@ class Parameter(Contract):
 
 
 class FoundTool(Contract):
-    """A tool as a search shows it (seed 001 §7). What its source or its state does not have is null."""
+    """A tool as a search shows it. What its source or its state does not have is null."""
 
     tool_id: str
     name: str
@@ -135,7 +135,7 @@ class Matches(Contract):
 
 
 class Selection(Contract):
-    """How a call ended, in the form of seed 001 §7."""
+    """How a call ended."""
 
     status: Literal["success", "error"]
     result: JsonValue

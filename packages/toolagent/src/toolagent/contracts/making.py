@@ -160,7 +160,7 @@ class Evidence(Contract):
 
 
 class TaskNoteKind(StrEnum):
-    """What a line of a task's log is about; the capital ones are of the coding log (seed 001, appendix)."""
+    """What a line of a task's log is about; the capital ones are of the coding log."""
 
     START = "start"
     STAGE = "stage"

@@ -14,7 +14,7 @@ __all__ = ["ListedTask", "MakingTask", "TaskListing", "TaskSubmitted"]
 
 
 class TaskSubmitted(Contract):
-    """The task is taken and goes on by itself (seed 001 §7); ask for it under this id."""
+    """The task is taken and goes on by itself; ask for it under this id."""
 
     task_id: str
     status: TaskState
@@ -52,7 +52,7 @@ class TaskListing(Contract):
 
 
 class MakingTask(ListedTask):
-    """A task in the shape of seed 001 §7, and how far it is. `log` is the end of its log, line by line."""
+    """A task, and how far it is. `log` is the end of its log, line by line."""
 
     result: Annotated[str | None, Field(description="What came of it, in a sentence; null while it goes on.")]
     task_spec: TaskSpec

@@ -1,4 +1,4 @@
-"""What a tool is: everything the five seeds say of one."""
+"""What a tool is: its id, versions, schemas, rights and limits."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -30,7 +30,7 @@ SemVer = Annotated[str, StringConstraints(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+(-[0-
 
 
 class ToolStatus(StrEnum):
-    """Where a tool is in its life (seed 001 §1.1). Only `active` tools can be called."""
+    """Where a tool is in its life. Only `active` tools can be called."""
 
     ACTIVE = "active"
     INACTIVE = "inactive"
@@ -39,7 +39,7 @@ class ToolStatus(StrEnum):
 
 
 class PermissionClass(StrEnum):
-    """What kind of right a call needs (seed 002 §2.2)."""
+    """What kind of right a call needs."""
 
     READ = "read"
     WRITE = "write"
@@ -47,7 +47,7 @@ class PermissionClass(StrEnum):
 
 
 class SideEffectScope(StrEnum):
-    """What a call may change (seed 002 §2.2)."""
+    """What a call may change."""
 
     NONE = "none"
     LOCAL_STATE = "local_state"
@@ -65,7 +65,7 @@ class NetworkAccess(Contract):
 
 
 class SecurityContext(Contract):
-    """What a tool asks to be allowed (seed 004 §2.2.2); the sandbox grants at most this."""
+    """What a tool asks to be allowed; the sandbox grants at most this."""
 
     file_access: Annotated[FileAccess, Field(alias="fileAccess")] = FileAccess()
     network_access: Annotated[NetworkAccess, Field(alias="networkAccess")] = NetworkAccess()
@@ -75,7 +75,7 @@ class SecurityContext(Contract):
 
 
 class ToolExample(Contract):
-    """One call and, where it is known, what comes of it (seed 004 §2.2.2)."""
+    """One call and, where it is known, what comes of it."""
 
     description: str = ""
     input: dict[str, JsonValue] = {}
@@ -83,7 +83,7 @@ class ToolExample(Contract):
 
 
 class ToolDependency(Contract):
-    """Another tool that a tool calls (seed 004 §6.4)."""
+    """Another tool that a tool calls."""
 
     tool_id: Annotated[ToolId, Field(alias="toolId")]
     version: Annotated[str, Field(min_length=1, max_length=64, description="A version, or a range by the rules of npm: `^1.2`.")] = "*"
@@ -136,7 +136,7 @@ class ToolManifest(Contract):
 
 
 class ToolGroup(Contract):
-    """Tools that are used together (seed 000 §8.5)."""
+    """Tools that are used together."""
 
     group_id: GroupId
     name: Annotated[str, Field(min_length=1, max_length=200)]

@@ -12,7 +12,7 @@ __all__ = ["CallRecord", "CatalogFault", "Event", "EventType", "StoredFile"]
 
 
 class CallRecord(Contract):
-    """One call, as it is remembered after Temporal has forgotten it (seed 003 §5.1). Secret parameters are masked."""
+    """One call, as it is remembered after Temporal has forgotten it. Secret parameters are masked."""
 
     call_id: str
     tool_id: str
@@ -29,7 +29,7 @@ class CallRecord(Contract):
 
 
 class EventType(StrEnum):
-    """What can happen to a tool or a call (seeds 003 §6.1, 001 §6.4)."""
+    """What can happen to a tool or a call."""
 
     TOOL_ADDED = "tool_added"
     TOOL_UPDATED = "tool_updated"

@@ -1,4 +1,4 @@
-"""The running state of a tool (seed 001 §1.4, with the host and the endpoint)."""
+"""The running state of a tool."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -11,7 +11,7 @@ __all__ = ["ControlAction", "RunState", "ToolControl", "ToolRoute"]
 
 
 class RunState(StrEnum):
-    """Whether a tool runs (seed 001 §1.1, ProcessState)."""
+    """Whether a tool runs."""
 
     STOPPED = "stopped"
     STARTING = "starting"

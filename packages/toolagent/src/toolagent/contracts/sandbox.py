@@ -1,4 +1,4 @@
-"""What a sandboxed program asks for, what the operator's policy lets it have, and what was enforced (seed 004 §2.1.2, §5.4)."""
+"""What a sandboxed program asks for, what the operator's policy lets it have, and what was enforced."""
 
 from enum import StrEnum
 from typing import Annotated, Literal, Self
@@ -61,7 +61,7 @@ class SandboxLimits(Contract):
 
 
 class SandboxGrant(Contract):
-    """What one program may see and use. Paths are patterns as seed 004 §2.2.3 writes them: `self`, `./*`, `.cache/**`."""
+    """What one program may see and use. Paths are patterns: `self`, `./*`, `.cache/**`."""
 
     read: tuple[str, ...] = ()
     write: tuple[str, ...] = ()

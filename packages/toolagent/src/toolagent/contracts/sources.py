@@ -1,4 +1,4 @@
-"""Where a tool's implementation lives: a union tagged by `type` (seeds 000 §8.2, 001 §1.3, 004 §2.2.2)."""
+"""Where a tool's implementation lives: a union tagged by `type`."""
 
 import re
 from enum import StrEnum
@@ -60,7 +60,7 @@ _AUTHORITY = re.compile(r"[^:]*://([^/?#]*)")
 
 
 class BackendRuntime(StrEnum):
-    """The seeds' three-valued view of a source."""
+    """A source in one of three words."""
 
     LOCAL = "local"
     DOCKER = "docker"
@@ -274,7 +274,7 @@ ToolSource = Annotated[
 
 
 def backend_runtime_of(source: ToolSource) -> BackendRuntime:
-    """The backend runtime that a source means (DESIGN §1)."""
+    """The backend runtime that a source means."""
     match source:
         case LocalSource() | ScriptSource() | BuiltinSource():
             return BackendRuntime.LOCAL

@@ -1,4 +1,4 @@
-"""What a task is asked to do: the task specifications of seed 001 §5."""
+"""What a task is asked to do: its specification."""
 
 import json
 import re
@@ -51,7 +51,7 @@ MOST_EXAMPLE_BYTES = 262_144
 """Of all of them as JSON, for the same reason."""
 
 MakeRuntime = Literal["local", "uv", "docker"]
-"""`uv` is the seeds' word for `local`."""
+"""`uv` is another word for `local`."""
 
 
 class Example(Contract):
@@ -84,7 +84,7 @@ class _Spec(Contract):
 
 
 class GithubDeploy(_Spec):
-    """Make a tool of a repository (seed 001 §5.1)."""
+    """Make a tool of a repository."""
 
     type: Literal["github_deploy"] = "github_deploy"
     repo_url: Annotated[str, Field(min_length=1, max_length=2_000)]
@@ -132,7 +132,7 @@ class GithubDeploy(_Spec):
 
 
 class BuildTool(_Spec):
-    """Write a tool (seed 001 §5.2)."""
+    """Write a tool."""
 
     type: Literal["build_tool"] = "build_tool"
     tool_name: ToolId
@@ -141,7 +141,7 @@ class BuildTool(_Spec):
 
 
 class RepairTool(_Spec):
-    """Mend a tool (seed 001 §5.3)."""
+    """Mend a tool."""
 
     type: Literal["repair_tool"] = "repair_tool"
     tool_id: ToolId

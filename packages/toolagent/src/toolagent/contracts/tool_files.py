@@ -1,4 +1,4 @@
-"""`*.tool.json`: a tool in a file of its own (seed 004 §2.2.2), and what we let it say besides."""
+"""`*.tool.json`: a tool in a file of its own, and what we let it say besides."""
 
 from typing import Annotated, Literal
 
@@ -77,7 +77,7 @@ ToolHandler = Annotated[ExternalScript | ServiceMethod, Field(discriminator="typ
 
 
 class ToolFile(Contract):
-    """One version of a tool. The fields up to `tags` are seed 004's; those after it are ours, and all of them may be left out."""
+    """One version of a tool. The fields after `tags` may all be left out."""
 
     model_config = _AS_WRITTEN
 

@@ -1,4 +1,4 @@
-"""The `<ACTION>` protocol (seed 004 §3): finding the block, reading it, and what is said of its end. Parsing XML is left to the caller."""
+"""The `<ACTION>` protocol: finding the block, reading it, and what is said of its end. Parsing XML is left to the caller."""
 
 import json
 import re
@@ -54,11 +54,11 @@ _TYPES = {
     ErrorType.EXECUTOR_NOT_FOUND: "ExecutorNotFoundError",
     ErrorType.UNAVAILABLE: "UnavailableError",
 }
-"""As seed 004 §3.4 writes error types."""
+"""As the protocol writes error types."""
 
 
 class ActionRefused(ValueError):
-    """Nothing is called; the agent is told why. `kind` is written as seed 004 writes error types."""
+    """Nothing is called; the agent is told why. `kind` is an error type as the protocol writes it."""
 
     def __init__(self, message: str, *, kind: str = "MalformedActionError", tool_id: str = "") -> None:
         super().__init__(message)
@@ -134,7 +134,7 @@ def _asked(root: Element) -> Action:
 
 
 def observation_of(result: ToolResult) -> Observation:
-    """What the agent is told of a call that has ended, in the words of seed 004 §3.4."""
+    """What the agent is told of a call that has ended."""
     tool_id = result.tool_id
     if result.error is not None:
         kind = original_type_of(result.error) or _TYPES[result.error.type]
@@ -242,14 +242,14 @@ def _details(error: ToolError) -> str:
 
 
 def _own_output(output: JsonValue) -> JsonValue:
-    """What a script answered, of an output that is a ScriptExecutionResult; any other as it is (seed 004 §3.4)."""
+    """What a script answered, of an output that is a ScriptExecutionResult; any other as it is."""
     if isinstance(output, dict) and output.get("success") is True and output.keys() <= _EXECUTION:
         return output.get("outputData", output)
     return output
 
 
 def own_failure(output: JsonValue) -> tuple[str, str, str] | None:
-    """Type, message and details of an output that says itself that it failed, as a ScriptExecutionResult does (seed 004 §2.1.3)."""
+    """Type, message and details of an output that says itself that it failed, as a ScriptExecutionResult does."""
     error = output.get("error") if isinstance(output, dict) and output.get("success") is False else None
     if not isinstance(error, dict):
         return None

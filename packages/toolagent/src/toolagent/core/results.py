@@ -29,7 +29,7 @@ TOO_LARGE = "too_large"
 """`details.reason` of a `validation_error` because of the size of the parameters."""
 
 ORIGINAL_TYPE = "original_type"
-"""In `details` of an error: what the tool's own world calls it, such as seed 004's `ScriptError`."""
+"""In `details` of an error: what the tool's own world calls it, such as a script's `ScriptError`."""
 
 
 def failed(

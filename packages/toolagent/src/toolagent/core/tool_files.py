@@ -1,4 +1,4 @@
-"""What makes a `*.tool.json` usable (seed 004 §2.2.2, §2.3.1), for the service that loads it and for who writes it."""
+"""What makes a `*.tool.json` usable, for the service that loads it and for who writes it."""
 
 import json
 import re

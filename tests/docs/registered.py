@@ -136,6 +136,13 @@ def worker_commands() -> Rows:
     return {f"python -m workers {name}": "" for name in re.findall(r"^  ([a-z][a-z-]*) ", said, re.MULTILINE)}
 
 
+def rooms() -> Rows:
+    """The packages of the product, those of the engine one by one."""
+    engine = [path.parent for path in (ROOT / "engine").glob("*/__init__.py")]
+    tops = [ROOT / name for name in ("activities", "api", "workers", "workflows")]
+    return {path.relative_to(ROOT).as_posix(): "" for path in (*engine, *tops, *(ROOT / "packages").iterdir()) if path.is_dir()}
+
+
 def make_targets() -> Rows:
     makefile = (ROOT / "Makefile").read_text("utf-8")
     return {f"make {name}": "" for name in re.findall(r"^([a-z-]+):.*## ", makefile, re.MULTILINE)}
@@ -187,4 +194,5 @@ REGISTERED: Mapping[str, Callable[[], Rows]] = {
     "search attribute": search_attributes,
     "worker command": worker_commands,
     "make target": make_targets,
+    "room": rooms,
 }

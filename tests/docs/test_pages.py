@@ -87,6 +87,15 @@ def test_every_decision_has_its_number_once() -> None:
     assert sorted(numbers) == sorted(set(numbers))
 
 
+def test_the_words_of_the_glossary_are_those_of_the_code() -> None:
+    rows = (ROOT / "docs/architecture.md").read_text("utf-8").partition("## Glossary")[2].splitlines()[4:]
+    words = [word for row in rows for word in re.findall(r"`(\w+)`", row.rpartition(" | ")[2])]
+    folders = ("api", "activities", "engine", "packages", "workers", "workflows")
+    sources = "\n".join(path.read_text("utf-8") for folder in folders for path in (ROOT / folder).rglob("*.py"))
+    assert len(words) >= len(rows) > 10
+    assert [word for word in words if not re.search(rf"^(class )?\s*{word}\b *[(:=]", sources, re.MULTILINE)] == []
+
+
 @pytest.mark.parametrize(("before", "after"), [("| `a` | 1 |", {"a": ["1"]}), ("| [`POST /a`](#b) | x \\| y |", {"POST /a": ["x | y"]})])
 def test_a_row_is_read_by_its_name(before: str, after: dict[str, list[str]]) -> None:
     assert dict(pages.rows_of(f"| | |\n|---|---|\n{before}", "here")) == after

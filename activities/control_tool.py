@@ -48,7 +48,7 @@ class ControlTool:
 
     async def _destroy(self, tool_id: str) -> ToolRoute:
         """On this host. All others get the same order, so that it does not matter which of them comes first, or dies."""
-        await self._insist_on_removable(tool_id)
+        await self._require_removable(tool_id)
         # First out of the registry: a call that still waits must not start it again, here or elsewhere.
         await self._registry.destroy(tool_id)
         route = await self._supervisor.stop(tool_id)
@@ -76,7 +76,7 @@ class ControlTool:
         shared = place_of_process("*")
         return [*self._volumes.glob(f"{shared}.*"), *(found for one in self._folders for found in one.glob(shared))]
 
-    async def _insist_on_removable(self, tool_id: str) -> None:
+    async def _require_removable(self, tool_id: str) -> None:
         entry = await self._registry.entry(tool_id)
         if entry is not None and any(isinstance(source, BuiltinSource) for source in entry.sources):
             message = f"Tool {tool_id!r} is part of the engine and cannot be removed."

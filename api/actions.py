@@ -11,11 +11,11 @@ from starlette.responses import Response
 
 from api.action_xml import observation_xml, parsed_element
 from api.bodies import CallerBody
-from api.calls import CallHeaders, ChosenId, end_of, insist_on_callback, taken_call
-from api.doors import Behind
+from api.calls import CallHeaders, ChosenId, end_of, require_callback, taken_call
+from api.dependencies import Injected
 from api.errors import Refusal
 from api.forms import message_of
-from api.ports import Doors
+from api.ports import Dependencies
 from api.problems import ProblemKind
 from api.strict_json import parsed_json
 from toolagent.client.failures import AnswerPendingError, CallRefusedError
@@ -70,12 +70,12 @@ class Said:
     callback_url: str | None = None
 
 
-async def _take(request: Request, doors: Behind, chosen: CallHeaders) -> Said:
+async def _take(request: Request, dependencies: Injected, chosen: CallHeaders) -> Said:
     """Raises Refusal for a body that is no text."""
     body, media_type = await request.body(), _media_type(request)
     wants_json = _JSON in request.headers.get("accept", "")
     if media_type == _JSON:
-        given = await _body_of(body, doors.limits.max_values)
+        given = await _body_of(body, dependencies.limits.max_values)
         is_json = wants_json or XML not in request.headers.get("accept", "")
         return Said(given.text, given.caller, chosen, is_json, given.mode, given.callback_url)
     try:
@@ -87,13 +87,13 @@ async def _take(request: Request, doors: Behind, chosen: CallHeaders) -> Said:
 TakenText = Annotated[Said, Depends(_take)]
 
 
-async def action_answer(doors: Doors, said: Said) -> Response:
+async def action_answer(dependencies: Dependencies, said: Said) -> Response:
     """200 with an observation, whatever becomes of the action; problems are only of the request itself."""
     around, call_id, note = said.text, "", ""
     try:
         block = block_of(said.text)
         around, note = block.around, not_called(block.more)
-        observation, call_id = await _acted(doors, said, _action_in(block))
+        observation, call_id = await _acted(dependencies, said, _action_in(block))
     except ActionRefused as refusal:
         observation = refused(refusal.tool_id, refusal.kind, str(refusal))
     observation = observation.model_copy(update={"note": note})
@@ -110,44 +110,44 @@ def _action_in(block: Block) -> Action:
     return action_of(parsed_element(block.xml))
 
 
-async def _acted(doors: Doors, said: Said, action: Action) -> tuple[Observation, str]:
+async def _acted(dependencies: Dependencies, said: Said, action: Action) -> tuple[Observation, str]:
     # What is no id at all is not asked for: databases refuse some characters.
-    manifest = await doors.registry.get(action.tool_id) if _is_id(action.tool_id) else None
+    manifest = await dependencies.registry.get(action.tool_id) if _is_id(action.tool_id) else None
     if manifest is None:
-        raise await _unknown(doors, action.tool_id)
-    params, issues = typed_inputs(manifest.input_schema, action.inputs, doors.limits.max_values)
+        raise await _unknown(dependencies, action.tool_id)
+    params, issues = typed_inputs(manifest.input_schema, action.inputs, dependencies.limits.max_values)
     if issues:
         listed = "; ".join(f"Input parameter {issue.path.removeprefix('$.')!r} {issue.message}" for issue in issues[:5])
         raise ActionRefused(f"{listed}.", kind="ParameterValidationError", tool_id=action.tool_id)
     mode, callback_url = said.mode or action.mode or CallMode.SYNC, said.callback_url or action.callback_url
-    await _insist_on_callback(doors, action.tool_id, mode, callback_url)
+    await _require_callback(dependencies, action.tool_id, mode, callback_url)
     call = ToolCall(tool_id=action.tool_id, params=params, caller=said.caller, mode=mode, callback_url=callback_url)
-    taken = taken_call(call, doors, said.chosen)
+    taken = taken_call(call, dependencies, said.chosen)
     if mode is CallMode.SYNC:
-        result = await end_of(doors.client, taken)
+        result = await end_of(dependencies.client, taken)
         return observation_of(result), result.call_id
     try:
-        call_id = (await doors.client.start(taken.call, taken.call_id)).call_id
+        call_id = (await dependencies.client.start(taken.call, taken.call_id)).call_id
     except (CallRefusedError, AnswerPendingError) as error:
         return observation_of(error.result), error.result.call_id
     return started(action.tool_id, call_id), call_id
 
 
-async def _insist_on_callback(doors: Doors, tool_id: str, mode: CallMode, url: str | None) -> None:
+async def _require_callback(dependencies: Dependencies, tool_id: str, mode: CallMode, url: str | None) -> None:
     """Raises ActionRefused for a callback that is no address, that nobody waits for, or that would never be posted."""
     if url is None:
         return
     try:
         _ADDRESS.validate_python(url)
-        await insist_on_callback(url, mode, doors)
+        await require_callback(url, mode, dependencies)
     except ValidationError as error:
         raise ActionRefused(f"callback_url: {error.errors()[0]['msg']}", tool_id=tool_id) from error
     except Refusal as refusal:
         raise ActionRefused(refusal.detail, tool_id=tool_id) from refusal
 
 
-async def _unknown(doors: Doors, tool_id: str) -> ActionRefused:
-    near = nearest(tool_id.lower()[:200], await doors.registry.list_ids())
+async def _unknown(dependencies: Dependencies, tool_id: str) -> ActionRefused:
+    near = nearest(tool_id.lower()[:200], await dependencies.registry.list_ids())
     hint = f"Did you mean {', '.join(near)}?" if near else "GET /tools lists what there is."
     return ActionRefused(f"There is no tool {tool_id[:200]!r}. {hint}", kind="ToolNotFoundError", tool_id=tool_id[:200])
 

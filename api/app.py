@@ -10,20 +10,20 @@ from api.conflicting_headers import ConflictingHeaders
 from api.documentation import DESCRIPTION, TAGS, Documented
 from api.errors import handle_errors
 from api.pages import add_pages
-from api.ports import Doors
+from api.ports import Dependencies
 from api.routes import ROUTERS
 from api.security import Gate
 
 __all__ = ["create_app", "end_streams"]
 
 
-def create_app(doors: Doors) -> FastAPI:
-    """The HTTP interface before these doors. Raises ValueError for an empty API key."""
-    if doors.api_key == "":
+def create_app(dependencies: Dependencies) -> FastAPI:
+    """The HTTP interface before these dependencies. Raises ValueError for an empty API key."""
+    if dependencies.api_key == "":
         raise ValueError("An empty API key protects nothing: set TOOL_AGENT_API_KEY to a long random text, or unset it.")
-    large = {"/files": doors.limits.max_file_bytes + BODY_SLACK, "/run_tools": MAX_BATCH_BYTES + BODY_SLACK}
+    large = {"/files": dependencies.limits.max_file_bytes + BODY_SLACK, "/run_tools": MAX_BATCH_BYTES + BODY_SLACK}
     # Around its parameters an agent may have said as much again.
-    large["/agent/action"] = 2 * doors.limits.max_params_bytes + BODY_SLACK
+    large["/agent/action"] = 2 * dependencies.limits.max_params_bytes + BODY_SLACK
     app = Documented(
         title="Tool Agent",
         description=DESCRIPTION,
@@ -33,12 +33,12 @@ def create_app(doors: Doors) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         middleware=[
-            Middleware(Gate, api_key=doors.api_key, allowed_hosts=doors.allowed_hosts),
+            Middleware(Gate, api_key=dependencies.api_key, allowed_hosts=dependencies.allowed_hosts),
             Middleware(ConflictingHeaders),
-            Middleware(BodyLimit, default=doors.limits.max_params_bytes + BODY_SLACK, by_path=large),
+            Middleware(BodyLimit, default=dependencies.limits.max_params_bytes + BODY_SLACK, by_path=large),
         ],
     )
-    app.state.doors = doors
+    app.state.dependencies = dependencies
     app.state.stopping = asyncio.Event()
     handle_errors(app)
     add_pages(app)

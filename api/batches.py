@@ -10,11 +10,11 @@ from starlette.responses import Response
 
 from api.bodies import CallerBody
 from api.body_limit import BODY_SLACK, MAX_BATCH_BYTES
-from api.calls import insist_on_callback
-from api.doors import Behind
+from api.calls import require_callback
+from api.dependencies import Injected
 from api.errors import Refusal
 from api.forms import NO_CONTROLS
-from api.ports import Doors
+from api.ports import Dependencies
 from api.problems import ProblemKind
 from api.task_views import result_of_call
 from toolagent.client.batches import collected
@@ -76,7 +76,7 @@ class RunToolsBody(Contract):
 
 async def _take(
     body: RunToolsBody,
-    doors: Behind,
+    dependencies: Injected,
     idempotency_key: Annotated[
         IdempotencyKey | None, Header(alias="Idempotency-Key", description="The same key again is the same batch, and runs once.")
     ] = None,
@@ -85,36 +85,36 @@ async def _take(
     if idempotency_key is not None and body.idempotency_key not in {None, idempotency_key}:
         field = ProblemField(field="Idempotency-Key", message=_TWO_KEYS)
         raise Refusal(ProblemKind.INVALID_REQUEST, f"Idempotency-Key: {_TWO_KEYS}", errors=(field,))
-    await insist_on_callback(body.callback_url, body.mode, doors)
+    await require_callback(body.callback_url, body.mode, dependencies)
     asked = body.model_dump(exclude_unset=True) | {"idempotency_key": idempotency_key or body.idempotency_key}
-    return _bounded(ToolBatch.model_validate(asked), doors)
+    return _bounded(ToolBatch.model_validate(asked), dependencies)
 
 
 TakenBatch = Annotated[ToolBatch, Depends(_take)]
 
 
-async def batch_answer(doors: Doors, batch: ToolBatch) -> Response:
+async def batch_answer(dependencies: Dependencies, batch: ToolBatch) -> Response:
     """202 with the task for `mode: async`, else 200 with all results. Raises ToolAgentError."""
-    handle = await doors.client.start_batch(batch)
+    handle = await dependencies.client.start_batch(batch)
     headers = {"Location": f"/tasks/{handle.batch_id}", "X-Batch-Id": handle.batch_id}
     if batch.mode is CallMode.ASYNC:
         known = await handle.task() if batch.idempotency_key else None
         accepted = TaskAccepted(task_id=handle.batch_id, status=known.status if known else TaskState.PENDING)
         return Response(accepted.model_dump_json(), HTTPStatus.ACCEPTED, headers, "application/json")
-    end = await doors.client.batch_end(handle.batch_id)
+    end = await dependencies.client.batch_end(handle.batch_id)
     if end.error is not None:
         raise BrokenOffError(failed(handle.batch_id, "", end.error, datetime.now(UTC)))
 
     async def fetch(call: BatchedCall) -> ToolResult:
-        return await result_of_call(doors, call)
+        return await result_of_call(dependencies, call)
 
     return Response((await collected(end, fetch)).model_dump_json(), HTTPStatus.OK, headers, "application/json")
 
 
-def _bounded(batch: ToolBatch, doors: Doors) -> ToolBatch:
+def _bounded(batch: ToolBatch, dependencies: Dependencies) -> ToolBatch:
     """What goes to Temporal is measured as it goes there."""
     for place, call in enumerate(batch.calls):
-        limit = doors.limits.max_params_bytes + BODY_SLACK
+        limit = dependencies.limits.max_params_bytes + BODY_SLACK
         if (size := len(call.model_dump_json().encode())) > limit:
             detail = f"calls.{place} is {size} bytes of JSON when written out; at most {limit} are taken. POST /files takes files."
             raise Refusal(ProblemKind.BODY_TOO_LARGE, detail)

@@ -34,11 +34,11 @@ def range_of(header: str | None, size: int) -> ByteRange | None:
     first, last = found.groups()
     if not first:
         length = min(int(last), size)
-        return _insist(ByteRange(size - length, length), size)
+        return _require(ByteRange(size - length, length), size)
     if last and int(last) < int(first):
         return None
     end = min(int(last) + 1 if last else size, size)
-    return _insist(ByteRange(int(first), end - int(first)), size)
+    return _require(ByteRange(int(first), end - int(first)), size)
 
 
 def is_current(header: str | None, etag: str) -> bool:
@@ -49,7 +49,7 @@ def is_current(header: str | None, etag: str) -> bool:
     return "*" in tags or etag in tags
 
 
-def _insist(wanted: ByteRange, size: int) -> ByteRange:
+def _require(wanted: ByteRange, size: int) -> ByteRange:
     if wanted.start >= size or wanted.length <= 0:
         raise UnsatisfiableRangeError
     return wanted

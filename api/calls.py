@@ -8,9 +8,9 @@ from starlette.responses import Response
 
 from api.bodies import RunToolBody, SelectToolBody
 from api.body_limit import BODY_SLACK
-from api.doors import Behind
+from api.dependencies import Injected
 from api.errors import Refusal, result_response
-from api.ports import Calls, Doors, Limits
+from api.ports import Calls, Dependencies, Limits
 from api.problems import ProblemKind
 from toolagent.client.failures import AnswerPendingError, CallRefusedError
 from toolagent.contracts.calls import Caller, CallMode, IdempotencyKey, ToolCall, ToolResult
@@ -27,7 +27,7 @@ __all__ = [
     "TakenCall",
     "answer",
     "end_of",
-    "insist_on_callback",
+    "require_callback",
     "selection",
     "selection_of",
     "taken_call",
@@ -66,32 +66,32 @@ class TakenCall:
     call_id: str | None = None
 
 
-async def _take(body: RunToolBody, doors: Behind, chosen: CallHeaders) -> TakenCall:
-    await insist_on_callback(body.callback_url, body.mode, doors)
+async def _take(body: RunToolBody, dependencies: Injected, chosen: CallHeaders) -> TakenCall:
+    await require_callback(body.callback_url, body.mode, dependencies)
     # What has been checked is not checked again: that takes as long as all the rest.
     call = ToolCall.model_construct(None, **{**dict(body), "caller": Caller.model_construct(None, **dict(body.caller))})
-    return taken_call(call, doors, chosen)
+    return taken_call(call, dependencies, chosen)
 
 
-async def _select(body: SelectToolBody, doors: Behind, chosen: CallHeaders) -> TakenCall:
-    return taken_call(ToolCall(tool_id=body.tool_id, params=body.params, stream=body.stream), doors, chosen)
+async def _select(body: SelectToolBody, dependencies: Injected, chosen: CallHeaders) -> TakenCall:
+    return taken_call(ToolCall(tool_id=body.tool_id, params=body.params, stream=body.stream), dependencies, chosen)
 
 
-def taken_call(call: ToolCall, doors: Doors, chosen: ChosenId) -> TakenCall:
+def taken_call(call: ToolCall, dependencies: Dependencies, chosen: ChosenId) -> TakenCall:
     """Raises Refusal when header and body, or the two headers, disagree on the id."""
     if chosen.key is not None and call.idempotency_key not in {None, chosen.key}:
         raise _bad_header("Idempotency-Key", _TWO_KEYS)
     key = chosen.key if chosen.key is not None else call.idempotency_key
     if key is not None and chosen.call_id not in {None, call_id_for_key(call.caller.caller_id, key)}:
         raise _bad_header("X-Call-Id", _DERIVED)
-    return TakenCall(_bounded(call.model_copy(update={"idempotency_key": key}), doors.limits), chosen.call_id)
+    return TakenCall(_bounded(call.model_copy(update={"idempotency_key": key}), dependencies.limits), chosen.call_id)
 
 
-async def insist_on_callback(url: str | None, mode: CallMode, doors: Doors) -> None:
+async def require_callback(url: str | None, mode: CallMode, dependencies: Dependencies) -> None:
     """Raises Refusal for a callback that nobody waits for, or that would never be posted."""
     if url is None:
         return
-    refusal = _SYNC if mode is CallMode.SYNC else await doors.callback_refusal(url)
+    refusal = _SYNC if mode is CallMode.SYNC else await dependencies.callback_refusal(url)
     if refusal is not None:
         field = ProblemField(field="callback_url", message=refusal)
         raise Refusal(ProblemKind.INVALID_REQUEST, f"callback_url: {refusal}", errors=(field,))

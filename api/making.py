@@ -10,13 +10,13 @@ from fastapi import Depends, Header
 from pydantic import JsonValue
 from starlette.responses import Response
 
-from api.doors import Behind
+from api.dependencies import Injected
 from api.errors import Refusal, unanswered
 from api.found_tools import unknown_tool
 from api.making_bodies import CreateToolBody, RepairToolBody
-from api.ports import Doors
+from api.ports import Dependencies
 from api.problems import ProblemKind
-from api.repairs import insist_on_only_repair, insist_on_repairable
+from api.repairs import require_only_repair, require_repairable
 from api.strict_json import parse_json
 from toolagent.client.failures import MakingUnreachableError
 from toolagent.contracts.calls import IdempotencyKey
@@ -39,7 +39,7 @@ from toolagent.core.task_requests import (
 from toolagent.validation.tool_names import tool_name_for
 from toolagent_service.making.task_views import begun
 
-__all__ = ["Key", "TakenRepair", "TakenRequest", "insist_on_one_request", "submitted"]
+__all__ = ["Key", "TakenRepair", "TakenRequest", "require_one_request", "submitted"]
 
 _ATTEMPTS = 8
 """So many ids are tried: eight hex digits are few, and may be somebody else's already."""
@@ -57,9 +57,11 @@ async def _take(body: CreateToolBody, idempotency_key: Key = None) -> MakeReques
     return _request(spec, body.description, body, idempotency_key)
 
 
-async def _take_repair(tool_id: str, doors: Behind, idempotency_key: Key = None, body: RepairToolBody | None = None) -> MakeRequest:
+async def _take_repair(
+    tool_id: str, dependencies: Injected, idempotency_key: Key = None, body: RepairToolBody | None = None
+) -> MakeRequest:
     if not re.fullmatch(TOOL_ID_PATTERN, tool_id):
-        raise await unknown_tool(doors, tool_id)
+        raise await unknown_tool(dependencies, tool_id)
     body = body or RepairToolBody()
     given: dict[str, JsonValue] = {"type": "repair_tool", "tool_id": tool_id, **body.model_dump(mode="json", exclude={"caller"})}
     try:
@@ -73,7 +75,7 @@ TakenRequest = Annotated[MakeRequest, Depends(_take)]
 TakenRepair = Annotated[MakeRequest, Depends(_take_repair)]
 
 
-async def submitted(doors: Doors, asked: MakeRequest) -> Response:
+async def submitted(dependencies: Dependencies, asked: MakeRequest) -> Response:
     """202 with the task's id. The same request under the same key is the same task.
 
     The workflow is started before its record is written, and writes that too: whoever dies in between leaves no task that nobody works at.
@@ -82,12 +84,12 @@ async def submitted(doors: Doors, asked: MakeRequest) -> Response:
     """
     for task_id in _ids_for(asked):
         request = asked.model_copy(update={"task_id": task_id})
-        known = await doors.tasks.get(task_id)
+        known = await dependencies.tasks.get(task_id)
         if known is not None and known.key != request.key:
             continue
         try:
-            known = known or await _started(doors, request)
-            insist_on_one_request(known, request)
+            known = known or await _started(dependencies, request)
+            require_one_request(known, request)
         except TaskConflictError as conflict:
             if not request.key:
                 continue
@@ -96,26 +98,26 @@ async def submitted(doors: Doors, asked: MakeRequest) -> Response:
     raise _used_key()
 
 
-async def _started(doors: Doors, request: MakeRequest) -> MakeTask:
+async def _started(dependencies: Dependencies, request: MakeRequest) -> MakeTask:
     """Raises as `submitted`, and TaskConflictError."""
     if isinstance(request.spec, RepairTool):
-        await insist_on_repairable(doors, request.spec.tool_id)
-        await insist_on_only_repair(doors, request.spec)
+        await require_repairable(dependencies, request.spec.tool_id)
+        await require_only_repair(dependencies, request.spec)
     try:
-        await doors.client.making.start(request)
+        await dependencies.client.making.start(request)
     except MakingUnreachableError as away:
         # Without a key it would be another task, and paid for too.
         remedy = f"GET /tasks/{request.task_id} says whether it was begun; only under the same Idempotency-Key is it the same task again."
         raise unanswered(away, remedy, task_id=request.task_id) from away
     task = begun(request, datetime.now(UTC))
     try:
-        return await doors.tasks.create(task)
+        return await dependencies.tasks.create(task)
     except StoreUnavailableError:
         # It goes on, and writes this down itself.
         return task
 
 
-def insist_on_one_request(task: MakeTask, request: MakeRequest) -> None:
+def require_one_request(task: MakeTask, request: MakeRequest) -> None:
     """Raises TaskConflictError when a task was asked for otherwise."""
     before = MakeRequest(task_id=task.task_id, spec=task.spec, description=task.description, caller=task.caller, key=task.key)
     asked = [request_fingerprint(one.model_copy(update={"description": described(one)})) for one in (before, request)]

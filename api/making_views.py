@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from starlette.responses import Response
 
 from api.errors import Refusal, unanswered
-from api.ports import Doors
+from api.ports import Dependencies
 from api.problems import ProblemKind
 from toolagent.client.failures import MakingUnreachableError
 from toolagent.contracts.http import ProblemField
@@ -29,58 +29,58 @@ _UNKNOWN_TO_TEMPORAL = "It was cancelled. Temporal did not know it, so nobody wa
 
 
 async def listing(
-    doors: Doors, status: TaskState | None, kind: str | None, tool_id: str | None, limit: int, before: str | None
+    dependencies: Dependencies, status: TaskState | None, kind: str | None, tool_id: str | None, limit: int, before: str | None
 ) -> TaskListing:
     """Raises Refusal when `before` is no task."""
-    if before is not None and await doors.tasks.listed(before) is None:
+    if before is not None and await dependencies.tasks.listed(before) is None:
         raise _no_page(before)
-    found = await doors.tasks.page(status=status, spec_type=kind, tool_id=tool_id, limit=limit + 1, before=before)
+    found = await dependencies.tasks.page(status=status, spec_type=kind, tool_id=tool_id, limit=limit + 1, before=before)
     page = found[:limit]
     return TaskListing(tasks=page, next=page[-1].task_id if len(found) > limit else None)
 
 
-async def making_task(doors: Doors, task_id: str) -> MakingTask:
+async def making_task(dependencies: Dependencies, task_id: str) -> MakingTask:
     """Raises Refusal for a task that nobody knows."""
-    task = await doors.tasks.get(task_id) if is_making(task_id) else None
+    task = await dependencies.tasks.get(task_id) if is_making(task_id) else None
     if task is None:
         raise _unknown(task_id)
-    return shown(task, tuple(note.text for note in await doors.notes.tail(task_id, _LOG_LINES)))
+    return shown(task, tuple(note.text for note in await dependencies.notes.tail(task_id, _LOG_LINES)))
 
 
-async def found_task(doors: Doors, task_id: str) -> ListedTask:
+async def found_task(dependencies: Dependencies, task_id: str) -> ListedTask:
     """Raises Refusal for a task that nobody knows."""
-    task = await doors.tasks.listed(task_id) if is_making(task_id) else None
+    task = await dependencies.tasks.listed(task_id) if is_making(task_id) else None
     if task is None:
         raise _unknown(task_id)
     return task
 
 
-async def cancelled_making(doors: Doors, task_id: str) -> Response:
+async def cancelled_making(dependencies: Dependencies, task_id: str) -> Response:
     """202 when the task was asked to end, 200 when it had ended before. Raises as `making_task`, and MakingUnreachableError."""
     status = HTTPStatus.OK
-    if (await found_task(doors, task_id)).ended_at is None:
+    if (await found_task(dependencies, task_id)).ended_at is None:
         status = HTTPStatus.ACCEPTED
-        if not await doors.client.making.cancel(task_id):
-            await doors.tasks.settle(task_id, TaskState.CANCELLED, _UNKNOWN_TO_TEMPORAL)
-    return Response((await making_task(doors, task_id)).model_dump_json(), status, media_type="application/json")
+        if not await dependencies.client.making.cancel(task_id):
+            await dependencies.tasks.settle(task_id, TaskState.CANCELLED, _UNKNOWN_TO_TEMPORAL)
+    return Response((await making_task(dependencies, task_id)).model_dump_json(), status, media_type="application/json")
 
 
-async def spoken_to(doors: Doors, task_id: str, text: str, key: str | None) -> TaskNote:
+async def spoken_to(dependencies: Dependencies, task_id: str, text: str, key: str | None) -> TaskNote:
     """Note what somebody says to a task, and tell it. The same key again says it once.
 
     Raises Refusal when it has ended, or has heard enough, or the key was used for other words; also when it is noted, and Temporal
     does not answer: with the key to send it again under.
     """
-    task = await found_task(doors, task_id)
+    task = await found_task(dependencies, task_id)
     if task.ended_at is not None:
         raise _ended(task_id, task.status.value)
     key = key or uuid.uuid4().hex
     said_id = request_key(task_id, key)
-    if await doors.notes.count(task_id, TaskNoteKind.GUIDANCE, but=_key(said_id)) >= MOST_HEARD:
+    if await dependencies.notes.count(task_id, TaskNoteKind.GUIDANCE, but=_key(said_id)) >= MOST_HEARD:
         raise Refusal(ProblemKind.TOO_MANY_MESSAGES, f"{MOST_HEARD} messages were said to task {task_id!r} already, and it hears no more.")
-    note = await _noted(doors, task_id, said_id, text)
+    note = await _noted(dependencies, task_id, said_id, text)
     try:
-        is_told = await doors.client.making.guide(task_id, Guidance(id=said_id, text=text))
+        is_told = await dependencies.client.making.guide(task_id, Guidance(id=said_id, text=text))
     except MakingUnreachableError as away:
         remedy = "It stands in the log, and the task may not have heard it: send it again with this Idempotency-Key, and it is said once."
         raise unanswered(away, remedy, task_id=task_id, idempotency_key=key) from away
@@ -89,11 +89,11 @@ async def spoken_to(doors: Doors, task_id: str, text: str, key: str | None) -> T
     return note
 
 
-async def _noted(doors: Doors, task_id: str, said_id: str, text: str) -> TaskNote:
+async def _noted(dependencies: Dependencies, task_id: str, said_id: str, text: str) -> TaskNote:
     payload: JsonValue = {"id": said_id, "text": text}
     line = log_line(datetime.now(UTC), f"[GUIDANCE] {text}")
     try:
-        note = await doors.tasks.say(task_id, _key(said_id), line, payload)
+        note = await dependencies.tasks.say(task_id, _key(said_id), line, payload)
     except TaskEndedError as error:
         raise _ended(task_id, error.status) from error
     if note.payload != payload:

@@ -23,7 +23,7 @@ from toolagent.contracts.records import CallRecord, CatalogFault, Event, StoredF
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.tasks import TaskState, TaskView
 
-__all__ = ["Calls", "Check", "Doors", "LackingError", "Limits", "NotReadyError"]
+__all__ = ["Calls", "Check", "Dependencies", "LackingError", "Limits", "NotReadyError"]
 
 Check = Callable[[], Awaitable[None]]
 """Returns when a part of the service is ready; raises when it is not. Only the text of a NotReadyError is shown to everybody."""
@@ -146,7 +146,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Doors:
+class Dependencies:
     """Everything behind the front door.
 
     `placements` knows where a tool is started that runs nowhere yet; `callback_refusal` why a URL is no place to post to, if it is none;

@@ -41,7 +41,7 @@ class StrictRoute(APIRoute):
         is_form = isinstance(self.body_field.field_info, params.Form)
 
         async def handle_form(request: Request) -> Response:
-            _insist_on_type(request, "multipart/form-data")
+            _require_type(request, "multipart/form-data")
             return await handle(request)
 
         async def handle_json(request: Request) -> Response:
@@ -58,8 +58,8 @@ class _JsonRequest(Request):
     async def load(self) -> None:
         body = await self.body()
         if body:
-            _insist_on_type(self, "application/json")
-            self.value = await parsed_json(body, self.app.state.doors.limits.max_values)
+            _require_type(self, "application/json")
+            self.value = await parsed_json(body, self.app.state.dependencies.limits.max_values)
 
     async def json(self) -> JsonValue:
         return self.value
@@ -107,7 +107,7 @@ def _finite(text: str) -> float:
     return number
 
 
-def _insist_on_type(request: Request, wanted: str) -> None:
+def _require_type(request: Request, wanted: str) -> None:
     header = Message()
     given = request.headers.get("content-type")
     if given is not None:

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from api.errors import Refusal
 from api.making_views import found_task
-from api.ports import Doors
+from api.ports import Dependencies
 from api.problems import ProblemKind
 from toolagent.contracts.http import ProblemField
 from toolagent.contracts.making_views import ListedTask
@@ -31,7 +31,7 @@ _MOST_DIGITS = 9
 _HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 
-async def followed(doors: Doors, task_id: str, last: str | None, stopping: asyncio.Event) -> Response:
+async def followed(dependencies: Dependencies, task_id: str, last: str | None, stopping: asyncio.Event) -> Response:
     """A stream that ends when the task has, or the service stops.
 
     204 when the task has ended and everything was sent before, so that browsers stop asking.
@@ -39,14 +39,14 @@ async def followed(doors: Doors, task_id: str, last: str | None, stopping: async
     Raises Refusal for a task that nobody knows, or an id that is none of this stream.
     """
     position = _position(last)
-    task = await found_task(doors, task_id)
-    await _insist_on_own(doors, task_id, position)
-    if last is not None and task.ended_at is not None and not await doors.notes.after(task_id, position, limit=1):
+    task = await found_task(dependencies, task_id)
+    await _require_own(dependencies, task_id, position)
+    if last is not None and task.ended_at is not None and not await dependencies.notes.after(task_id, position, limit=1):
         return Response(status_code=204)
-    return EventSourceResponse(_events(doors, task_id, position, stopping), headers=_HEADERS)
+    return EventSourceResponse(_events(dependencies, task_id, position, stopping), headers=_HEADERS)
 
 
-async def _events(doors: Doors, task_id: str, position: int, stopping: asyncio.Event) -> AsyncIterator[bytes]:
+async def _events(dependencies: Dependencies, task_id: str, position: int, stopping: asyncio.Event) -> AsyncIterator[bytes]:
     """`note` for each line of the log, `task` whenever the task is another than before; the last one has ended."""
     before: ListedTask | None = None
     spoken = time.monotonic()
@@ -54,8 +54,8 @@ async def _events(doors: Doors, task_id: str, position: int, stopping: asyncio.E
     while not stopping.is_set():
         try:
             # In this order: the last lines of a log are written together with the end.
-            task = await found_task(doors, task_id)
-            notes = await doors.notes.after(task_id, position)
+            task = await found_task(dependencies, task_id)
+            notes = await dependencies.notes.after(task_id, position)
         except (StoreUnavailableError, Refusal):
             return  # whoever follows asks again, with the id of the last event that arrived
         for note in notes:
@@ -80,11 +80,11 @@ async def _pause(stopping: asyncio.Event) -> None:
         await asyncio.wait_for(stopping.wait(), _LOOK_S)
 
 
-async def _insist_on_own(doors: Doors, task_id: str, position: int) -> None:
+async def _require_own(dependencies: Dependencies, task_id: str, position: int) -> None:
     """Raises Refusal for a position that nothing of this task has had: whoever waited after it would wait in vain."""
     if position == 0:
         return
-    newest = next((note.position for note in await doors.notes.tail(task_id, 1)), 0)
+    newest = next((note.position for note in await dependencies.notes.tail(task_id, 1)), 0)
     if position > newest:
         raise _refused(f"Task {task_id!r} has no event {position}, its last is {newest}: leave the header out to begin with its first.")
 

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from starlette.responses import Response
 
 from api.errors import Refusal
-from api.ports import Doors
+from api.ports import Dependencies
 from api.problems import ProblemKind
 from toolagent.client.failures import AnswerPendingError
 from toolagent.contracts.batches import BATCH_ID_PATTERN, BatchedCall
@@ -24,54 +24,54 @@ from toolagent.core.results import failed, task_state_of
 __all__ = ["cancelled_task", "result_of_call", "task_with_events"]
 
 
-async def task_with_events(doors: Doors, task_id: str) -> Task:
+async def task_with_events(dependencies: Dependencies, task_id: str) -> Task:
     """Raises Refusal for a task that nobody knows, AnswerPendingError when Temporal is away and nothing is recorded."""
-    view, events = await _task(doors, task_id), await doors.events.of_call(task_id)
-    callback = view_of_event(events) or await _delivery(doors, view)
+    view, events = await _task(dependencies, task_id), await dependencies.events.of_call(task_id)
+    callback = view_of_event(events) or await _delivery(dependencies, view)
     return Task(**dict(view.model_copy(update={"callback": callback})), events=events)
 
 
-async def _delivery(doors: Doors, view: TaskView) -> CallbackView | None:
+async def _delivery(dependencies: Dependencies, view: TaskView) -> CallbackView | None:
     """Of a callback that was asked for, and whose end has not been written down."""
     if view.callback is None:
         return None
-    known = await doors.client.callback(view.task_id)
+    known = await dependencies.client.callback(view.task_id)
     return known.model_copy(update={"origin": view.callback.origin}) if known else view.callback
 
 
-async def cancelled_task(doors: Doors, task_id: str) -> Response:
+async def cancelled_task(dependencies: Dependencies, task_id: str) -> Response:
     """202 when the task was asked to end, 200 when it had ended before. Raises as `task_with_events`."""
-    task, status = await task_with_events(doors, task_id), HTTPStatus.OK
-    if task.ended_at is None and await _cancelled(doors, task_id):
-        task, status = await task_with_events(doors, task_id), HTTPStatus.ACCEPTED
+    task, status = await task_with_events(dependencies, task_id), HTTPStatus.OK
+    if task.ended_at is None and await _cancelled(dependencies, task_id):
+        task, status = await task_with_events(dependencies, task_id), HTTPStatus.ACCEPTED
     return Response(task.model_dump_json(), status, media_type="application/json")
 
 
-async def result_of_call(doors: Doors, call: BatchedCall) -> ToolResult:
+async def result_of_call(dependencies: Dependencies, call: BatchedCall) -> ToolResult:
     """The result of a call of a batch that has ended. Raises AnswerPendingError."""
     try:
-        view = await _task(doors, call.call_id)
+        view = await _task(dependencies, call.call_id)
     except Refusal:
         return lost(call, datetime.now(UTC))
     return view.result or _goes_on(call)
 
 
-async def _task(doors: Doors, task_id: str) -> TaskView:
+async def _task(dependencies: Dependencies, task_id: str) -> TaskView:
     if re.fullmatch(BATCH_ID_PATTERN, task_id):
-        if (batch := await doors.client.batch(task_id).task()) is None:
+        if (batch := await dependencies.client.batch(task_id).task()) is None:
             raise _unknown(task_id)
         return batch
     if not re.fullmatch(CALL_ID_PATTERN, task_id):
         raise _unknown(task_id)
     try:
-        view = await doors.client.task(task_id)
+        view = await dependencies.client.task(task_id)
         if view is None:
-            return await _recorded(doors, task_id)
+            return await _recorded(dependencies, task_id)
         # The record decides, also before the workflow has ended: so a call that has ended looks the same from then on.
-        record = await doors.calls.get(task_id)
+        record = await dependencies.calls.get(task_id)
         return _with_record(view, record) if record else view
     except AnswerPendingError:
-        record = await doors.calls.get(task_id)
+        record = await dependencies.calls.get(task_id)
         if record is None or record.result is None:
             raise
         return _view_of(record)
@@ -86,24 +86,24 @@ def _with_record(view: TaskView, record: CallRecord) -> TaskView:
     return view.model_copy(update={"status": TaskState.RUNNING}) if was_sent else view
 
 
-async def _recorded(doors: Doors, task_id: str) -> TaskView:
+async def _recorded(dependencies: Dependencies, task_id: str) -> TaskView:
     """A call that is no workflow of its own name: one that has ended, or that somebody started under another workflow id."""
-    record = await doors.calls.get(task_id)
+    record = await dependencies.calls.get(task_id)
     if record is None:
         raise _unknown(task_id)
     elsewhere = _other_workflow(record)
-    view = await doors.client.task(task_id, elsewhere) if elsewhere else None
+    view = await dependencies.client.task(task_id, elsewhere) if elsewhere else None
     return _with_record(view, record) if view else _view_of(record)
 
 
-async def _cancelled(doors: Doors, task_id: str) -> bool:
+async def _cancelled(dependencies: Dependencies, task_id: str) -> bool:
     if re.fullmatch(BATCH_ID_PATTERN, task_id):
-        return await doors.client.batch(task_id).cancel()
-    if await doors.client.cancel(task_id):
+        return await dependencies.client.batch(task_id).cancel()
+    if await dependencies.client.cancel(task_id):
         return True
-    record = await doors.calls.get(task_id)
+    record = await dependencies.calls.get(task_id)
     elsewhere = _other_workflow(record) if record else None
-    return elsewhere is not None and await doors.client.cancel(task_id, elsewhere)
+    return elsewhere is not None and await dependencies.client.cancel(task_id, elsewhere)
 
 
 def _other_workflow(record: CallRecord) -> str | None:

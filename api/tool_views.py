@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from api.bodies import SearchToolsBody
 from api.errors import Refusal
 from api.found_tools import found_tool
-from api.ports import Doors
+from api.ports import Dependencies
 from toolagent.client.failures import ControlFailedError
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
@@ -32,53 +32,53 @@ _RUNTIME_NAMES = {
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
-async def table_of_tools(doors: Doors, namespace: str | None = None, tag: str | None = None) -> ToolListing:
-    entries = [entry for entry in await doors.registry.list_entries() if is_among(entry.manifest, namespace, tag)]
-    routes = _best(await doors.routes.list_all())
+async def table_of_tools(dependencies: Dependencies, namespace: str | None = None, tag: str | None = None) -> ToolListing:
+    entries = [entry for entry in await dependencies.registry.list_entries() if is_among(entry.manifest, namespace, tag)]
+    routes = _best(await dependencies.routes.list_all())
     counts = Counter(entry.manifest.backend_runtime for entry in entries)
     return ToolListing(
         backend_runtimes=tuple(
             RuntimeCount(backend_runtime=one, name=name, tool_count=counts[one]) for one, name in _RUNTIME_NAMES.items()
         ),
-        groups=await doors.groups.list_all(),
+        groups=await dependencies.groups.list_all(),
         tools=tuple(_listed(entry, _route_of(entry, routes)) for entry in entries),
-        catalog_faults=await doors.faults.list_all(),
+        catalog_faults=await dependencies.faults.list_all(),
     )
 
 
-async def states_of_tools(doors: Doors) -> ToolStates:
-    entries = {entry.manifest.tool_id: entry for entry in await doors.registry.list_entries()}
-    routes = await doors.routes.list_all()
+async def states_of_tools(dependencies: Dependencies) -> ToolStates:
+    entries = {entry.manifest.tool_id: entry for entry in await dependencies.registry.list_entries()}
+    routes = await dependencies.routes.list_all()
     stopped = entries.keys() - {route.tool_id for route in routes}
     shown = [*(_with_sources(route, entries.get(route.tool_id)) for route in routes), *(_stopped(entries[tool_id]) for tool_id in stopped)]
     return ToolStates(tools=tuple(sorted(shown, key=lambda route: (route.tool_id, route.host or ""))))
 
 
-async def tool_detail(doors: Doors, tool_id: str) -> ToolDetail:
+async def tool_detail(dependencies: Dependencies, tool_id: str) -> ToolDetail:
     """Raises Refusal for a tool that is not there."""
-    entry = await found_tool(doors, tool_id, doors.registry.entry)
-    route = await doors.routes.get(tool_id)
+    entry = await found_tool(dependencies, tool_id, dependencies.registry.entry)
+    route = await dependencies.routes.get(tool_id)
     shown = _with_sources(route, entry) if route else _stopped(entry)
     return ToolDetail(**dict(entry.manifest), sources=entry.sources, route=shown)
 
 
-async def matches_for(doors: Doors, wanted: SearchToolsBody) -> Matches:
+async def matches_for(dependencies: Dependencies, wanted: SearchToolsBody) -> Matches:
     # An empty text is what a form sends for a field that nobody filled in; of a namespace it means the ids without one.
-    found = await doors.registry.search(wanted.keyword or "", wanted.category or None)
+    found = await dependencies.registry.search(wanted.keyword or "", wanted.category or None)
     entries = [entry for entry in found if is_among(entry.manifest, wanted.namespace, wanted.tag or None)]
-    routes = _best(await doors.routes.list_all())
+    routes = _best(await dependencies.routes.list_all())
     return Matches(tools=tuple(_found(entry, _route_of(entry, routes)) for entry in entries), total=len(entries))
 
 
-async def control(doors: Doors, tool_id: str, action: ControlAction) -> ToolRoute:
+async def control(dependencies: Dependencies, tool_id: str, action: ControlAction) -> ToolRoute:
     """Start a tool where it runs or would be placed; stop it wherever it is up; destroy it on every host.
 
     Raises Refusal for one that is not there or when no host is alive, ControlFailedError.
     """
-    entry = await found_tool(doors, tool_id, doors.registry.entry)
-    hosts = await _hosts_for(doors, entry, action)
+    entry = await found_tool(dependencies, tool_id, dependencies.registry.entry)
+    hosts = await _hosts_for(dependencies, entry, action)
     # All at once: one that is silent keeps nobody else waiting.
-    outcomes = await asyncio.gather(*(_obeyed(doors, ToolControl(tool_id=tool_id, action=action, host=host)) for host in hosts))
+    outcomes = await asyncio.gather(*(_obeyed(dependencies, ToolControl(tool_id=tool_id, action=action, host=host)) for host in hosts))
     routes = [outcome for outcome in outcomes if isinstance(outcome, ToolRoute)]
     failures = {host: outcome for host, outcome in zip(hosts, outcomes, strict=True) if isinstance(outcome, ControlFailedError)}
     if failures and (action is not ControlAction.DESTROY or not routes):
@@ -89,27 +89,27 @@ async def control(doors: Doors, tool_id: str, action: ControlAction) -> ToolRout
     return routes[0].model_copy(update={"port": port_of(routes[0])})
 
 
-async def _obeyed(doors: Doors, order: ToolControl) -> ToolRoute | ControlFailedError:
+async def _obeyed(dependencies: Dependencies, order: ToolControl) -> ToolRoute | ControlFailedError:
     try:
-        return await doors.client.control(order)
+        return await dependencies.client.control(order)
     except ControlFailedError as failure:
         return failure
 
 
-async def _hosts_for(doors: Doors, entry: ToolEntry, action: ControlAction) -> tuple[str, ...]:
+async def _hosts_for(dependencies: Dependencies, entry: ToolEntry, action: ControlAction) -> tuple[str, ...]:
     """Never empty. A tool is destroyed also where it is only being started, or has left its folder."""
-    up = set[str]() if action is ControlAction.START else await _hosts_with(doors, entry.manifest.tool_id)
-    alive = {host.host for host in await doors.hosts.list_all() if host.is_alive} if action is ControlAction.DESTROY else set[str]()
+    up = set[str]() if action is ControlAction.START else await _hosts_with(dependencies, entry.manifest.tool_id)
+    alive = {host.host for host in await dependencies.hosts.list_all() if host.is_alive} if action is ControlAction.DESTROY else set[str]()
     if hosts := sorted(up | alive):
         return tuple(hosts)
-    host = await doors.placements.host_for(entry)
+    host = await dependencies.placements.host_for(entry)
     if host is None:
         raise Refusal(ErrorType.UNAVAILABLE, "No host that runs tools is alive: start one with `python -m workers worker`.")
     return (host,)
 
 
-async def _hosts_with(doors: Doors, tool_id: str) -> set[str]:
-    routes = [route for route in await doors.routes.list_all() if route.tool_id == tool_id]
+async def _hosts_with(dependencies: Dependencies, tool_id: str) -> set[str]:
+    routes = [route for route in await dependencies.routes.list_all() if route.tool_id == tool_id]
     return {route.host for route in routes if route.host and route.state in (RunState.RUNNING, RunState.STARTING)}
 
 

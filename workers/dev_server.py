@@ -86,7 +86,7 @@ async def embedded_temporal(
     port = _port(settings.temporal_port, config.port, config.ip, "TOOL_AGENT_TEMPORAL_PORT")
     ui_port = _port(settings.temporal_ui_port, config.ui_port, config.ip, "TOOL_AGENT_TEMPORAL_UI_PORT")
     command = server_command(temporal_binary(settings.temporal_binary), config, folder, port, ui_port)
-    await _insist_on_whole(folder / _DATABASE)
+    await _require_whole(folder / _DATABASE)
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     environment = {**config.environment, **owner.environment}
     first = await _start(command, environment, folder, guardian)
@@ -99,7 +99,7 @@ async def embedded_temporal(
             await keeper
 
 
-async def _insist_on_whole(file: Path) -> None:
+async def _require_whole(file: Path) -> None:
     """The server says it in a log, and is started again and again."""
     if said := await asyncio.to_thread(damage_at_start, file):
         raise CannotRun(f"Temporal's database {file} is damaged ({said}). {TEMPORAL_REMEDY}")

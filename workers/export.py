@@ -34,7 +34,7 @@ def export_command(arguments: Sequence[str]) -> Callable[[Settings], Awaitable[i
 
 async def export(settings: Settings, folder: Path, *, force: bool) -> int:
     """Write the files and say what is in them. Returns the exit code. Raises CannotRun."""
-    await asyncio.to_thread(_insist_on_room, folder, force=force)
+    await asyncio.to_thread(_require_room, folder, force=force)
     documents = await _documents(settings)
     await asyncio.to_thread(_write, folder, documents)
     Console(stderr=True).print(_summary(folder, documents))
@@ -57,7 +57,7 @@ async def _documents(settings: Settings) -> dict[str, dict[str, JsonValue]]:
         await database.close()
 
 
-def _insist_on_room(folder: Path, *, force: bool) -> None:
+def _require_room(folder: Path, *, force: bool) -> None:
     if folder.exists() and not folder.is_dir():
         raise CannotRun(f"{str(folder)!r} is no folder.")
     if folder.is_dir() and any(folder.iterdir()) and not force:

@@ -62,7 +62,7 @@ class Grace(Interceptor):
                 await self._idle.wait()
                 await asyncio.sleep(_SETTLE_S)
 
-    def insist_on_time(self, activity_type: str) -> None:
+    def require_time(self, activity_type: str) -> None:
         """Raises ApplicationError for a call that comes when nobody would wait for its end: begun now, it would be cut off."""
         if not self._takes_calls and activity_type == step_names.CALL:
             raise ApplicationError("The host stops.", type=step_names.ATTEMPT_ENDED, category=ApplicationErrorCategory.BENIGN)
@@ -77,6 +77,6 @@ class _Counted(ActivityInboundInterceptor):
         self._grace = grace
 
     async def execute_activity(self, input: ExecuteActivityInput) -> object:
-        self._grace.insist_on_time(activity.info().activity_type)
+        self._grace.require_time(activity.info().activity_type)
         with self._grace.held():
             return await super().execute_activity(input)

@@ -61,7 +61,7 @@ class GuardedCalls(ToolAgentClient):
 
     async def control(self, control: ToolControl) -> ToolRoute:
         try:
-            self._recording.insist()
+            self._recording.require()
         except UnrecordableError as error:
             raise ControlFailedError(_error(error)) from error
         return await super().control(control)

@@ -12,7 +12,7 @@ from temporalio.client import Client
 from api.ports import Check, NotReadyError
 from engine.calls.call_folders import CallFolders
 from engine.disk.leftovers import discard
-from engine.runtimes.docker.book import PatientBook
+from engine.runtimes.docker.book import BufferedContainerBook
 from engine.runtimes.process.guardian import Guardian
 from engine.runtimes.process.ownership import Owner
 from engine.runtimes.process.sweep import sweep
@@ -32,7 +32,7 @@ from workers.parts import Store, activities_of, builtins_of, catalog_of
 from workers.projects import projects_of, sweep_projects
 from workers.runtimes import running_runtimes
 from workers.settings import Settings
-from workers.shared_files import insist_on_shared_files
+from workers.shared_files import require_shared_files
 from workers.state import StateDirectory
 from workers.temporal_workers import WorkerPool, running_workers
 
@@ -87,10 +87,10 @@ async def running_host(
     async with AsyncExitStack() as stack:
         # First: until the id is ours, everything that is kept under it belongs to another.
         lease = await stack.enter_async_context(held_host(store.hosts, settings, state))
-        await _insist_on_shared_files(store, settings, state)
+        await _require_shared_files(store, settings, state)
         await store.routes.reset(state.host)
         projects = projects_of(store, state)
-        book = PatientBook(ContainerTable(store.database))
+        book = BufferedContainerBook(ContainerTable(store.database))
         running = running_runtimes(settings, state, guardian, owner, builtin, projects, store.audit, book)
         runs = await stack.enter_async_context(running)
         runtimes = runs.runtimes
@@ -117,8 +117,8 @@ async def running_host(
         yield RunningHost(workers, lease, faults, {"docker": engine_check(runtimes)})
 
 
-async def _insist_on_shared_files(store: Store, settings: Settings, state: StateDirectory) -> None:
+async def _require_shared_files(store: Store, settings: Settings, state: StateDirectory) -> None:
     try:
-        await insist_on_shared_files(store.hosts, settings, state)
+        await require_shared_files(store.hosts, settings, state)
     except NotReadyError as error:
         raise CannotRun(str(error)) from error

@@ -8,7 +8,7 @@ from activities.call_tool import CallTool
 from activities.control_tool import ControlTool
 from activities.deliver_callback import DeliverCallback
 from activities.settle import Settle
-from api.ports import Check, Doors, Limits
+from api.ports import Check, Dependencies, Limits
 from engine.callbacks.posting import SECRET, CallbackPoster, callback_destinations
 from engine.calling.exchange import Exchange
 from engine.calling.fast_call import FastCall
@@ -163,9 +163,9 @@ def doors_of(
     state: StateDirectory,
     checks: Mapping[str, Check],
     watch: LoopWatch,
-) -> Doors:
+) -> Dependencies:
     """What the front door stands before."""
-    return Doors(
+    return Dependencies(
         client=client,
         registry=store.registry,
         routes=store.routes,

@@ -14,7 +14,7 @@ from api.ports import UnwritableError
 from api.readiness import Remembered
 from toolagent.core.failures import StoreUnwritableError
 
-__all__ = ["Recording", "UnrecordableError", "insist_on_room", "insist_on_writing"]
+__all__ = ["Recording", "UnrecordableError", "require_room", "require_writing"]
 
 _LOOK_S = 0.5
 _CALM_S = 5.0
@@ -44,7 +44,7 @@ class Recording:
         self._said: tuple[str, str] | None = None
         self._bounds: set[asyncio.Timeout] = set()
 
-    def insist(self) -> None:
+    def require(self) -> None:
         """Raises UnrecordableError. Costs a look at the free room of the disks."""
         if (failure := self._now()) is not None:
             raise UnrecordableError(*failure, was_sent=False)
@@ -56,7 +56,7 @@ class Recording:
         What only `looks` is tried all the same, for a moment: it may need no writing.
         """
         if not looks:
-            self.insist()
+            self.require()
         bound = asyncio.timeout(None)
         try:
             async with bound:
@@ -120,15 +120,15 @@ class Recording:
         return self._failure()
 
 
-def insist_on_room(folders: Mapping[str, Path]) -> None:
+def require_room(folders: Mapping[str, Path]) -> None:
     """Raises UnwritableError naming the first whose disk has no room. Does not block: no disk is read."""
     if full := _full(folders):
         raise UnwritableError("disk_full", f"{full}: the disk is full.")
 
 
-async def insist_on_writing(folders: Mapping[str, Path]) -> None:
+async def require_writing(folders: Mapping[str, Path]) -> None:
     """Write a little to each folder. Raises UnwritableError naming the first that cannot be written."""
-    insist_on_room(folders)
+    require_room(folders)
     for name, folder in folders.items():
         with _named_failures(name):
             await asyncio.to_thread(_write, folder)

@@ -39,7 +39,7 @@ class SecretSource:
         if value.splitlines() != [value] or "\0" in value:
             raise SecretRefusedError("it has more than one line.")
         with self._turn:
-            self._insist_on_usable()
+            self._require_usable()
             if self.resolve(name) is None:
                 self._add(name, value)
 
@@ -50,7 +50,7 @@ class SecretSource:
         except _UnusableError as error:
             raise CannotRun(str(error)) from error
 
-    def _insist_on_usable(self) -> None:
+    def _require_usable(self) -> None:
         try:
             self._text()
         except _UnusableError as error:

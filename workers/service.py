@@ -23,9 +23,9 @@ from workers.loop_watch import watched_loop
 from workers.parts import Store, builtins_of, doors_of, poster_of
 from workers.ports import url_of
 from workers.prompt_calls import PromptCalls
-from workers.recording import Recording, insist_on_room, insist_on_writing
+from workers.recording import Recording, require_room, require_writing
 from workers.settings import Settings
-from workers.shared_files import insist_on_shared_files
+from workers.shared_files import require_shared_files
 from workers.state import StateDirectory, open_state, owned_state
 from workers.storage import opened_store
 from workers.temporal_access import TemporalAccess, check_temporal, named_temporal, some_temporal
@@ -100,7 +100,7 @@ async def running_api(settings: Settings) -> AsyncGenerator[Running]:
         stack.callback(listener.close)
         store = await stack.enter_async_context(opened_store(settings, state))
         temporal = await named_temporal(settings, address)
-        parts = _parts(temporal, store, state, partial(_insist_on_a_host, store.hosts, settings, state))
+        parts = _parts(temporal, store, state, partial(_require_a_host, store.hosts, settings, state))
         checks = _checks(parts, temporal, store, state)
         recording = await _watched(stack, parts, temporal, store)
         calls = GuardedCalls(temporal.client, recording, patience_s=settings.temporal_patience_s)
@@ -134,7 +134,7 @@ def _parts(temporal: TemporalAccess, store: Store, state: StateDirectory, worker
             "temporal": partial(check_temporal, temporal.client, temporal.folder),
             "database": store.database.check,
             "worker": worker,
-            "state": partial(insist_on_writing, _folders(state)),
+            "state": partial(require_writing, _folders(state)),
         }
     )
 
@@ -150,7 +150,7 @@ def _remembered(checks: Mapping[str, Check]) -> Mapping[str, Remembered]:
 
 async def _with_room(disks: Mapping[str, Path], check: Check) -> None:
     """A disk without room is said at once, whatever is remembered."""
-    insist_on_room(disks)
+    require_room(disks)
     await check()
 
 
@@ -173,7 +173,7 @@ async def _watched(stack: AsyncExitStack, parts: Mapping[str, Remembered], tempo
     return recording
 
 
-async def _insist_on_a_host(hosts: HostTable, settings: Settings, state: StateDirectory) -> None:
+async def _require_a_host(hosts: HostTable, settings: Settings, state: StateDirectory) -> None:
     if not await hosts.list_alive():
         raise NotReadyError("No host that runs tools is alive: start one with `python -m workers worker`.")
-    await insist_on_shared_files(hosts, settings, state)
+    await require_shared_files(hosts, settings, state)

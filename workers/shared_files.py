@@ -5,10 +5,10 @@ from engine.store.hosts import HostTable
 from workers.settings import Settings
 from workers.state import StateDirectory
 
-__all__ = ["insist_on_shared_files"]
+__all__ = ["require_shared_files"]
 
 
-async def insist_on_shared_files(hosts: HostTable, settings: Settings, state: StateDirectory) -> None:
+async def require_shared_files(hosts: HostTable, settings: Settings, state: StateDirectory) -> None:
     """Raises NotReadyError when files are kept in a folder of this state directory while a host on another one is alive."""
     if settings.content_store != "folder":
         return

@@ -18,7 +18,7 @@ from engine.runtimes.process.ownership import Owner
 from toolagent.client import names
 from workers.dev_server import embedded_temporal, last_words, read_config
 from workers.failures import CannotRun
-from workers.recording import insist_on_writing
+from workers.recording import require_writing
 from workers.settings import Settings
 from workers.state import StateDirectory
 from workers.temporal_connection import connect, register_search_attributes, set_retention
@@ -80,7 +80,7 @@ async def check_temporal(client: Client, folder: Path | None = None) -> None:
     A server that has failed to write once knows of no workflow any more until it can: so it is asked for one.
     """
     if folder is not None:
-        await insist_on_writing({"Temporal's folder": folder})
+        await require_writing({"Temporal's folder": folder})
     service, nobody = client.workflow_service, WorkflowExecution(workflow_id="nobody")
     await service.describe_namespace(DescribeNamespaceRequest(namespace=client.namespace), timeout=_ANSWER)
     try:

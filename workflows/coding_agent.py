@@ -14,7 +14,7 @@ from toolagent_service.contracts.agent import AgentRequest, AgentResult, LoopSta
 from toolagent_service.contracts.making_steps import AgentStart, HostStep, Slot
 from workflows import making_options as options
 from workflows.agent_loop import AgentLoop
-from workflows.inputs import guidance_of, input_of, insist_on_host
+from workflows.inputs import guidance_of, input_of, require_host
 from workflows.lost_hosts import HostLost, on_host
 
 __all__ = ["CodingAgent"]
@@ -35,7 +35,7 @@ class CodingAgent:
         self._fault: ApplicationError | None = None
         try:
             start = input_of(AgentStart, given, surplus)
-            insist_on_host(start.slot.host)
+            require_host(start.slot.host)
         except ApplicationError as fault:
             start, self._fault = _NOTHING, fault
         self._start = start

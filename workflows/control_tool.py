@@ -7,7 +7,7 @@ from toolagent.client import names
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent_service import step_names, stubs
 from workflows import options
-from workflows.inputs import input_of, insist_on_host
+from workflows.inputs import input_of, require_host
 
 __all__ = ["ControlTool"]
 
@@ -18,7 +18,7 @@ class ControlTool:
     async def run(self, given: JsonValue = None, *surplus: JsonValue) -> ToolRoute:
         """Takes a `ToolControl` as plain JSON; what is none fails at once."""
         control = input_of(ToolControl, given, surplus)
-        insist_on_host(control.host)
+        require_host(control.host)
         return await workflow.execute_activity(
             stubs.control_tool, control, **options.control(control, step_names.control_queue(control.host))
         )

@@ -14,7 +14,7 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.making import Guidance
 
-__all__ = ["guidance_of", "input_of", "insist_on_host", "said_of"]
+__all__ = ["guidance_of", "input_of", "require_host", "said_of"]
 
 C = TypeVar("C", bound=Contract)
 
@@ -33,7 +33,7 @@ def input_of(contract: type[C], given: JsonValue, surplus: Sequence[JsonValue]) 
         raise _malformed(f"The input is not a {name}: {said_of(error)}") from error
 
 
-def insist_on_host(host: str) -> None:
+def require_host(host: str) -> None:
     """Raises ApplicationError for what is no name of a host: the server refuses some queues' names, and with them the workflow's task."""
     if len(host) > _LONGEST or not host.isprintable():
         raise _malformed(f"host: {host[:50]!r} is no name of a host.")

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from activities.agent_tools.site import Site
 from activities.agents.tool import AgentTool, AgentToolRefused, Arguments, Used
-from engine.making.workbench.proposals import insist_on_answers
+from engine.making.workbench.proposals import require_answers
 
 __all__ = ["UV_ADD_DEPENDENCY"]
 
@@ -23,7 +23,7 @@ async def uv_add_dependency(arguments: UvAddDependency, site: Site) -> Used:
     site.beat(f"looking at the package {arguments.package[:80]}")
     (verdict,) = await site.gate.judge((arguments.package,))
     if verdict.refusal is not None:
-        insist_on_answers((verdict.refusal,))
+        require_answers((verdict.refusal,))
         raise AgentToolRefused(verdict.refusal.message)
     site.beat(f"installing {verdict.requirement[:80]}")
     wall_s = min(_LONGEST_S, site.remaining_s)

@@ -5,8 +5,8 @@ from starlette.responses import Response
 
 from api.action_xml import observation_xml
 from api.actions import XML, ActionBody, TakenText, action_answer
+from api.dependencies import Injected
 from api.documentation import problem_responses
-from api.doors import Behind
 from api.problems import ProblemKind
 from toolagent.contracts.actions import ActionAnswer, Observation
 
@@ -64,10 +64,10 @@ _TEXT = {"schema": {"type": "string"}, "example": _ACTION}
         }
     },
 )
-async def agent_action(said: TakenText, doors: Behind) -> Response:
+async def agent_action(said: TakenText, dependencies: Injected) -> Response:
     """The first `<ACTION>` block of the text is called, like `/run_tool`; the text around it is kept as `response_text`.
 
     `mode` and `callback_url` are those of `/run_tool`: in the JSON body, or as attributes of the block. Further blocks are not called,
     which a `note` says.
     """
-    return await action_answer(doors, said)
+    return await action_answer(dependencies, said)

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from api.dependencies import Injected
 from api.documentation import problem_responses
-from api.doors import Behind
 from api.forms import Moment
 from api.problems import ProblemKind
 from toolagent.contracts.audit import AuditPage
@@ -18,7 +18,7 @@ router = APIRouter(tags=["service"])
 
 @router.get("/audit", summary="What sandboxed programs did", responses=problem_responses(ProblemKind.INVALID_REQUEST))
 async def get_audit(
-    doors: Behind,
+    dependencies: Injected,
     tool_id: Annotated[ToolId | None, Query(description="Only runs of this tool.")] = None,
     since: Annotated[
         Moment | None, Query(description="Only runs that began at this time or later, such as `2026-03-26T10:30:00Z`.")
@@ -26,4 +26,4 @@ async def get_audit(
     limit: Annotated[int, Query(ge=1, le=1000, description="The newest so many.")] = 100,
 ) -> AuditPage:
     """One entry for each run on the host that answers, the newest first; parameters and commands are masked and cut."""
-    return await doors.audit.read(tool_id, since, limit)
+    return await dependencies.audit.read(tool_id, since, limit)

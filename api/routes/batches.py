@@ -4,8 +4,8 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from api.batches import TakenBatch, batch_answer
+from api.dependencies import Injected
 from api.documentation import SUCCESS, problem_responses
-from api.doors import Behind
 from api.problems import ProblemKind
 from api.strict_json import StrictRoute
 from toolagent.contracts.batches import BatchResult
@@ -45,6 +45,6 @@ _ENDED = BatchResult(batch_id=_BATCH_ID, total=1, succeeded=1, failed=0, results
         503: {"model": ToolResult, "description": f"`{ErrorType.UNAVAILABLE.value}`: the batch goes on, or may; ask for it by its id."},
     },
 )
-async def run_tools(batch: TakenBatch, doors: Behind) -> Response:
+async def run_tools(batch: TakenBatch, dependencies: Injected) -> Response:
     """Each call is a task of its own, `/tasks/{call_id}`. The results come in the order of the calls, 200 even if some failed."""
-    return await batch_answer(doors, batch)
+    return await batch_answer(dependencies, batch)

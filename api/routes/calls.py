@@ -4,8 +4,8 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from api.calls import Selected, Taken, answer, selection, selection_of
+from api.dependencies import Injected
 from api.documentation import SUCCESS, call_responses
-from api.doors import Behind
 from api.problems import ProblemKind
 from api.strict_json import StrictRoute
 from toolagent.contracts.calls import ToolResult
@@ -37,9 +37,9 @@ _ACCEPTED = {"task_id": SUCCESS.call_id, "status": "pending"}
         },
     },
 )
-async def run_tool(taken: Taken, doors: Behind) -> Response:
+async def run_tool(taken: Taken, dependencies: Injected) -> Response:
     """The tool is started if it does not run. The call's id is in the header `X-Call-Id` of every answer."""
-    return await answer(doors.client, taken)
+    return await answer(dependencies.client, taken)
 
 
 @router.post(
@@ -48,6 +48,6 @@ async def run_tool(taken: Taken, doors: Behind) -> Response:
     response_model=Selection,
     responses=call_responses(Selection, selection_of(SUCCESS), selection_of, *_BODY_PROBLEMS),
 )
-async def select_tool(taken: Selected, doors: Behind) -> Response:
+async def select_tool(taken: Selected, dependencies: Injected) -> Response:
     """As `/run_tool`, with the result reduced to status, result and error."""
-    return await selection(doors.client, taken)
+    return await selection(dependencies.client, taken)

@@ -3,8 +3,8 @@
 from fastapi import APIRouter
 from pydantic import JsonValue
 
+from api.dependencies import Injected
 from api.documentation import problem_responses
-from api.doors import Behind
 from toolagent.contracts.calls import ErrorType
 
 __all__ = ["router"]
@@ -13,6 +13,6 @@ router = APIRouter(tags=["tools"])
 
 
 @router.get("/catalog", summary="The catalog as files: file name → JSON document", responses=problem_responses(ErrorType.UNAVAILABLE))
-async def export_catalog(doors: Behind) -> dict[str, dict[str, JsonValue]]:
+async def export_catalog(dependencies: Injected) -> dict[str, dict[str, JsonValue]]:
     """What came from a file is as it was there, but for what changed since; keys are names of secrets."""
-    return await doors.catalog.documents()
+    return await dependencies.catalog.documents()

@@ -6,8 +6,8 @@ from fastapi import APIRouter, File, Header, UploadFile
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from api.dependencies import Injected
 from api.documentation import problem_responses
-from api.doors import Behind
 from api.file_views import stored, stored_file
 from api.problems import ProblemKind
 from api.strict_json import StrictRoute
@@ -33,9 +33,9 @@ router = APIRouter(tags=["files"], route_class=StrictRoute)
     ),
     form_limits={"max_files": 1, "max_fields": 0},
 )
-async def post_file(file: Annotated[UploadFile, File(description="One file; its name is kept.")], doors: Behind) -> Response:
+async def post_file(file: Annotated[UploadFile, File(description="One file; its name is kept.")], dependencies: Injected) -> Response:
     """The `file_id` may stand wherever a tool's parameter has `format: file-path`."""
-    return await stored(doors.files, file)
+    return await stored(dependencies.files, file)
 
 
 _ANSWERS = {
@@ -47,11 +47,11 @@ _RANGE = Header(alias="Range", description="One range of bytes: `bytes=0-99`, `b
 
 
 @router.get("/files/{file_id}", summary="Fetch a file, or a part of it", response_class=StreamingResponse, responses=_ANSWERS)
-async def get_file(file_id: str, request: Request, doors: Behind, _range: Annotated[str | None, _RANGE] = None) -> Response:
+async def get_file(file_id: str, request: Request, dependencies: Injected, _range: Annotated[str | None, _RANGE] = None) -> Response:
     """The `ETag` is the SHA-256 of the bytes, which never change. A request for several ranges is answered with the whole."""
-    return await stored_file(doors.files, file_id, request.headers)
+    return await stored_file(dependencies.files, file_id, request.headers)
 
 
 @router.head("/files/{file_id}", summary="What a file is", response_class=Response, responses=_ANSWERS)
-async def head_file(file_id: str, request: Request, doors: Behind, _range: Annotated[str | None, _RANGE] = None) -> Response:
-    return await stored_file(doors.files, file_id, request.headers, with_body=False)
+async def head_file(file_id: str, request: Request, dependencies: Injected, _range: Annotated[str | None, _RANGE] = None) -> Response:
+    return await stored_file(dependencies.files, file_id, request.headers, with_body=False)

@@ -3,8 +3,8 @@
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from api.dependencies import Injected
 from api.documentation import problem_responses
-from api.doors import Behind
 from api.readiness import health
 from toolagent.contracts.http import Health
 
@@ -31,6 +31,6 @@ _NOT_READY = Health(status="unavailable", checks={"temporal": "does not answer (
         },
     },
 )
-async def get_health(doors: Behind) -> Response:
+async def get_health(dependencies: Injected) -> Response:
     """Never needs the key. Takes three seconds at most."""
-    return await health(doors.checks, doors.longest_pause())
+    return await health(dependencies.checks, dependencies.longest_pause())

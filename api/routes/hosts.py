@@ -2,8 +2,8 @@
 
 from fastapi import APIRouter
 
+from api.dependencies import Injected
 from api.documentation import problem_responses
-from api.doors import Behind
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.hosts import HostListing
 
@@ -13,6 +13,6 @@ router = APIRouter(tags=["service"])
 
 
 @router.get("/hosts", summary="The hosts that run tools, and whether they are alive", responses=problem_responses(ErrorType.UNAVAILABLE))
-async def list_hosts(doors: Behind) -> HostListing:
+async def list_hosts(dependencies: Injected) -> HostListing:
     """A host that stops says so and is gone from here; one that died is shown for a day. Times are by the clock of the database."""
-    return HostListing(hosts=await doors.hosts.list_all())
+    return HostListing(hosts=await dependencies.hosts.list_all())

@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Body
 from starlette.responses import Response
 
+from api.dependencies import Injected
 from api.documentation import problem_responses
-from api.doors import Behind
 from api.making import TakenRepair, TakenRequest, submitted
 from api.making_bodies import RollbackBody
 from api.problems import ProblemKind
@@ -50,9 +50,9 @@ def _accepted(task_id: str) -> dict[str, object]:
     response_model=TaskSubmitted,
     responses={**problem_responses(*_BODY_PROBLEMS), 202: _accepted("create_a1b2c3d4")},
 )
-async def create_tool(asked: TakenRequest, doors: Behind) -> Response:
+async def create_tool(asked: TakenRequest, dependencies: Injected) -> Response:
     """From a repository, or from what it is to do. What cannot be begun is refused here; what goes wrong later is in the task."""
-    return await submitted(doors, asked)
+    return await submitted(dependencies, asked)
 
 
 @router.post(
@@ -62,9 +62,9 @@ async def create_tool(asked: TakenRequest, doors: Behind) -> Response:
     response_model=TaskSubmitted,
     responses={**problem_responses(*_BODY_PROBLEMS), 202: _accepted("repair_a1b2c3d4")},
 )
-async def repair_tool(asked: TakenRepair, doors: Behind) -> Response:
+async def repair_tool(asked: TakenRepair, dependencies: Injected) -> Response:
     """A new version is built beside the old one, which stays until the new one has passed. The body may be left out."""
-    return await submitted(doors, asked)
+    return await submitted(dependencies, asked)
 
 
 @router.post(
@@ -79,6 +79,6 @@ async def repair_tool(asked: TakenRepair, doors: Behind) -> Response:
         ErrorType.UNAVAILABLE,
     ),
 )
-async def roll_back(tool_id: str, doors: Behind, body: Annotated[RollbackBody | None, Body()] = None) -> ToolVersions:
+async def roll_back(tool_id: str, dependencies: Injected, body: Annotated[RollbackBody | None, Body()] = None) -> ToolVersions:
     """The version that is left cannot be called any more (until it is activated); calls that run finish on it. Again goes further back."""
-    return await rolled_back(doors, tool_id, body.from_version if body else None)
+    return await rolled_back(dependencies, tool_id, body.from_version if body else None)

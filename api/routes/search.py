@@ -3,8 +3,8 @@
 from fastapi import APIRouter
 
 from api.bodies import SearchToolsBody
+from api.dependencies import Injected
 from api.documentation import problem_responses
-from api.doors import Behind
 from api.problems import ProblemKind
 from api.strict_json import StrictRoute
 from api.tool_views import matches_for
@@ -27,6 +27,6 @@ router = APIRouter(tags=["tools"], route_class=StrictRoute)
         ErrorType.UNAVAILABLE,
     ),
 )
-async def search_tools(wanted: SearchToolsBody, doors: Behind) -> Matches:
+async def search_tools(wanted: SearchToolsBody, dependencies: Injected) -> Matches:
     """The best match first. An empty body object finds all tools."""
-    return await matches_for(doors, wanted)
+    return await matches_for(dependencies, wanted)

@@ -2,8 +2,8 @@
 
 from fastapi import APIRouter
 
+from api.dependencies import Injected
 from api.documentation import problem_responses
-from api.doors import Behind
 from api.system_status import system_status
 from toolagent.contracts.calls import ErrorType
 from toolagent_service.contracts.system import SystemStatus
@@ -14,6 +14,6 @@ router = APIRouter(tags=["service"])
 
 
 @router.get("/system/status", summary="Tools, tasks and conversations at a glance", responses=problem_responses(ErrorType.UNAVAILABLE))
-async def get_system_status(doors: Behind) -> SystemStatus:
+async def get_system_status(dependencies: Injected) -> SystemStatus:
     """The service at a glance. `/health` says whether it is ready, `/tasks` lists all tasks."""
-    return await system_status(doors)
+    return await system_status(dependencies)

@@ -6,8 +6,8 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from api.dependencies import Injected
 from api.documentation import problem_responses
-from api.doors import Behind
 from api.making import Key
 from api.making_bodies import MessageBody
 from api.making_views import cancelled_making, listing, making_task, spoken_to
@@ -44,20 +44,20 @@ data: {"task_id":"create_a1b2c3d4","status":"running","stage":"build","cost_usd"
 
 @router.get("/tasks", summary="Tasks that make or repair tools, the newest first", responses=_LISTED)
 async def list_tasks(
-    doors: Behind,
+    dependencies: Injected,
     status: Annotated[TaskState | None, Query(description="Only tasks that are so.")] = None,
     type: Annotated[Literal["github_deploy", "build_tool", "repair_tool"] | None, Query(description="Only tasks of this type.")] = None,
     tool_id: Annotated[ToolId | None, Query(description="Only tasks about this tool.")] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     before: Annotated[TaskId | None, Query(description="Only tasks older than this one: `next` of the page before.")] = None,
 ) -> TaskListing:
-    return await listing(doors, status, type, tool_id, limit, before)
+    return await listing(dependencies, status, type, tool_id, limit, before)
 
 
 @router.get("/tasks/{task_id}", summary="How far a task is, and its result once it has ended", responses=_RESPONSES)
-async def get_task(task_id: str, doors: Behind) -> Task | MakingTask:
+async def get_task(task_id: str, dependencies: Injected) -> Task | MakingTask:
     """Of a call or batch: its result. Of a task that makes or repairs a tool: its stages, cost, log and evidence."""
-    return await (making_task if is_making(task_id) else task_with_events)(doors, task_id)
+    return await (making_task if is_making(task_id) else task_with_events)(dependencies, task_id)
 
 
 @router.post(
@@ -66,9 +66,9 @@ async def get_task(task_id: str, doors: Behind) -> Task | MakingTask:
     response_model=Task | MakingTask,
     responses={**_RESPONSES, 202: {"model": Task | MakingTask, "description": "It was asked to end, and does so a little later."}},
 )
-async def cancel_task(task_id: str, doors: Behind) -> Response:
+async def cancel_task(task_id: str, dependencies: Injected) -> Response:
     """One that has ended stays as it is. A task that makes a tool takes away what it has made so far."""
-    return await (cancelled_making if is_making(task_id) else cancelled_task)(doors, task_id)
+    return await (cancelled_making if is_making(task_id) else cancelled_task)(dependencies, task_id)
 
 
 @router.post(
@@ -86,9 +86,9 @@ async def cancel_task(task_id: str, doors: Behind) -> Response:
         ErrorType.UNAVAILABLE,
     ),
 )
-async def post_message(task_id: str, message: MessageBody, doors: Behind, idempotency_key: Key = None) -> TaskNote:
+async def post_message(task_id: str, message: MessageBody, dependencies: Injected, idempotency_key: Key = None) -> TaskNote:
     """Guidance: the agent reads it before its next turn. Answers with the line of the log that it became."""
-    return await spoken_to(doors, task_id, message.text, idempotency_key)
+    return await spoken_to(dependencies, task_id, message.text, idempotency_key)
 
 
 @router.get(
@@ -101,6 +101,6 @@ async def post_message(task_id: str, message: MessageBody, doors: Behind, idempo
         204: {"description": "The task has ended, and everything was sent before."},
     },
 )
-async def get_events(task_id: str, request: Request, doors: Behind, last_event_id: LastEventId = None) -> Response:
+async def get_events(task_id: str, request: Request, dependencies: Injected, last_event_id: LastEventId = None) -> Response:
     """`note` for each line of the log (its `id` is for going on with), `task` whenever the task has changed. Ends when the task has."""
-    return await followed(doors, task_id, last_event_id, request.app.state.stopping)
+    return await followed(dependencies, task_id, last_event_id, request.app.state.stopping)

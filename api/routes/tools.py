@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from api.dependencies import Injected
 from api.documentation import problem_responses
-from api.doors import Behind
 from api.problems import ProblemKind
 from api.tool_views import control, states_of_tools, table_of_tools, tool_detail
 from toolagent.contracts.calls import ErrorType
@@ -34,34 +34,34 @@ Tag = Annotated[str | None, Query(max_length=64, description="Only tools that ha
 
 
 @router.get("/tools", summary="All tools, by backend runtime and group", responses=_LISTED)
-async def list_tools(doors: Behind, namespace: Namespace = None, tag: Tag = None) -> ToolListing:
+async def list_tools(dependencies: Injected, namespace: Namespace = None, tag: Tag = None) -> ToolListing:
     """With `catalog_faults`: what of the catalog files could not be used, and why."""
-    return await table_of_tools(doors, namespace, tag)
+    return await table_of_tools(dependencies, namespace, tag)
 
 
 @router.get("/tools/status", summary="How every tool runs", responses=_UNAVAILABLE)
-async def list_states(doors: Behind) -> ToolStates:
-    return await states_of_tools(doors)
+async def list_states(dependencies: Injected) -> ToolStates:
+    return await states_of_tools(dependencies)
 
 
 @router.get("/tools/{tool_id}", summary="One tool: manifest, sources, running state", responses=_ONE_TOOL)
-async def get_tool(tool_id: str, doors: Behind) -> ToolDetail:
-    return await tool_detail(doors, tool_id)
+async def get_tool(tool_id: str, dependencies: Injected) -> ToolDetail:
+    return await tool_detail(dependencies, tool_id)
 
 
 @router.post("/tools/{tool_id}/start", summary="Start a tool", responses=_CONTROLLED)
-async def start_tool(tool_id: str, doors: Behind) -> ToolStarted:
+async def start_tool(tool_id: str, dependencies: Injected) -> ToolStarted:
     """Answers when the tool is ready. Starting one that runs changes nothing."""
-    return ToolStarted.model_validate(await control(doors, tool_id, ControlAction.START), from_attributes=True)
+    return ToolStarted.model_validate(await control(dependencies, tool_id, ControlAction.START), from_attributes=True)
 
 
 @router.post("/tools/{tool_id}/stop", summary="Stop a tool", responses=_CONTROLLED)
-async def stop_tool(tool_id: str, doors: Behind) -> StoppedTool:
+async def stop_tool(tool_id: str, dependencies: Injected) -> StoppedTool:
     """The next call starts it again."""
-    return StoppedTool.model_validate(await control(doors, tool_id, ControlAction.STOP), from_attributes=True)
+    return StoppedTool.model_validate(await control(dependencies, tool_id, ControlAction.STOP), from_attributes=True)
 
 
 @router.delete("/tools/{tool_id}", summary="Stop a tool and forget it", responses=_CONTROLLED)
-async def destroy_tool(tool_id: str, doors: Behind) -> ToolDestroyed:
+async def destroy_tool(tool_id: str, dependencies: Injected) -> ToolDestroyed:
     """Its versions, sources, routes and files in the state folder go."""
-    return ToolDestroyed.model_validate(await control(doors, tool_id, ControlAction.DESTROY), from_attributes=True)
+    return ToolDestroyed.model_validate(await control(dependencies, tool_id, ControlAction.DESTROY), from_attributes=True)

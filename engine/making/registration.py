@@ -1,7 +1,7 @@
 """Candidates become versions that can be called, with the evidence that they may be."""
 
 from engine.making.evidence import evidence_for
-from engine.making.takers import takers_of
+from engine.making.existing_tools import takers_of
 from engine.registry.registry import ToolRegistry
 from engine.store.evidence import EvidenceTable
 from engine.store.groups import GroupTable

@@ -32,13 +32,13 @@ class Stream:
     async def send(self, data: bytes | None) -> None:
         """Raises OSError, also when it was closed before."""
         if data:
-            self._insist_on_open()
+            self._require_open()
             self.writer.write(data)
             await self.writer.drain()
 
     def send_eof(self) -> None:
         """Nothing more is sent. Raises OSError."""
-        self._insist_on_open()
+        self._require_open()
         self.writer.write_eof()
 
     async def close(self, bound_s: float) -> None:
@@ -56,7 +56,7 @@ class Stream:
     def abort(self) -> None:
         self.writer.transport.abort()
 
-    def _insist_on_open(self) -> None:
+    def _require_open(self) -> None:
         # uvloop, unlike asyncio, raises RuntimeError for what is written after the end.
         if self.writer.transport.is_closing():
             raise ConnectionResetError("It is closed.")

@@ -28,7 +28,7 @@ class Target:
     @classmethod
     def of(cls, request: h11.Request) -> "Target":
         """Raises Refused."""
-        _insist_on_one_length(request)
+        _require_one_length(request)
         text = request.target.decode("ascii", "replace")
         return _tunnel(request, text) if request.method == b"CONNECT" else _absolute(request, text)
 
@@ -73,7 +73,7 @@ def _parted(authority: str) -> tuple[str, int | None]:
     return (found["v6"] or found["name"]).lower().rstrip("."), port
 
 
-def _insist_on_one_length(request: h11.Request) -> None:
+def _require_one_length(request: h11.Request) -> None:
     """h11 refuses lengths that differ, and codings it does not know; it lets a length stand beside a coding."""
     names = [name for name, _ in request.headers]
     if names.count(b"content-length") + names.count(b"transfer-encoding") > 1 or names.count(b"host") > 1:

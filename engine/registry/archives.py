@@ -110,7 +110,7 @@ def packed(folder: Path, given: tuple[str, ...] | None = None) -> bytes:
 
 def _add(archive: tarfile.TarFile, path: Path, folder: Path) -> None:
     if path.is_symlink():
-        _insist_on_inside(path, folder)
+        _require_inside(path, folder)
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
         return
@@ -122,7 +122,7 @@ def _add(archive: tarfile.TarFile, path: Path, folder: Path) -> None:
     archive.addfile(member, io.BytesIO(content))
 
 
-def _insist_on_inside(link: Path, folder: Path) -> None:
+def _require_inside(link: Path, folder: Path) -> None:
     name = link.relative_to(folder)
     try:
         is_inside = link.resolve(strict=True).is_relative_to(folder.resolve())

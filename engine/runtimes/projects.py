@@ -121,14 +121,14 @@ def _extract(archive: Path, target: Path) -> None:
     target.mkdir()
     try:
         with tarfile.open(archive, "r:") as tar:
-            _insist_on_bounds(tar)
+            _require_bounds(tar)
             tar.extractall(target, filter="data")
     except tarfile.TarError as error:
         raise UnsafeArchiveError(str(error)) from error
     _make_read_only(target)
 
 
-def _insist_on_bounds(tar: tarfile.TarFile) -> None:
+def _require_bounds(tar: tarfile.TarFile) -> None:
     size = 0
     for number, member in enumerate(tar, 1):
         size += member.size

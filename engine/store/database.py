@@ -203,7 +203,7 @@ def migrate(url: str, lock: Path, revision: str = "head") -> None:
     config.set_main_option("script_location", str(_MIGRATIONS))
     config.set_main_option("sqlalchemy.url", url.replace("%", "%%"))
     with FileLock(lock), _usable():
-        _insist_on_whole(url)
+        _require_whole(url)
         # Each does nothing when the tables are beyond already, or not there yet.
         if revision != "base":
             command.upgrade(config, revision)
@@ -211,7 +211,7 @@ def migrate(url: str, lock: Path, revision: str = "head") -> None:
             command.downgrade(config, revision)
 
 
-def _insist_on_whole(url: str) -> None:
+def _require_whole(url: str) -> None:
     """A damaged file is said before anything is written to it."""
     parsed = make_url(url)
     if parsed.drivername.startswith("sqlite") and parsed.database and (said := damage_at_start(Path(parsed.database))):

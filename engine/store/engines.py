@@ -107,7 +107,7 @@ def _listen(engine: Engine, file: str = "") -> None:
     event.listen(engine, "handle_error", put_outage)
     event.listen(engine, "before_cursor_execute", _make_storable, retval=True)
     if engine.dialect.name == "postgresql":
-        event.listen(engine, "checkout", _insist_on_life)
+        event.listen(engine, "checkout", _require_life)
         event.listen(engine, "checkin", _note_use)
     else:
         event.listen(engine, "do_connect", _open_sqlite)
@@ -124,7 +124,7 @@ def _put_outage(context: ExceptionContext, file: str) -> Exception | None:
     return outage
 
 
-def _insist_on_life(connection: DBAPIConnection, record: ConnectionPoolEntry, _proxy: object) -> None:
+def _require_life(connection: DBAPIConnection, record: ConnectionPoolEntry, _proxy: object) -> None:
     """Without a round trip where possible: a server that stops or ends a connection says so, and the driver has heard it by now."""
     driver = cast("asyncpg.Connection", record.driver_connection)
     if driver.is_closed():

@@ -118,7 +118,7 @@ class TaskTable:
     async def say(self, task_id: str, key: str, text: str, payload: JsonValue) -> TaskNote:
         """Note guidance for a task that has not ended, and return what stands under its key. Raises TaskEndedError, UnknownTaskError."""
         async with self._database.write(alone=lock_of_conversation(task_id)) as connection:
-            await _insist_on_unended(connection, task_id)
+            await _require_unended(connection, task_id)
             await write_notes(connection, task_id, (NewNote(key, TaskNoteKind.GUIDANCE, text, payload),))
             return await read_note(connection, task_id, key)
 
@@ -200,7 +200,7 @@ async def _cost(connection: AsyncConnection, task: MakeTask) -> float | None:
     return task.cost_usd if (await connection.execute(unpriced)).first() is None else None
 
 
-async def _insist_on_unended(connection: AsyncConnection, task_id: str) -> None:
+async def _require_unended(connection: AsyncConnection, task_id: str) -> None:
     row = (await connection.execute(select(tasks.c.status, tasks.c.ended_at).where(tasks.c.task_id == task_id))).one_or_none()
     if row is None:
         raise UnknownTaskError(task_id)
@@ -210,7 +210,7 @@ async def _insist_on_unended(connection: AsyncConnection, task_id: str) -> None:
 
 async def _stages(connection: AsyncConnection, task_id: str) -> tuple[tuple[StageView, ...], float]:
     """Of a task that has not ended, with what it cost so far."""
-    await _insist_on_unended(connection, task_id)
+    await _require_unended(connection, task_id)
     row = (await connection.execute(select(tasks.c.stages, tasks.c.cost_usd).where(tasks.c.task_id == task_id))).one()
     return stages_of(row.stages), row.cost_usd
 

@@ -48,9 +48,9 @@ def written_out(schema: JsonSchema) -> JsonSchema:
     A reference that leads back into itself stays, and is harmless where no file path or secret is behind it.
     Raises SchemaNotFollowedError.
     """
-    _insist_on_depth(schema)
+    _require_depth(schema)
     result = _WrittenOut(schema).result() if any("$ref" in part for part in _parts(schema)) else schema
-    _insist_on_followed(schema, result, "$")
+    _require_followed(schema, result, "$")
     return result
 
 
@@ -121,7 +121,7 @@ def _target(root: JsonSchema, reference: str) -> JsonSchema | None:
     return found if isinstance(found, dict) else None
 
 
-def _insist_on_depth(schema: JsonSchema) -> None:
+def _require_depth(schema: JsonSchema) -> None:
     """So that everything else here may recurse."""
     level: list[JsonValue] = [schema]
     for _ in range(_MAX_DEPTH):
@@ -141,19 +141,19 @@ def _inside(value: JsonValue) -> list[JsonValue]:
             return []
 
 
-def _insist_on_followed(original: JsonSchema, schema: JsonValue, path: str) -> None:
+def _require_followed(original: JsonSchema, schema: JsonValue, path: str) -> None:
     match schema:
         case list():
             for index, item in enumerate(schema):
-                _insist_on_followed(original, item, f"{path}[{index}]")
+                _require_followed(original, item, f"{path}[{index}]")
         case dict():
             for keyword, value in schema.items():
-                _insist_on_keyword(original, keyword, value, f"{path}.{keyword}")
+                _require_keyword(original, keyword, value, f"{path}.{keyword}")
         case _:
             pass
 
 
-def _insist_on_keyword(original: JsonSchema, keyword: str, value: JsonValue, path: str) -> None:
+def _require_keyword(original: JsonSchema, keyword: str, value: JsonValue, path: str) -> None:
     kind = FOLLOWED.get(keyword)
     if keyword in _NOT_FOLLOWED:
         behind: JsonValue = {keyword: value} if keyword in {"$ref", "$dynamicRef"} else value
@@ -161,9 +161,9 @@ def _insist_on_keyword(original: JsonSchema, keyword: str, value: JsonValue, pat
             raise SchemaNotFollowedError(path, f"A file path or a secret behind {keyword!r} cannot be followed here; say it without.")
     elif kind == "named" and isinstance(value, dict):
         for name, part in value.items():
-            _insist_on_followed(original, part, f"{path}.{name}")
+            _require_followed(original, part, f"{path}.{name}")
     elif kind is not None:
-        _insist_on_followed(original, value, path)
+        _require_followed(original, value, path)
 
 
 def _has_meaning_behind(root: JsonSchema, value: JsonValue, seen: set[str]) -> bool:

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from api.app import create_app
-from api.ports import Doors, Limits
+from api.ports import Dependencies, Limits
 from engine.calls.placements import Placements
 from engine.registry.export import CatalogExport
 from engine.registry.registry import ToolRegistry
@@ -65,9 +65,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @dataclass(frozen=True)
 class House:
-    """Everything a test looks at. `http` is a client of the front door before `doors`."""
+    """Everything a test looks at. `http` is a client of the front door before `dependencies`."""
 
-    doors: Doors
+    dependencies: Dependencies
     client: FakeToolAgentClient
     registry: ToolRegistry
     routes: RouteTable
@@ -82,9 +82,9 @@ class House:
 
 
 @asynccontextmanager
-async def browse(doors: Doors) -> AsyncGenerator[httpx.AsyncClient]:
+async def browse(dependencies: Dependencies) -> AsyncGenerator[httpx.AsyncClient]:
     """A client of a front door; what goes wrong inside is an answer, as it is for a real server's client."""
-    transport = httpx.ASGITransport(create_app(doors), raise_app_exceptions=False)
+    transport = httpx.ASGITransport(create_app(dependencies), raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url=BASE_URL) as http:
         yield http
 
@@ -94,7 +94,7 @@ async def house(database: Database, tmp_path: Path) -> AsyncGenerator[House]:
     tools, routes, client = ToolTable(database), RouteTable(database), FakeToolAgentClient()
     registry, folder = ToolRegistry(tools, routes), tmp_path / "files"
     files = FileStore(database, FolderContent(folder), folder, LIMITS.max_file_bytes)
-    doors = Doors(
+    dependencies = Dependencies(
         client=client,
         registry=registry,
         routes=routes,
@@ -114,10 +114,10 @@ async def house(database: Database, tmp_path: Path) -> AsyncGenerator[House]:
         limits=LIMITS,
         checks={"database": database.check},
     )
-    async with browse(doors) as http:
+    async with browse(dependencies) as http:
         tables = (GroupTable(database), FaultTable(database), CallTable(database))
         making = (TaskTable(database), TaskNoteTable(database), EvidenceTable(database))
-        yield House(doors, client, registry, routes, *tables, files, *making, http)
+        yield House(dependencies, client, registry, routes, *tables, files, *making, http)
 
 
 @pytest_asyncio.fixture
@@ -133,5 +133,5 @@ async def nowhere_private(url: str) -> str | None:
     return "It leads to a private address." if "//10." in url else None
 
 
-def with_doors(house: House, **changes: object) -> Doors:
-    return replace(house.doors, **changes)
+def with_doors(house: House, **changes: object) -> Dependencies:
+    return replace(house.dependencies, **changes)

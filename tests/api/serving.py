@@ -1,4 +1,4 @@
-"""A real server before the doors of a test."""
+"""A real server before the dependencies of a test."""
 
 import asyncio
 import socket
@@ -9,14 +9,14 @@ import httpx
 import uvicorn
 
 from api.app import create_app
-from api.ports import Doors
+from api.ports import Dependencies
 
 
 @asynccontextmanager
-async def served(doors: Doors) -> AsyncGenerator[str]:
+async def served(dependencies: Dependencies) -> AsyncGenerator[str]:
     """The URL of a real server. It listens from the beginning, so nothing has to be waited for."""
     listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(create_app(doors), log_config=None, lifespan="off"))
+    server = uvicorn.Server(uvicorn.Config(create_app(dependencies), log_config=None, lifespan="off"))
     running = asyncio.create_task(server.serve([listening]))
     try:
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"
@@ -26,6 +26,6 @@ async def served(doors: Doors) -> AsyncGenerator[str]:
 
 
 @asynccontextmanager
-async def reached(doors: Doors) -> AsyncGenerator[httpx.AsyncClient]:
-    async with served(doors) as url, httpx.AsyncClient(base_url=url, timeout=20) as http:
+async def reached(dependencies: Dependencies) -> AsyncGenerator[httpx.AsyncClient]:
+    async with served(dependencies) as url, httpx.AsyncClient(base_url=url, timeout=20) as http:
         yield http

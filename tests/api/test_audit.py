@@ -19,7 +19,7 @@ def database_url(sqlite_url: str) -> str:
 
 @pytest.fixture
 def audited(house: House) -> House:
-    log = house.doors.audit
+    log = house.dependencies.audit
     assert isinstance(log, AuditLog)
     for number, tool_id in enumerate(("echo", "core:run", "echo")):
         log.note(AuditEntry(at=AT + timedelta(hours=number), action="call", tool_id=tool_id))

@@ -218,7 +218,7 @@ async def test_a_file_that_is_damaged_at_its_end_breaks_the_connection_before_it
 ) -> None:
     limits = replace(LIMITS, max_file_bytes=5_000_000)
     files = FileStore(database, FolderContent(tmp_path / "files"), tmp_path / "files", limits.max_file_bytes)
-    async with reached(replace(house.doors, files=files, limits=limits)) as http:
+    async with reached(replace(house.dependencies, files=files, limits=limits)) as http:
         stored = await http.post("/files", files={"file": ("large.bin", b"x" * 3_000_000)})
         file = StoredFile.model_validate_json(stored.content)
         damage(tmp_path, file)

@@ -42,7 +42,7 @@ async def silent() -> None:
 
 
 async def test_all_is_well(house: House) -> None:
-    async with browse(with_doors(house, checks={"database": house.doors.checks["database"], "temporal": fine})) as http:
+    async with browse(with_doors(house, checks={"database": house.dependencies.checks["database"], "temporal": fine})) as http:
         answer = await http.get("/health")
     assert (answer.status_code, answer.json()) == (200, {"status": "ok", "checks": {"database": "ok", "temporal": "ok"}})
 

@@ -203,7 +203,7 @@ async def events(answer: httpx.Response) -> AsyncIterator[tuple[str | None, Task
 async def test_a_task_is_followed_as_it_goes_on_until_it_has_ended(house: House) -> None:
     task_id = (await made(house)).task_id
     seen: list[str] = []
-    async with asyncio.timeout(BOUND_S), reached(house.doors) as http, http.stream("GET", f"/tasks/{task_id}/events") as answer:
+    async with asyncio.timeout(BOUND_S), reached(house.dependencies) as http, http.stream("GET", f"/tasks/{task_id}/events") as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
         async for event_id, event in events(answer):
             seen.append(f"{event_id}:{event.kind.value}" if isinstance(event, TaskNote) else f"{event_id}:{event.status.value}")
@@ -247,7 +247,7 @@ async def test_an_id_that_no_event_had_is_a_problem(house: House, last: str) -> 
 async def test_a_silent_task_is_heard_to_be_alive(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("api.task_events._HEARTBEAT_S", 0.01)
     task_id = (await made(house)).task_id
-    async with asyncio.timeout(BOUND_S), reached(house.doors) as http, http.stream("GET", f"/tasks/{task_id}/events") as answer:
+    async with asyncio.timeout(BOUND_S), reached(house.dependencies) as http, http.stream("GET", f"/tasks/{task_id}/events") as answer:
         async for line in answer.aiter_lines():
             if line.startswith(":"):
                 break
@@ -255,7 +255,7 @@ async def test_a_silent_task_is_heard_to_be_alive(house: House, monkeypatch: pyt
 
 async def test_a_stream_ends_when_the_service_stops(house: House) -> None:
     task_id = (await made(house)).task_id
-    app, has_begun = create_app(house.doors), asyncio.Event()
+    app, has_begun = create_app(house.dependencies), asyncio.Event()
 
     async def listened(scope: Scope, receive: Receive, send: Send) -> None:
         async def sent(message: Message) -> None:

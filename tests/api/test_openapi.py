@@ -27,7 +27,7 @@ def operations(document: dict[str, dict[str, dict[str, dict[str, object]]]]) -> 
 
 async def test_the_document_is_the_one_that_was_agreed_on(house: House, request: pytest.FixtureRequest) -> None:
     """`pytest tests/api --update-snapshots` writes it anew."""
-    document = create_app(house.doors).openapi()
+    document = create_app(house.dependencies).openapi()
     if request.config.getoption("--update-snapshots", default=False):
         SNAPSHOT.write_text(json.dumps(document, ensure_ascii=False, indent=1, sort_keys=True) + "\n")
     assert document == json.loads(SNAPSHOT.read_text())

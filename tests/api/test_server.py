@@ -26,7 +26,7 @@ async def test_a_client_that_leaves_loses_nothing(house: House) -> None:
         started.set()
 
     house.client.script = begin
-    async with reached(house.doors) as http:
+    async with reached(house.dependencies) as http:
         request = asyncio.create_task(http.post("/run_tool", json={"tool_id": "echo"}, headers={"X-Call-Id": "call-leaving-1"}))
         await asyncio.wait_for(started.wait(), 10)
         request.cancel()
@@ -42,7 +42,7 @@ async def test_a_client_that_leaves_loses_nothing(house: House) -> None:
 async def test_a_client_that_writes_too_much_before_it_reads_is_told_so(house: House, path: str) -> None:
     kind = "multipart/form-data; boundary=b" if path == "/files" else "application/json"
     body = b'--b\r\nContent-Disposition: form-data; name="file"; filename="x"\r\n\r\n' + b"x" * 8_000_000
-    async with served(house.doors) as url:
+    async with served(house.dependencies) as url:
         for chunked in (False, True):
             assert await asyncio.to_thread(status_of_post, url + path, body, kind, chunked=chunked) == 413
 
@@ -58,14 +58,14 @@ def status_of_post(url: str, body: bytes, kind: str, *, chunked: bool) -> int:
 
 async def test_a_file_goes_in_and_out(house: House) -> None:
     content = bytes(range(256)) * (LIMITS.max_file_bytes // 256)
-    async with reached(house.doors) as http:
+    async with reached(house.dependencies) as http:
         put = await http.post("/files", files={"file": ("图.bin", content)})
         got = await http.get(put.headers["location"])
     assert (put.status_code, got.content) == (201, content)
 
 
 async def test_the_packages_own_client_understands_every_answer(stocked: House, tmp_path: Path) -> None:
-    async with served(stocked.doors) as url:
+    async with served(stocked.dependencies) as url:
         await asyncio.to_thread(talk, url, tmp_path)
     assert [control.action for control in stocked.client.controls] == [ControlAction.START, ControlAction.STOP, ControlAction.DESTROY]
 

@@ -12,7 +12,7 @@ from typing import TypeVar, cast
 import uvicorn
 
 from api.app import create_app
-from api.ports import Doors, Limits
+from api.ports import Dependencies, Limits
 from engine.registry.registry import ToolRegistry
 from engine.store.database import Database
 from engine.store.evidence import EvidenceTable
@@ -104,7 +104,7 @@ class _Server:
         await self._database.close()
 
 
-def _doors(client: FakeToolAgentClient, database: Database, followed: threading.Event) -> Doors:
+def _doors(client: FakeToolAgentClient, database: Database, followed: threading.Event) -> Dependencies:
     doors = SimpleNamespace(
         limits=Limits(),
         api_key=None,
@@ -115,7 +115,7 @@ def _doors(client: FakeToolAgentClient, database: Database, followed: threading.
         notes=_WatchedLog(database, followed),
         evidence=EvidenceTable(database),
     )
-    return cast("Doors", doors)
+    return cast("Dependencies", doors)
 
 
 @contextmanager

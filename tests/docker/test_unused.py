@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from engine.runtimes.docker.book import PatientBook, gone
+from engine.runtimes.docker.book import BufferedContainerBook, gone
 from engine.runtimes.docker.unused import UnusedTimer
 from engine.runtimes.failures import StartFailed
 from tests.docker.conftest import Book, eventually
@@ -57,7 +57,7 @@ async def test_what_is_used_again_while_another_one_ends_stays() -> None:
 
 
 async def test_what_a_book_that_was_away_was_not_told_it_is_told_with_the_next(book: Book) -> None:
-    patient = PatientBook(book)
+    patient = BufferedContainerBook(book)
     book.away = 2
     await patient.note(ONE)
     last = gone(ONE)

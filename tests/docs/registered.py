@@ -15,7 +15,7 @@ from temporalio import activity, workflow
 from activities.agent_tools import CODING_TOOLS
 from api.app import create_app
 from api.errors import STATUS
-from api.ports import Doors, Limits
+from api.ports import Dependencies, Limits
 from api.problems import ProblemKind
 from engine.making.gate import CHECKS
 from engine.making.repositories.addresses import CloneFailure
@@ -52,7 +52,7 @@ Rows = Mapping[str, str]
 def routes() -> Rows:
     """Of the real application, with nothing behind it."""
     doors = SimpleNamespace(limits=Limits(), api_key=None, allowed_hosts=())
-    paths = create_app(cast("Doors", doors)).openapi()["paths"]
+    paths = create_app(cast("Dependencies", doors)).openapi()["paths"]
     return {f"{method.upper()} {path}": "" for path, methods in cast("dict[str, dict[str, object]]", paths).items() for method in methods}
 
 

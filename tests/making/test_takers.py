@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from engine.making.takers import takers_of, words_of
+from engine.making.existing_tools import takers_of, words_of
 from engine.registry.registry import ToolRegistry
 from engine.store.database import Database
 from engine.store.routes import RouteTable

@@ -15,7 +15,7 @@ from engine.runtimes.process.box import Box, Mount
 from engine.runtimes.process.guardian import Guardian
 from engine.runtimes.process.ownership import Owner
 from engine.runtimes.process.processes import Launcher, Process
-from engine.runtimes.sandbox.egress import Egress, Opening, Way
+from engine.runtimes.sandbox.egress import Egress, Opening, SandboxNetwork
 from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
 from engine.runtimes.sandbox.levels.cgroups import Cgroups
 from engine.runtimes.sandbox.sandbox import run_name
@@ -58,7 +58,7 @@ class Ended:
 class Networked:
     """A box with a way."""
 
-    way: Way
+    way: SandboxNetwork
     name: str
     level: Bubblewrap
     launcher: Launcher

@@ -59,7 +59,7 @@ class Outcome:
     seconds: float = 0.0
     faults: list[str] = field(default_factory=list[str])
 
-    def insist(self, what: str, seen: object, meant: object) -> None:
+    def require(self, what: str, seen: object, meant: object) -> None:
         if seen != meant:
             self.faults.append(f"{what}: {seen!r}, not {meant!r}")
 
@@ -84,18 +84,18 @@ def killed_build(service: ServiceProcess, model: ModelServer, tool_id: str, kill
         service.start()
     made = ended(service, task_id)
     outcome.status, outcome.seconds = made.status, time.monotonic() - began
-    outcome.insist("status", (made.status, made.reason), (TaskState.COMPLETED, f"{tool_id} can be called."))
-    _insist_on_one(service, outcome, task_id)
+    outcome.require("status", (made.status, made.reason), (TaskState.COMPLETED, f"{tool_id} can be called."))
+    _require_one(service, outcome, task_id)
     served = _served(model, tool_id)
     for recorded, then in paid:
-        outcome.insist("turns that were recorded and paid again", [turn for turn in recorded if served[turn] > then[turn]], [])
-    outcome.insist("turns in the ledger", _recorded(service, task_id), {*served})
-    outcome.insist("cost", round(made.cost_usd, 9), cost_of_turns(len(served)))
-    outcome.insist("more than one environment", len(_environments(service) - made_before) > 1, False)
+        outcome.require("turns that were recorded and paid again", [turn for turn in recorded if served[turn] > then[turn]], [])
+    outcome.require("turns in the ledger", _recorded(service, task_id), {*served})
+    outcome.require("cost", round(made.cost_usd, 9), cost_of_turns(len(served)))
+    outcome.require("more than one environment", len(_environments(service) - made_before) > 1, False)
     result = run_tool(service.http, tool_id, {"text": "b a b c"})[1].result
-    outcome.insist("its answer", result, {"words": 4, "most_common": "b"})
+    outcome.require("its answer", result, {"words": 4, "most_common": "b"})
     service.http.delete(f"/tools/{tool_id}").raise_for_status()
-    outcome.insist("left", left_of(service, task_id, tool_id).keys() - {"tools", "calls/"}, set[str]())
+    outcome.require("left", left_of(service, task_id, tool_id).keys() - {"tools", "calls/"}, set[str]())
     return outcome
 
 
@@ -111,14 +111,14 @@ def cancelled_build(service: ServiceProcess, tool_id: str, chance: random.Random
     outcome.status, outcome.seconds = made.status, time.monotonic() - began
     if made.status is TaskState.COMPLETED:
         # What is being registered is not taken back; before that a cancellation holds.
-        outcome.insist(f"completed though cancelled at {heard.stage}", heard.ended_at is not None or heard.stage in _TOO_LATE, True)
-        _insist_on_one(service, outcome, task_id)
+        outcome.require(f"completed though cancelled at {heard.stage}", heard.ended_at is not None or heard.stage in _TOO_LATE, True)
+        _require_one(service, outcome, task_id)
         service.http.delete(f"/tools/{tool_id}").raise_for_status()
         return outcome
-    outcome.insist("the cancel's answer", answer.is_success, True)
-    outcome.insist("status", (made.status, made.reason.partition(".")[0]), (TaskState.CANCELLED, "It was cancelled"))
-    outcome.insist("left", left_of(service, task_id, tool_id), {})
-    outcome.insist("its log", bool(made.log), True)
+    outcome.require("the cancel's answer", answer.is_success, True)
+    outcome.require("status", (made.status, made.reason.partition(".")[0]), (TaskState.CANCELLED, "It was cancelled"))
+    outcome.require("left", left_of(service, task_id, tool_id), {})
+    outcome.require("its log", bool(made.log), True)
     return outcome
 
 
@@ -128,15 +128,15 @@ def _begun(service: ServiceProcess, tool_id: str) -> str:
     return asked(service, spec, key_that_withholds(spec, 2))
 
 
-def _insist_on_one(service: ServiceProcess, outcome: Outcome, task_id: str) -> None:
+def _require_one(service: ServiceProcess, outcome: Outcome, task_id: str) -> None:
     """Environment, registration and announcement."""
     versions = evidence(service, outcome.tool_id).versions
-    outcome.insist("versions", [one.evidence is not None and one.evidence.task_id for one in versions], [task_id])
+    outcome.require("versions", [one.evidence is not None and one.evidence.task_id for one in versions], [task_id])
     for table in ("sources", "evidence"):
         found = rows(service, f"SELECT count(*) FROM {table} WHERE tool_id = ?", outcome.tool_id)  # noqa: S608
-        outcome.insist(table, found[0][0], 1)
+        outcome.require(table, found[0][0], 1)
     found = rows(service, "SELECT count(*) FROM task_notes WHERE task_id = ? AND kind = 'tool_ready'", task_id)
-    outcome.insist("announcements", found[0][0], 1)
+    outcome.require("announcements", found[0][0], 1)
 
 
 def _wait(service: ServiceProcess, task_id: str, steps: int, more_s: float) -> MakingTask:

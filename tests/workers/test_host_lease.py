@@ -16,7 +16,7 @@ from toolagent.contracts.routes import RunState, ToolRoute
 from workers.failures import CannotRun
 from workers.host_lease import held_host
 from workers.settings import Settings
-from workers.shared_files import insist_on_shared_files
+from workers.shared_files import require_shared_files
 from workers.state import StateDirectory, open_state, owned_state
 
 _LEASE_S = 1.0
@@ -144,11 +144,11 @@ async def test_a_host_whose_id_is_taken_from_it_learns_of_it(base: Database, tmp
 
 async def test_files_in_a_folder_are_no_place_for_two_hosts(base: Database, tmp_path: Path) -> None:
     hosts = HostTable(base, 3600)
-    await insist_on_shared_files(hosts, Settings(), _state(tmp_path))
+    await require_shared_files(hosts, Settings(), _state(tmp_path))
     await hosts.claim(HostClaim("host-b", "b", "elsewhere", {}))
-    await insist_on_shared_files(hosts, Settings(content_store="database"), _state(tmp_path))
+    await require_shared_files(hosts, Settings(content_store="database"), _state(tmp_path))
     with pytest.raises(NotReadyError, match="TOOL_AGENT_CONTENT_STORE"):
-        await insist_on_shared_files(hosts, Settings(), _state(tmp_path))
+        await require_shared_files(hosts, Settings(), _state(tmp_path))
 
 
 def test_a_host_id_that_was_set_counts_more_than_the_one_that_is_kept(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from api.readiness import Remembered
 from tests.disks import file_size_limit, tiny_disk
 from toolagent.client.failures import AnswerPendingError
 from workers.guarded_calls import GuardedCalls
-from workers.recording import Recording, UnrecordableError, insist_on_writing
+from workers.recording import Recording, UnrecordableError, require_writing
 
 
 def names_in(folder: Path) -> list[str]:
@@ -49,9 +49,9 @@ async def recording(place: Place, monkeypatch: pytest.MonkeyPatch) -> AsyncGener
 
 async def test_a_full_disk_is_known_without_writing_to_it(tmp_path: Path) -> None:
     with tiny_disk(tmp_path / "tiny", "512k") as disk, pytest.raises(UnrecordableError) as refusal:
-        Recording((), {"The folder": disk}).insist()
+        Recording((), {"The folder": disk}).require()
     assert (refusal.value.cause, refusal.value.was_sent) == ("disk_full", False)
-    Recording((), {"The folder": tmp_path}).insist()
+    Recording((), {"The folder": tmp_path}).require()
 
 
 async def test_who_waits_when_it_turns_out_is_answered_and_later_all_goes_on(place: Place, recording: Recording) -> None:
@@ -62,11 +62,11 @@ async def test_who_waits_when_it_turns_out_is_answered_and_later_all_goes_on(pla
                 await asyncio.Event().wait()
         assert (refusal.value.cause, refusal.value.was_sent) == ("disk_full", True)
         with pytest.raises(UnrecordableError):
-            recording.insist()
+            recording.require()
         place.failure = None
         while True:
             try:
-                recording.insist()
+                recording.require()
                 break
             except UnrecordableError:
                 await asyncio.sleep(0.01)
@@ -95,7 +95,7 @@ async def test_what_is_away_for_a_moment_is_waited_for(place: Place, recording: 
     place.failure = ConnectionError("It restarts.")
     async with recording.recorded():
         await asyncio.sleep(0.1)
-    recording.insist()
+    recording.require()
 
 
 async def test_a_time_out_of_the_callers_own_stays_one(recording: Recording) -> None:
@@ -105,9 +105,9 @@ async def test_a_time_out_of_the_callers_own_stays_one(recording: Recording) -> 
 
 
 async def test_a_folder_that_cannot_be_written_is_named_and_nothing_is_left_in_it(tmp_path: Path) -> None:
-    await insist_on_writing({"The folder": tmp_path})
+    await require_writing({"The folder": tmp_path})
     with file_size_limit(1000), pytest.raises(UnwritableError, match="The folder cannot be written: File too large"):
-        await insist_on_writing({"The folder": tmp_path})
+        await require_writing({"The folder": tmp_path})
     assert names_in(tmp_path) == []
     with pytest.raises(UnwritableError, match="The other cannot be written: No such file"):
-        await insist_on_writing({"The other": tmp_path / "other"})
+        await require_writing({"The other": tmp_path / "other"})

@@ -11,7 +11,7 @@ from engine.making.building.live_documents import LEFT_OUT, OWN_DOCUMENT, PATHS,
 from engine.making.building.tool_file_entries import left_out_of, tool_file_candidate
 from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument, part
 from engine.making.openapi.documents.reading import DocumentReader
-from engine.making.openapi.documents.servers import insist_on_public
+from engine.making.openapi.documents.servers import require_public
 from engine.making.openapi.operations import LeftOut
 from engine.making.openapi.sources import docker_sources, local_sources, remote_sources
 from engine.making.openapi.tools import Described, Drafted, NoTools, SourceOf, draft
@@ -19,7 +19,7 @@ from engine.making.python_projects.launcher import SERVERS
 from engine.making.python_projects.packing import pack_asgi, with_room
 from engine.making.python_projects.preparing import Order, PythonProjects
 from engine.making.python_sources.wanted import NotWanted
-from engine.making.repositories.packaging import insist_on_room, pack_repository
+from engine.making.repositories.packaging import pack_repository, require_room
 from engine.making.uv.runs import LockFailed
 from engine.network.addresses import Resolve, resolve
 from engine.runtimes.environments.execution import Executor
@@ -106,7 +106,7 @@ class ModellessBuilder:
         if plan.server_url != document.server_url:
             document = document.served_at(plan.server_url)
         try:
-            await insist_on_public(document.server_url, self._private_hosts, self._resolve)
+            await require_public(document.server_url, self._private_hosts, self._resolve)
             sources = remote_sources(document, about.tool_name)
         except DocumentRefused as error:
             raise BuildFailed(f"{plan.path}: {error}") from error
@@ -150,7 +150,7 @@ class ModellessBuilder:
         if self._docker is None:
             raise BuildFailed("There is no Docker engine on this host. Start one, or ask for the runtime `local`.")
         try:
-            await asyncio.to_thread(insist_on_room, repository)
+            await asyncio.to_thread(require_room, repository)
             await asyncio.to_thread(pack_repository, repository, place.folder)
         except (ValueError, OSError) as error:
             raise BuildFailed(f"The repository cannot become an image: {error}") from error

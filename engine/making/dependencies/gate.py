@@ -47,16 +47,16 @@ class DependencyGate:
             return DependencyVerdict(requirement=shown(text), refusal=refused.refusal)
         verdict = DependencyVerdict(requirement=asked.text, name=asked.name)
         try:
-            return verdict.model_copy(update={"not_after": await self._insist(asked)})
+            return verdict.model_copy(update={"not_after": await self._require(asked)})
         except Refused as refused:
             return verdict.model_copy(update={"refusal": refused.refusal})
 
-    async def _insist(self, asked: Asked) -> datetime | None:
+    async def _require(self, asked: Asked) -> datetime | None:
         """Up to when versions were published that pass, where that is known. Raises Refused."""
         is_trusted = _is_among(asked.name, self._policy.trusted)
-        self._insist_on_policy(asked.name)
+        self._require_policy(asked.name)
         if not is_trusted:
-            self._insist_on_own_name(asked.name)
+            self._require_own_name(asked.name)
         try:
             project = await self._index.project(asked.name)
         except IndexAway as error:
@@ -66,9 +66,9 @@ class DependencyGate:
         if is_trusted or not self._policy.min_age_days:
             return None
         cutoff = self._now() - timedelta(days=self._policy.min_age_days)
-        return self._insist_on_age(asked, project, fitting, cutoff)
+        return self._require_age(asked, project, fitting, cutoff)
 
-    def _insist_on_policy(self, name: str) -> None:
+    def _require_policy(self, name: str) -> None:
         if _is_among(name, self._policy.deny) or not _is_among(name, self._policy.allow):
             message = (
                 f"The policy of this service does not let tools depend on {name!r}. Do without it, or use another package. "
@@ -76,7 +76,7 @@ class DependencyGate:
             )
             raise Refused(RefusalKind.DENIED, message)
 
-    def _insist_on_own_name(self, name: str) -> None:
+    def _require_own_name(self, name: str) -> None:
         package = self._names.package_of_import(name)
         if package is not None:
             message = f"{name!r} is not the name of the package that you mean: it is called {package!r}. Ask for that."
@@ -102,7 +102,7 @@ class DependencyGate:
             raise Refused(RefusalKind.NO_VERSION, message)
         return fitting
 
-    def _insist_on_age(self, asked: Asked, project: Project | None, fitting: Sequence[Release], cutoff: datetime) -> datetime | None:
+    def _require_age(self, asked: Asked, project: Project | None, fitting: Sequence[Release], cutoff: datetime) -> datetime | None:
         first_at = project.first_at if project else None
         if first_at is not None and first_at > cutoff:
             message = (

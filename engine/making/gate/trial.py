@@ -93,7 +93,7 @@ class Trial:
             try:
                 await budget.spend(self._supervisor.start(entry, budget.tell))
             except NotSent as failure:
-                self._insist_on_ours(failure)
+                self._require_ours(failure)
                 raise
 
     async def health(self, tool_id: str, path: str) -> int | None:
@@ -167,7 +167,7 @@ class Trial:
         except FileRefused as refused:
             return Reply(Came.NOT_SENT, message=refused.error.message)
         except RuntimeFailure as failure:
-            self._insist_on_ours(failure)
+            self._require_ours(failure)
             return failed(failure)
         return await answered(entry.manifest.output_schema, reply.output)
 
@@ -182,14 +182,14 @@ class Trial:
             async with asyncio.timeout(self._limits.call_s):
                 return await _posted(target, route, body, self._limits.call_s)
         except RuntimeFailure as failure:
-            self._insist_on_ours(failure)
+            self._require_ours(failure)
             return failed(failure)
         except (TimeoutError, httpx.TimeoutException):
             return Reply(Came.SILENCE, message=f"It did not answer within {self._limits.call_s:g} s.")
         except httpx.HTTPError as error:
             return Reply(Came.LOST, message=f"The connection broke ({type(error).__name__}).")
 
-    def _insist_on_ours(self, failure: RuntimeFailure) -> None:
+    def _require_ours(self, failure: RuntimeFailure) -> None:
         """Raises Outage when something of ours was away, and it is worth trying again."""
         if self._is_patient and isinstance(failure, NotSent) and is_outage(failure):
             raise Outage(failure.message) from failure

@@ -17,7 +17,7 @@ from engine.making.python_projects.launcher import REPOSITORY
 from engine.making.python_projects.packing import BRIDGE, WORKING_FOLDER, pack_project
 from engine.making.python_projects.preparing import Order, Prepared, PythonProjects
 from engine.making.python_sources.wanted import NotWanted
-from engine.making.repositories.packaging import Room, copy_into, insist_on_room, open_to_all
+from engine.making.repositories.packaging import Room, copy_into, open_to_all, require_room
 from engine.making.uv.runs import LockFailed
 from engine.runtimes.failures import RuntimeFailure
 from engine.runtimes.mcp.listing import ListedTool, Listing
@@ -142,7 +142,7 @@ def _with_room(plan: McpBuild, repository: Path) -> tuple[McpBuild, Path, str]:
     Where there is room for neither, why: its package may be smaller.
     """
     try:
-        insist_on_room(repository)
+        require_room(repository)
     except ValueError as error:
         too_large = str(error)
     else:
@@ -151,7 +151,7 @@ def _with_room(plan: McpBuild, repository: Path) -> tuple[McpBuild, Path, str]:
     if not project.parts or not module.is_relative_to(project):
         return plan, repository, too_large
     try:
-        insist_on_room(repository / project)
+        require_room(repository / project)
     except ValueError:
         return plan, repository, too_large
     return plan.model_copy(update={"project": "", "module": module.relative_to(project).as_posix()}), repository / project, ""

@@ -73,7 +73,7 @@ class Repairs:
         tool_id = mended.tool_id
         for _ in range(_TRIES):
             try:
-                await self._insist_on_same(task_id, mended)
+                await self._require_same(task_id, mended)
                 entry = await self.successor(task_id, tool_id, mended.version, candidate)
             except NotASuccessor as refused:
                 return Registered(refused=str(refused))
@@ -81,7 +81,7 @@ class Repairs:
                 return Registered(tool_ids=(tool_id,))
         return Registered(refused=f"Others register versions of {tool_id!r} all the time. Repair it again when they are done.")
 
-    async def _insist_on_same(self, task_id: str, mended: Mended) -> None:
+    async def _require_same(self, task_id: str, mended: Mended) -> None:
         """Raises NotASuccessor when somebody else has changed meanwhile what is called."""
         tool_id, version = mended.tool_id, mended.version
         active = await self.registry.entry(tool_id)
@@ -114,8 +114,8 @@ def successor(present: ToolEntry, candidate: Candidate, version: str) -> ToolEnt
     It may not reach more than the present one: what an agent read in logs and calls may be what made it ask.
     """
     made = _only_entry(present.manifest.tool_id, candidate)
-    _insist_on_no_more(present.manifest, made.manifest)
-    _insist_on_same_secrets(present.manifest, made.manifest)
+    _require_no_more(present.manifest, made.manifest)
+    _require_same_secrets(present.manifest, made.manifest)
     changes: dict[str, object] = {
         "version": version,
         "status": ToolStatus.ACTIVE,
@@ -126,7 +126,7 @@ def successor(present: ToolEntry, candidate: Candidate, version: str) -> ToolEnt
     }
     sources = (_source(present.sources[0], made.sources[0]), *present.sources[1:])
     manifest = present.manifest.model_copy(update=changes)
-    _insist_on_test_mode(manifest)
+    _require_test_mode(manifest)
     return ToolEntry(manifest=manifest, sources=sources)
 
 
@@ -137,7 +137,7 @@ def _only_entry(tool_id: str, candidate: Candidate) -> ToolEntry:
     return candidate.entries[0]
 
 
-def _insist_on_no_more(before: ToolManifest, now: ToolManifest) -> None:
+def _require_no_more(before: ToolManifest, now: ToolManifest) -> None:
     asked = {*now.security_context.network_access.allow_hosts, *now.security_context.environment}
     more = asked - {*before.security_context.network_access.allow_hosts, *before.security_context.environment}
     if more:
@@ -147,7 +147,7 @@ def _insist_on_no_more(before: ToolManifest, now: ToolManifest) -> None:
         )
 
 
-def _insist_on_same_secrets(before: ToolManifest, now: ToolManifest) -> None:
+def _require_same_secrets(before: ToolManifest, now: ToolManifest) -> None:
     """What a schema marks is masked in records, and what it says to be a file is handed over. A schema that is left out stays."""
     if now.input_schema and (files := more_files(before.input_schema, now.input_schema)):
         raise NotASuccessor(
@@ -165,7 +165,7 @@ def _insist_on_same_secrets(before: ToolManifest, now: ToolManifest) -> None:
             )
 
 
-def _insist_on_test_mode(manifest: ToolManifest) -> None:
+def _require_test_mode(manifest: ToolManifest) -> None:
     """It is the one that was declared: by it calls are made that would change something otherwise."""
     if faults := faults_of_test_mode(manifest):
         told = "; ".join(f"{fault.path}: {fault.message}" for fault in faults[:_FAULTS_TOLD])

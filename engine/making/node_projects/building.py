@@ -74,7 +74,7 @@ class NodeProgramBuilder:
 
     async def _read(self, name: str, file: str, place: Place, prepared: NodePrepared) -> Command | NotRead:
         """Its help, and any arguments: there are too many parsers to know."""
-        node = self._programs.insist("Node.js", self._programs.node)
+        node = self._programs.require("Node.js", self._programs.node)
         limits = self._executor.sandbox.grant(SecurityContext(limits=_LIMITS)).account.enforced.limits
         mounts = [*node.mounts, Mount(place.folder / PACKAGE, _SEEN / PACKAGE)]
         mounts += [Mount(prepared.environment.modules, _SEEN / "node_modules")] if prepared.environment.modules else []

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.making.node_projects.manifests import MANIFEST, manifest_at
-from engine.making.node_projects.plain_files import insist_on_plain
+from engine.making.node_projects.plain_files import require_plain
 from engine.making.python_sources.wanted import NotWanted
 from engine.making.uv.runs import LockFailed
 from engine.runtimes.environments.environments import Index, Installer
@@ -64,8 +64,8 @@ class NpmRuns:
         with `what`; ScriptFailure (`UnavailableError`) where there is no Node.js here.
         """
         await asyncio.to_thread(_without_settings, work, folder)
-        node = self._programs.insist("Node.js", self._programs.node)
-        npm = self._programs.insist("npm", Program(self._programs.npm) if self._programs.npm else None)
+        node = self._programs.require("Node.js", self._programs.node)
+        npm = self._programs.require("npm", Program(self._programs.npm) if self._programs.npm else None)
         index = await self._index() if needs_index else Index()
         if index.passwords:
             raise LockFailed(f"{what}: the address of the package index holds a password, which a build would see.")
@@ -121,7 +121,7 @@ class NpmRuns:
     async def node_version(self, work: Path) -> str:
         """As `node --version` says it; empty where it says nothing. Raises ScriptFailure (`UnavailableError`)."""
         if not self._version:
-            node = self._programs.insist("Node.js", self._programs.node)
+            node = self._programs.require("Node.js", self._programs.node)
             limits = self._executor.sandbox.grant(SecurityContext(limits=_LIMITS)).account.enforced.limits
             box = Box(run_name("node"), Path("/"), limits, tuple(node.mounts), {"PATH": "/usr/bin:/bin"})
             done = await self._executor.run(Order((str(node.file), "--version"), box, _ASK_S, work.with_name(f"{work.name}-log")))
@@ -137,7 +137,7 @@ class NpmRuns:
 
 def _without_settings(work: Path, folder: Path) -> None:
     """In each folder that npm may take for the project. Raises LockFailed."""
-    insist_on_plain(work, folder)
+    require_plain(work, folder)
     for place in (folder, *folder.parents):
         try:
             (place / _SETTINGS).unlink(missing_ok=True)
@@ -149,7 +149,7 @@ def _without_settings(work: Path, folder: Path) -> None:
 
 def _without(work: Path, folder: Path, name: str) -> bool:
     """Takes a package out of what a project is developed with, and its lock away; False where it is none of these. Raises LockFailed."""
-    insist_on_plain(work, folder)
+    require_plain(work, folder)
     try:
         manifest = manifest_at(folder / MANIFEST)
         developed = manifest.table(_DEVELOPED).values

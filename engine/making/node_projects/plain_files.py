@@ -7,13 +7,13 @@ from pathlib import Path
 from engine.making.python_sources.wanted import NotWanted
 from engine.making.uv.runs import LockFailed
 
-__all__ = ["MOST_BYTES", "insist_on_plain", "new_folder", "opened", "text_of"]
+__all__ = ["MOST_BYTES", "new_folder", "opened", "require_plain", "text_of"]
 
 MOST_BYTES = 16 * 1024 * 1024
 _FOR_ALL = 0o777
 
 
-def insist_on_plain(work: Path, folder: Path) -> None:
+def require_plain(work: Path, folder: Path) -> None:
     """Each folder on the way from `work` to there is one, and no link. While no program of the task runs. Raises LockFailed. Blocks."""
     inside = folder.relative_to(work)
     for at in (work, *(work.joinpath(*inside.parts[: depth + 1]) for depth in range(len(inside.parts)))):
@@ -30,7 +30,7 @@ def insist_on_plain(work: Path, folder: Path) -> None:
 
 def new_folder(work: Path, name: str) -> Path:
     """Below `work`, where there is none yet; everybody may write to it. Raises LockFailed. Blocks."""
-    insist_on_plain(work, work)
+    require_plain(work, work)
     try:
         (work / name).mkdir()
     except FileExistsError as error:

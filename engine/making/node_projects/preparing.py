@@ -11,7 +11,7 @@ from engine.making.node_projects.engines import engines_note
 from engine.making.node_projects.locks import NodeLocks, own_lock
 from engine.making.node_projects.manifests import build_script, is_made, programs_of, started_of
 from engine.making.node_projects.npm_runs import NpmRuns
-from engine.making.node_projects.plain_files import insist_on_plain, new_folder
+from engine.making.node_projects.plain_files import new_folder, require_plain
 from engine.making.node_projects.unpacking import unpacked
 from engine.making.node_projects.workspaces import Layout, Package, laid_out
 from engine.making.python_sources.wanted import NotWanted
@@ -21,7 +21,7 @@ from engine.runtimes.environments.environments import Environment, ScriptEnviron
 from engine.runtimes.folders import entries
 from engine.runtimes.runtime import Progress
 
-__all__ = ["PACKAGE", "NodeOrder", "NodePrepared", "NodeProjects", "insist_on_own_archives"]
+__all__ = ["PACKAGE", "NodeOrder", "NodePrepared", "NodeProjects", "require_own_archives"]
 
 PACKAGE = "package"
 """The folder beside our launcher with what is published."""
@@ -118,7 +118,7 @@ class NodeProjects:
             try:
                 await self._runs.take(("run", script), order.work, folder, f"{package.name} cannot be built", needs_index=False)
             except LockFailed as failure:
-                await asyncio.to_thread(insist_on_plain, order.work, folder)
+                await asyncio.to_thread(require_plain, order.work, folder)
                 if not await asyncio.to_thread(is_made, package.manifest, folder):
                     raise
                 notes = (*notes, f"Its build ended with a failure, and what it had made by then was taken: {failure.message[:300]}")
@@ -128,17 +128,17 @@ class NodeProjects:
         """A folder with the archives of the project and of what of the repository it runs with."""
         packages = [*layout.installed, *([] if order.is_whole else [layout.project])]
         packed = await asyncio.to_thread(new_folder, order.work, _PACKED)
-        insist_on_own_archives(packages)
+        require_own_archives(packages)
         if packages:
             folders = [str(source / one.folder) for one in packages]
             for folder in folders:
-                await asyncio.to_thread(insist_on_plain, order.work, Path(folder))
+                await asyncio.to_thread(require_plain, order.work, Path(folder))
             arguments = ("pack", *folders, _NO_SCRIPTS, "--pack-destination", str(packed))
             await self._runs.take(arguments, order.work, source / layout.root, "The project cannot be packed", needs_index=False)
         return packed
 
 
-def insist_on_own_archives(packages: Sequence[Package]) -> None:
+def require_own_archives(packages: Sequence[Package]) -> None:
     """npm calls the archives of `@a/b` and `a-b` alike, and the second would take the place of the first. Raises NotWanted."""
     by_archive: dict[str, str] = {}
     for package in packages:
@@ -159,11 +159,11 @@ def _put(order: NodeOrder, project: Path, packed: Path, layout: Layout) -> None:
     """Raises LockFailed, ValueError, OSError."""
     remove(order.into)
     if order.is_whole:
-        insist_on_plain(order.work, project)
+        require_plain(order.work, project)
         order.into.mkdir(parents=True)
         copy_into(project, order.into / PACKAGE, Room())
     else:
-        insist_on_plain(order.work, packed)
+        require_plain(order.work, packed)
         unpacked(packed / layout.project.archive, order.into / PACKAGE, Room())
     open_to_all(order.into)
 

@@ -37,10 +37,10 @@ def unpacked(archive: Path, into: Path, room: Room) -> None:
     """Makes the folder `into` of the files of an archive, which is whatever a build has left there. Raises LockFailed. Blocks."""
     try:
         with os.fdopen(opened(archive), "rb") as file:
-            _insist_on_small(os.fstat(file.fileno()).st_size, room)
+            _require_small(os.fstat(file.fileno()).st_size, room)
             into.mkdir(parents=True)
             most = room.size * _AS_MUCH + room.files * _FOR_HEADERS
-            _insist_on_small_headers(_Bounded(gzip.GzipFile(fileobj=file), most))
+            _require_small_headers(_Bounded(gzip.GzipFile(fileobj=file), most))
             file.seek(0)
             bounded = _Bounded(gzip.GzipFile(fileobj=file), most)
             # As a stream: nothing is looked for at its end, or twice.
@@ -59,12 +59,12 @@ def unpacked(archive: Path, into: Path, room: Room) -> None:
         ) from error
 
 
-def _insist_on_small(size: int, room: Room) -> None:
+def _require_small(size: int, room: Room) -> None:
     if size > room.size:
         raise _TooMuch(f"the archive is {size / _MIB:.1f} MiB")
 
 
-def _insist_on_small_headers(archive: "_Bounded") -> None:
+def _require_small_headers(archive: "_Bounded") -> None:
     """What `tarfile` reads as a whole before it says what it is: long names, and the maps of sparse files. Raises _TooMuch, TarError."""
     while (block := archive.read(tarfile.BLOCKSIZE)).strip(b"\0"):
         told = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")

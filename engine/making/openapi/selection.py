@@ -18,7 +18,7 @@ class NotThere(ValueError):
 def wanted(read: ReadOperations, patterns: Sequence[str]) -> tuple[tuple[Operation, ...], tuple[LeftOut, ...]]:
     """Those that the patterns mean, and why the others are not made. Raises NotThere for a pattern that means nothing."""
     for pattern in patterns:
-        _insist_on_one(read, pattern)
+        _require_one(read, pattern)
     yes, no = chosen(read.operations, patterns, _names)
     if not no:
         return yes, ()
@@ -49,7 +49,7 @@ def fitting(operations: Sequence[Operation], most: int, order: Sequence[str] = (
     return tuple(taken), tuple(left)
 
 
-def _insist_on_one(read: ReadOperations, pattern: str) -> None:
+def _require_one(read: ReadOperations, pattern: str) -> None:
     told = meaningless(read.operations, [pattern], _names)
     if not told:
         return

@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 from engine.disk.removal import remove
 from engine.making.python_projects.launcher import REPOSITORY, SITE, launcher_of
 from engine.making.python_projects.preparing import Prepared
-from engine.making.repositories.packaging import Room, copy_into, insist_on_room, open_to_all
+from engine.making.repositories.packaging import Room, copy_into, open_to_all, require_room
 from toolagent_service.contracts.plans import AsgiBuild
 
 __all__ = ["BRIDGE", "WORKING_FOLDER", "pack_asgi", "pack_project", "with_room"]
@@ -22,12 +22,12 @@ def with_room(plan: AsgiBuild, repository: Path) -> tuple[AsgiBuild, Path]:
     Raises ValueError where there is no room for that. Blocks.
     """
     try:
-        insist_on_room(repository)
+        require_room(repository)
     except ValueError:
         root, project = PurePosixPath(plan.root), PurePosixPath(plan.project)
         if not project.parts or ".." in root.parts or not root.is_relative_to(project):
             raise
-        insist_on_room(repository / project)
+        require_room(repository / project)
         inner = root.relative_to(project)
         return plan.model_copy(update={"project": "", "root": inner.as_posix() if inner.parts else ""}), repository / project
     return plan, repository

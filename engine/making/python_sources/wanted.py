@@ -56,7 +56,7 @@ def wanted_of(tree: Tree, folder: PurePosixPath) -> Wanted:
 
 def locked_of(tree: Tree, folder: PurePosixPath) -> Locked | None:
     """None without a lock. Raises NotWanted. Blocks."""
-    _insist_on_index(pyproject_of(tree, folder))
+    _require_index(pyproject_of(tree, folder))
     lock = tree.text(folder / "requirements.lock", _MAX_LOCK)
     if lock is not None and "--hash=" in lock:
         return Locked("requirements.lock", Wanted(tuple(lock.splitlines()), is_lock=True))
@@ -73,11 +73,11 @@ def locked_of(tree: Tree, folder: PurePosixPath) -> Locked | None:
 def declared_of(tree: Tree, folder: PurePosixPath) -> Wanted:
     """What the project says in words of its own. Raises NotWanted. Blocks."""
     about = pyproject_of(tree, folder)
-    _insist_on_index(about)
+    _require_index(about)
     return Wanted((*_declared(tree, folder, about),), files=dict(_included(tree, folder)))
 
 
-def _insist_on_index(about: Table) -> None:
+def _require_index(about: Table) -> None:
     """What a project takes from elsewhere may have another package's name on the index."""
     sources = about.table("tool").table("uv").table("sources")
     for name in sources.values:

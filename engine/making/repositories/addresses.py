@@ -76,7 +76,7 @@ def repository_address(text: str, schemes: Collection[str]) -> RepositoryAddress
     if "://" in text:
         return _of_url(text, schemes)
     if text.startswith("/"):
-        _insist_on(_LOCAL, schemes)
+        _require(_LOCAL, schemes)
         return RepositoryAddress(_LOCAL, f"file://{quote(text)}", text)
     return _of_scp(text, schemes)
 
@@ -88,12 +88,12 @@ def _of_url(text: str, schemes: Collection[str]) -> RepositoryAddress:
     except ValueError as error:
         raise _refused("This is no address: its host or port cannot be read. Write `https://host/path`.") from error
     scheme = parts.scheme.lower()
-    _insist_on(scheme, schemes)
+    _require(scheme, schemes)
     if parts.query or parts.fragment or text.endswith(("?", "#")):
         raise _refused("The address of a repository has no `?…` and no `#…`: give the address that `git clone` takes.")
     if scheme == _LOCAL:
         return _of_file(parts)
-    _insist_on_no_secret(parts, scheme)
+    _require_no_secret(parts, scheme)
     host = parts.netloc.rpartition("@")[2]
     host = host[: host.index("]") + 1] if "]" in host else host.partition(":")[0]
     if not _HOST.fullmatch(host):
@@ -122,21 +122,21 @@ def _of_scp(text: str, schemes: Collection[str]) -> RepositoryAddress:
     found = _SCP.fullmatch(text)
     if found is None:
         raise _refused("This is no address of a repository. Write it whole: `https://host/owner/name` or `git@host:owner/name`.")
-    _insist_on("ssh", schemes)
+    _require("ssh", schemes)
     user, host, path = found["user"], found["host"], found["path"]
     if (user and not _USER.fullmatch(user)) or not _HOST.fullmatch(host) or path.startswith("-"):
         raise _refused("The user, host or path of this address cannot be one. Write `git@host:owner/name`.")
     return RepositoryAddress("ssh", text, path, host.lower(), _PORTS["ssh"], user or "")
 
 
-def _insist_on(scheme: str, schemes: Collection[str]) -> None:
+def _require(scheme: str, schemes: Collection[str]) -> None:
     if scheme not in schemes:
         allowed = ", ".join(sorted(schemes)) or "none"
         message = f"Repositories are not cloned by {scheme!r} here; allowed: {allowed}. It is set by TOOL_AGENT_REPO_SCHEMES."
         raise CloneFailed(CloneFailure.NOT_ALLOWED, message)
 
 
-def _insist_on_no_secret(parts: SplitResult, scheme: str) -> None:
+def _require_no_secret(parts: SplitResult, scheme: str) -> None:
     """What stands before the host is never repeated: over https a user name alone may be a token."""
     if parts.password is not None or (parts.username is not None and scheme != "ssh"):
         raise _refused("A user name, password or token does not belong in the address, where it would be kept and shown. Leave it out.")

@@ -13,7 +13,7 @@ from engine.disk.leftovers import discard
 from engine.disk.removal import remove
 from engine.making.repositories.addresses import CloneFailed, CloneFailure, RepositoryAddress, repository_address
 from engine.making.repositories.clone_failures import failure_of, ssh_failure_of, too_large, too_slow
-from engine.making.repositories.packaging import Room, insist_on_fit
+from engine.making.repositories.packaging import Room, require_fit
 from engine.making.repositories.ssh import SshClient
 from engine.making.repositories.trees import extent_of
 from engine.runtimes.environments.execution import Execution, Executor, Order
@@ -113,7 +113,7 @@ class Cloner:
         dropped = await asyncio.to_thread(_tidied, target)
         try:
             # Each copy that is made of it takes what its links lead to as often as they do.
-            await asyncio.to_thread(insist_on_fit, target, self.room)
+            await asyncio.to_thread(require_fit, target, self.room)
         except ValueError as error:
             raise CloneFailed(CloneFailure.TOO_LARGE, f"The repository cannot be taken as it is. {error}") from error
         return Clone(target, commit, dropped)

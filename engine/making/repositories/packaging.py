@@ -12,7 +12,7 @@ from engine.making.repositories.trees import LEFT_OUT, Tree
 from engine.registry.archives import MAX_BYTES, MAX_FILES
 from engine.runtimes.folders import entries
 
-__all__ = ["BUILDING", "Room", "copy_into", "insist_on_fit", "insist_on_room", "open_to_all", "pack_repository"]
+__all__ = ["BUILDING", "Room", "copy_into", "open_to_all", "pack_repository", "require_fit", "require_room"]
 
 _MIB = 1024 * 1024
 _DEEPEST = 200
@@ -34,7 +34,7 @@ BUILDING = Room(512 * _MIB, 20_000)
 """What a copy of a repository may take while it is built; what is kept of it takes less."""
 
 
-def insist_on_room(repository: Path) -> None:
+def require_room(repository: Path) -> None:
     """Raises ValueError when it is larger than what is kept of a tool: said before anything is built of it. Blocks."""
     tree = Tree.read(repository)
     size, count = tree.extent.size, tree.extent.count
@@ -60,7 +60,7 @@ def pack_repository(repository: Path, into: Path, room: Room | None = None) -> N
     open_to_all(into)
 
 
-def insist_on_fit(repository: Path, room: Room) -> None:
+def require_fit(repository: Path, room: Room) -> None:
     """Raises ValueError when it could not be copied into so much; OSError. Blocks."""
     for _ in _fitting(repository, room):
         pass
@@ -87,7 +87,7 @@ def _fitting(repository: Path, room: Room) -> Iterator[tuple[Path, Path]]:
     try:
         for source, path in _files_of(repository, room.left_out):
             size, count = size + source.stat().st_size, count + 1
-            _insist_on_fitting(size, count, path, room)
+            _require_fitting(size, count, path, room)
             yield source, path
     except OSError as error:
         if error.errno not in _THEIRS:
@@ -95,7 +95,7 @@ def _fitting(repository: Path, room: Room) -> Iterator[tuple[Path, Path]]:
         raise ValueError(f"A file or folder cannot be read: {error.strerror}. Give it another place, or other rights.") from error
 
 
-def _insist_on_fitting(size: int, count: int, path: Path, room: Room) -> None:
+def _require_fitting(size: int, count: int, path: Path, room: Room) -> None:
     if len(path.parts) > _DEEPEST:
         raise ValueError(f"{_shown(path)[:200]}… lies in more than {_DEEPEST} folders. Put it elsewhere.")
     if size > room.size or count > room.files:

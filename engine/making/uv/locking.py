@@ -15,7 +15,7 @@ from engine.making.uv.runs import WORK, LockFailed, UvRuns
 from engine.runtimes.environments.environments import Index
 from engine.runtimes.environments.programs import Program
 
-__all__ = ["ProjectLocks", "insist_on_index", "pinned"]
+__all__ = ["ProjectLocks", "pinned", "require_index"]
 
 _MIB = 1024 * 1024
 _MAX_LOCK = 16 * _MIB
@@ -40,7 +40,7 @@ class ProjectLocks:
         With `not_after` what no pin holds was published before that; what is pinned was judged by whoever did that. It is for `python`,
         or ours. `into` is a folder for the work, emptied first and gone afterwards. Raises LockFailed, ScriptFailure (`UnavailableError`).
         """
-        insist_on_index("\n".join(wanted.lines), with_files=True)
+        require_index("\n".join(wanted.lines), with_files=True)
         if not (wanted.lines or wanted.uv_lock or besides):
             return ""  # nothing is asked for, so nobody need be asked
         await asyncio.to_thread(remove, into)
@@ -50,7 +50,7 @@ class ProjectLocks:
             lock = await self._locked(wanted, besides, into, _age(wanted, not_after), python or self._runs.programs.python)
         finally:
             await asyncio.shield(asyncio.to_thread(discard, into))
-        insist_on_index(lock)
+        require_index(lock)
         return lock
 
     async def _locked(self, wanted: Wanted, besides: Sequence[str], into: Path, age: Sequence[str], python: Program) -> str:
@@ -73,7 +73,7 @@ class ProjectLocks:
         return await asyncio.to_thread(_text, work / "lock.txt")
 
 
-def insist_on_index(lines: str, *, with_files: bool = False) -> None:
+def require_index(lines: str, *, with_files: bool = False) -> None:
     """Raises LockFailed for what is to come from elsewhere than the index; `with_files`: lines may name files beside them."""
     for line in lines.splitlines():
         # Each by itself: what is continued on the next one is judged there.

@@ -77,7 +77,7 @@ class Workbench:
             raise BenchRefused(f"{name!r} is no name for a project: small letters, digits, '-' and '_', the first a letter, 64 at most.")
         place = Place(Area.WORK, (name, "pyproject.toml"))
         async with self._creating:
-            await asyncio.to_thread(self._insist_on_few, name)
+            await asyncio.to_thread(self._require_few, name)
             await self._create(name, place, dependencies)
         return str(WORK / name)
 
@@ -172,7 +172,7 @@ class Workbench:
         await asyncio.to_thread(self._folder_of, project)
         return project, await self.environments.ensure(project)
 
-    def _insist_on_few(self, name: str) -> None:
+    def _require_few(self, name: str) -> None:
         known = self._projects()
         if name not in known and len(known) >= _MOST_PROJECTS:
             raise BenchRefused(f"There are {len(known)} projects, which is the most. Use one of them: {', '.join(known)}.")

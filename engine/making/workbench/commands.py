@@ -53,7 +53,7 @@ class BenchCommands:
         name = f"{_BACKGROUND}-{log}.log"
         async with self._starting:
             if name not in self._running:
-                self._insist_on_few()
+                self._require_few()
                 run = self._run_of(project, environment, f"exec 2>&1\n{command}", wall_s)
                 self._running[name] = await self._parts.start(project, run, self._root / Area.LOGS.value / name)
         return str(LOGS / name)
@@ -75,7 +75,7 @@ class BenchCommands:
             await process.kill()
         self._running.clear()
 
-    def _insist_on_few(self) -> None:
+    def _require_few(self) -> None:
         if sum(not process.has_ended for process in self._running.values()) >= _MOST_AT_ONCE:
             raise BenchRefused(
                 f"{_MOST_AT_ONCE} commands of this task run in the background already, which is the most. They end with their time; "

@@ -38,7 +38,7 @@ class BenchContainers:
         async with self._creating:
             if (made := self._marked(mark)) is not None:
                 return made
-            _insist_on_volumes(wishes.volumes)
+            _require_volumes(wishes.volumes)
             if len(self.own) >= _MOST_AT_ONCE:
                 raise BenchRefused(f"This task has {len(self.own)} containers, which is the most. End one with destroy_docker_env first.")
             shown = {str(self._folder / Area.WORK.value): str(WORK)}
@@ -84,7 +84,7 @@ class BenchContainers:
         if any(one.container_id == before["id"] for one in self.own):
             await self._engine.destroy(before["id"])
 
-    def insist_on(self, container_id: str) -> None:
+    def require(self, container_id: str) -> None:
         """Raises BenchRefused when the task has no such container."""
         self._own(container_id)
 
@@ -134,7 +134,7 @@ def _text(command: str) -> str:
     return command
 
 
-def _insist_on_volumes(volumes: Mapping[str, str]) -> None:
+def _require_volumes(volumes: Mapping[str, str]) -> None:
     for name, target in volumes.items():
         if "/" in name or name in (".", ".."):
             raise BenchRefused(

@@ -55,11 +55,11 @@ def place_of(text: str) -> Place:
         raise BenchRefused(f"The path {text!r} holds '..'. Name the file from {WORK} on.")
     for area, root in ((Area.WORK, WORK), (Area.LOGS, LOGS)):
         if path.is_relative_to(root):
-            return Place(area, _insist_on_names(text, path.relative_to(root).parts))
+            return Place(area, _require_names(text, path.relative_to(root).parts))
     raise BenchRefused(f"The path {text!r} is outside of {WORK}, and only what is in there can be read and written.")
 
 
-def _insist_on_names(text: str, parts: tuple[str, ...]) -> tuple[str, ...]:
+def _require_names(text: str, parts: tuple[str, ...]) -> tuple[str, ...]:
     try:
         longest = max((len(part.encode()) for part in parts), default=0)
     except UnicodeEncodeError as error:

@@ -36,7 +36,7 @@ from toolagent.contracts.task_specs import MakeRuntime
 from toolagent.validation.schemas import schema_faults
 from toolagent_service.contracts.dependency_policy import DependencyRefusal, DependencyVerdict, RefusalKind
 
-__all__ = ["Judge", "Proposal", "Proposals", "PutDown", "insist_on_answers"]
+__all__ = ["Judge", "Proposal", "Proposals", "PutDown", "require_answers"]
 
 _MAIN = "main.py"
 _DOCKERFILE = "Dockerfile"
@@ -90,8 +90,8 @@ class Proposals:
 
         The same files give the same candidate. Raises BenchRefused, ScriptFailure, and what the content store raises.
         """
-        await self._insist_on_id(bench.task_id, own, told.tool_id, is_there=is_there)
-        _insist_on_runtime(told, runtime)
+        await self._require_id(bench.task_id, own, told.tool_id, is_there=is_there)
+        _require_runtime(told, runtime)
         manifest = await asyncio.to_thread(_manifest_of, told)
         source = _source_of(told)
         project = await asyncio.to_thread(_folder_of, bench, told)
@@ -108,7 +108,7 @@ class Proposals:
             await finished(discard, folder)
         return PutDown(file_id, manifest.backend_runtime)
 
-    async def _insist_on_id(self, task_id: str, own: str, tool_id: str, *, is_there: bool) -> None:
+    async def _require_id(self, task_id: str, own: str, tool_id: str, *, is_there: bool) -> None:
         if tool_id != own:
             raise BenchRefused(f"This task is about the tool {own!r}, and {tool_id[:80]!r} would not be it: register it as {own!r}.")
         if not is_there and await self._is_anothers(task_id, tool_id):
@@ -123,7 +123,7 @@ class Proposals:
             raise BenchRefused(f"The project {project!r} has no {_MAIN}, which is what is started, as `python {_MAIN} --port N`.")
         await finished(_packed, tree.folder, into)
         await finished(_put_lock, into, await self._locked(bench, project, tree))
-        await asyncio.to_thread(_insist_on_lock, into)
+        await asyncio.to_thread(_require_lock, into)
 
     async def _pack_docker(self, bench: Workbench, project: str, told: Proposal, into: Path) -> None:
         tree = await asyncio.to_thread(bench.tree_of, project)
@@ -140,10 +140,10 @@ class Proposals:
         """Of what the project declares, in the versions that it was tried with."""
         declared = await asyncio.to_thread(_declared, tree)
         installed = await asyncio.to_thread(bench.environments.installed, project)
-        _insist_on_installed(declared, {canonicalize_name(name) for name in installed})
+        _require_installed(declared, {canonicalize_name(name) for name in installed})
         verdicts = await self._gate.judge(declared)
         refusals = [verdict.refusal for verdict in verdicts if verdict.refusal is not None]
-        insist_on_answers(refusals)
+        require_answers(refusals)
         if refusals:
             raise BenchRefused("The project depends on what it may not have. " + " ".join(refusal.message for refusal in refusals))
         wanted = Wanted(
@@ -156,20 +156,20 @@ class Proposals:
             if isinstance(error.__cause__, IndexesUnknown):
                 raise ScriptFailure(ScriptErrorKind.UNAVAILABLE, error.message) from error
             # The index may have gone away since.
-            insist_on_answers([verdict.refusal for verdict in await self._gate.judge(declared) if verdict.refusal is not None])
+            require_answers([verdict.refusal for verdict in await self._gate.judge(declared) if verdict.refusal is not None])
             raise BenchRefused(f"{error.message}\n{error.told}".strip()) from error
-        _insist_on_tried(lock, {canonicalize_name(name) for name in installed})
+        _require_tried(lock, {canonicalize_name(name) for name in installed})
         return lock
 
 
-def insist_on_answers(refusals: Sequence[DependencyRefusal]) -> None:
+def require_answers(refusals: Sequence[DependencyRefusal]) -> None:
     """Raises ScriptFailure (`UnavailableError`) when the index did not answer: that says nothing of a package."""
     for refusal in refusals:
         if refusal.kind is RefusalKind.INDEX_UNAVAILABLE:
             raise ScriptFailure(ScriptErrorKind.UNAVAILABLE, refusal.message)
 
 
-def _insist_on_runtime(told: Proposal, asked: MakeRuntime | None) -> None:
+def _require_runtime(told: Proposal, asked: MakeRuntime | None) -> None:
     if asked is not None and told.is_docker is not (asked == "docker"):
         raise BenchRefused(f"This task asks for the runtime {asked!r}: make it like that, and register it with runtime_type {asked!r}.")
 
@@ -182,7 +182,7 @@ def _folder_of(bench: Workbench, told: Proposal) -> str:
     if not told.is_docker:
         return bench.project_of(told.host_dir)
     if told.container_id is not None:
-        bench.containers.insist_on(told.container_id)
+        bench.containers.require(told.container_id)
     place = place_of(told.host_dir)
     if place.area is not Area.WORK or len(place.parts) != 1:
         raise BenchRefused(f"{told.host_dir!r} is no folder directly below /work.")
@@ -243,7 +243,7 @@ def _declared(tree: Tree) -> tuple[str, ...]:
     return project.texts("dependencies")
 
 
-def _insist_on_installed(declared: Sequence[str], installed: set[str]) -> None:
+def _require_installed(declared: Sequence[str], installed: set[str]) -> None:
     for text in declared:
         try:
             asked = Requirement(text)
@@ -255,7 +255,7 @@ def _insist_on_installed(declared: Sequence[str], installed: set[str]) -> None:
             )
 
 
-def _insist_on_tried(lock: str, installed: set[str]) -> None:
+def _require_tried(lock: str, installed: set[str]) -> None:
     """An extra brings packages that nobody asked the gate for."""
     for asked in map(Requirement, pinned(lock)):
         if canonicalize_name(asked.name) not in installed and (asked.marker is None or asked.marker.evaluate()):
@@ -272,7 +272,7 @@ def _packed(folder: Path, into: Path) -> None:
         raise BenchRefused(f"The files cannot be packed: {error}") from error
 
 
-def _insist_on_lock(packed: Path) -> None:
+def _require_lock(packed: Path) -> None:
     """What is installed is asked of the same code that installs it. Raises BenchRefused."""
     try:
         found = dependencies_of(Script(packed / _MAIN, _MAIN), ScriptLanguage.PYTHON)

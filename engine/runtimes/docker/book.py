@@ -9,7 +9,7 @@ import structlog
 from toolagent.core.failures import StoreUnavailableError
 from toolagent_service.contracts.containers import ContainerInfo, ContainerStatus
 
-__all__ = ["ContainerBook", "NoBook", "PatientBook", "gone"]
+__all__ = ["BufferedContainerBook", "ContainerBook", "NoBook", "gone"]
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -27,7 +27,7 @@ class NoBook:
         pass
 
 
-class PatientBook:
+class BufferedContainerBook:
     """`book` may be away (StoreUnavailableError), and no container waits for it: what it could not be told, it is told with the next."""
 
     def __init__(self, book: ContainerBook) -> None:

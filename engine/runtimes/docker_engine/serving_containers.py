@@ -13,7 +13,7 @@ from engine.runtimes.docker_engine.image import Image
 from engine.runtimes.docker_engine.labels import IMAGE, SEAL, Marks
 from engine.runtimes.docker_engine.limits import ContainerLimits
 from engine.runtimes.docker_engine.volumes import bind
-from engine.runtimes.sandbox.egress import Way
+from engine.runtimes.sandbox.egress import SandboxNetwork
 from engine.runtimes.variables import GIVEN
 from toolagent_service.contracts.containers import ContainerInfo
 
@@ -58,7 +58,7 @@ def hardened(limits: ContainerLimits) -> Document:
     }
 
 
-def container_config(shape: Shape, way: Way, carried: Carried) -> Document:
+def container_config(shape: Shape, way: SandboxNetwork, carried: Carried) -> Document:
     """The engine's description of a serving container."""
     host = {
         **hardened(shape.limits),
@@ -99,12 +99,12 @@ def info_of(found: Document, marks: Marks) -> ContainerInfo:
     )
 
 
-def entry(way: Way, carried: Carried) -> list[str]:
+def entry(way: SandboxNetwork, carried: Carried) -> list[str]:
     """The first process of the container, in the Python that we bring along: it carries connections, and buries orphans."""
     return [*carried.command, *way.prefix[1:]]
 
 
-def entered(way: Way, carried: Carried) -> list[Document]:
+def entered(way: SandboxNetwork, carried: Carried) -> list[Document]:
     """What of ours is seen in a container, read-only."""
     ours = [bind(mount.source, str(mount.target), writable=mount.writable) for mount in way.mounts]
     return [bind(carried.folder, INSIDE), bind(carried.library, carried.library_inside), *ours]

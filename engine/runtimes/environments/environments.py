@@ -243,7 +243,7 @@ class ScriptEnvironments:
     async def provide(self, language: ScriptLanguage, tool_id: str, progress: Progress) -> Programs:
         """The programs, with the interpreter of that language; Bun is installed from npm where there is none. Raises ScriptFailure."""
         if language is ScriptLanguage.NODEJS:
-            self.programs.insist("Node.js", self.programs.node)
+            self.programs.require("Node.js", self.programs.node)
         if language is ScriptLanguage.BUN and (self.programs.bun is None or self._own_bun is not None):
             await self._provide_bun(tool_id, progress)
         return self.programs
@@ -251,11 +251,11 @@ class ScriptEnvironments:
     async def _provide_bun(self, tool_id: str, progress: Progress) -> None:
         if self._own_bun is None or not await asyncio.to_thread(self.is_whole, self._own_bun):
             if self.programs.npm is None:
-                self.programs.insist("Bun", None)
+                self.programs.require("Bun", None)
             progress("installing Bun")
             self._own_bun = await self.ensure(Dependencies(ScriptLanguage.NODEJS, Kind.NPM, {"package.json": _BUN}), tool_id, progress)
             program = Program(self._own_bun.folder.modules / _BUN_FILE)
-            self.programs = replace(self.programs, bun=self.programs.insist("Bun", program))
+            self.programs = replace(self.programs, bun=self.programs.require("Bun", program))
 
     async def _make(self, dependencies: Dependencies, environment: Environment, tool_id: str, progress: Progress) -> None:
         await asyncio.to_thread(self._folder.mkdir, parents=True, exist_ok=True)

@@ -84,7 +84,7 @@ class Programs:
         message = f"Python {minor} is not on this host, which has {there}. Install it, or name it in TOOL_AGENT_PYTHONS."
         raise ScriptFailure(ScriptErrorKind.DEPENDENCY, message, {"program": f"python{minor}"})
 
-    def insist(self, language: str, program: Program | None) -> Program:
+    def require(self, language: str, program: Program | None) -> Program:
         """Raises ScriptFailure (`UnavailableError`) when it is not there."""
         if program is not None and program.file.is_file():
             return program

@@ -104,8 +104,8 @@ def _npm(command: str, *options: str) -> Callable[[Dependencies, EnvironmentFold
     quiet = ("--no-audit", "--no-fund", "--no-progress", "--loglevel=error", "--omit=dev")
 
     def steps(_: Dependencies, __: EnvironmentFolder, programs: Programs) -> tuple[Step, ...]:
-        node = programs.insist("Node.js", programs.node)
-        npm = programs.insist("npm", Program(programs.npm) if programs.npm else None)
+        node = programs.require("Node.js", programs.node)
+        npm = programs.require("npm", Program(programs.npm) if programs.npm else None)
         return (Step((str(node.file), str(npm.file), command, *quiet, *options), (node, npm), True, _NO_SCRIPTS),)
 
     return steps
@@ -113,7 +113,7 @@ def _npm(command: str, *options: str) -> Callable[[Dependencies, EnvironmentFold
 
 def _bun(*options: str) -> Callable[[Dependencies, EnvironmentFolder, Programs], tuple[Step, ...]]:
     def steps(_: Dependencies, __: EnvironmentFolder, programs: Programs) -> tuple[Step, ...]:
-        bun = programs.insist("Bun", programs.bun)
+        bun = programs.require("Bun", programs.bun)
         return (Step((str(bun.file), "install", "--production", "--no-progress", "--no-summary", *options), (bun,), True, _NO_SCRIPTS),)
 
     return steps

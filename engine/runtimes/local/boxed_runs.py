@@ -16,7 +16,7 @@ from engine.runtimes.process.box import Box, LevelUnavailable, Mount
 from engine.runtimes.process.processes import Launcher, Process
 from engine.runtimes.projects import Projects
 from engine.runtimes.runtime import Progress
-from engine.runtimes.sandbox.egress import Egress, Opening, Way
+from engine.runtimes.sandbox.egress import Egress, Opening, SandboxNetwork
 from engine.runtimes.sandbox.sandbox import Grant, Sandbox, run_name
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
@@ -79,7 +79,7 @@ class Launched:
     """A program that was launched, and all that ends with it."""
 
     process: Process
-    way: Way
+    way: SandboxNetwork
     stack: contextlib.AsyncExitStack
     audited: Audited
 
@@ -168,7 +168,7 @@ def _read_only(run: BoxedRun) -> list[Mount]:
     return [*project, *(run.environment.mounts if run.environment is not None and is_python else ())]
 
 
-def _through(box: Box, way: Way) -> Box:
+def _through(box: Box, way: SandboxNetwork) -> Box:
     return replace(box, mounts=(*box.mounts, *way.mounts), environment={**box.environment, **way.environment}, ports=way.ports)
 
 

@@ -15,7 +15,7 @@ from engine.runtimes.runtime import Progress
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import ScriptLanguage
 
-__all__ = ["LocalProgram", "insist_on_main", "local_program", "project_environment"]
+__all__ = ["LocalProgram", "local_program", "project_environment", "require_main"]
 
 _NOTHING = Dependencies(ScriptLanguage.PYTHON, Kind.REQUIREMENTS_LOCK, {"requirements.lock": b""})
 """A project that says nothing of what it depends on has Python's own library."""
@@ -37,7 +37,7 @@ async def local_program(environments: ScriptEnvironments, project: Path, tool_id
     """Raises StartFailed."""
     if await asyncio.to_thread(_is_of_node, project):
         return await _of_node(environments, project, tool_id, progress)
-    await asyncio.to_thread(insist_on_main, project, tool_id, host_dir)
+    await asyncio.to_thread(require_main, project, tool_id, host_dir)
     environment = await project_environment(environments, project, tool_id, progress)
     return LocalProgram((str(environment.folder.python), "main.py"), environment)
 
@@ -55,7 +55,7 @@ async def project_environment(environments: ScriptEnvironments, project: Path, t
         raise failure.as_start_failure from failure
 
 
-def insist_on_main(project: Path, tool_id: str, host_dir: str) -> None:
+def require_main(project: Path, tool_id: str, host_dir: str) -> None:
     """Raises StartFailed."""
     if not (main := project / "main.py").is_file():
         raise StartFailed(
@@ -67,7 +67,7 @@ def insist_on_main(project: Path, tool_id: str, host_dir: str) -> None:
 
 async def _of_node(environments: ScriptEnvironments, project: Path, tool_id: str, progress: Progress) -> LocalProgram:
     try:
-        node = environments.programs.insist("Node.js", environments.programs.node)
+        node = environments.programs.require("Node.js", environments.programs.node)
         dependencies = await asyncio.to_thread(dependencies_of, Script(project / _NODE_MAIN, _NODE_MAIN), ScriptLanguage.NODEJS)
         environment = await environments.ensure(dependencies, tool_id, progress)
     except ScriptFailure as failure:

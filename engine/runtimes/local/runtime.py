@@ -22,7 +22,7 @@ from engine.runtimes.process.launching import launched
 from engine.runtimes.process.processes import Launcher, Process, exit_text
 from engine.runtimes.projects import Projects
 from engine.runtimes.runtime import Progress, Running, ToolRequest
-from engine.runtimes.sandbox.egress import Way
+from engine.runtimes.sandbox.egress import SandboxNetwork
 from engine.runtimes.variables import variables_of
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
@@ -43,7 +43,7 @@ class _Server:
     """A tool that serves, and all that ends with it."""
 
     process: Process
-    way: Way
+    way: SandboxNetwork
     stack: contextlib.AsyncExitStack
     audited: Audited
     calls: int = 0

@@ -11,7 +11,7 @@ from engine.runtimes.environments.failures import ScriptFailure
 from engine.runtimes.environments.paths import Script
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.local.boxed_runs import BoxedRuns
-from engine.runtimes.local.environments import insist_on_main, project_environment
+from engine.runtimes.local.environments import project_environment, require_main
 from engine.runtimes.process.box import Mount
 from engine.runtimes.runtime import Progress
 from toolagent.contracts.calls import ErrorType
@@ -46,7 +46,7 @@ async def program_of(
     host_dir = source.host_dir or ""
     project = await boxed.project(tool_id, host_dir, source.content, progress)
     if not source.command:
-        await asyncio.to_thread(insist_on_main, project, tool_id, host_dir)
+        await asyncio.to_thread(require_main, project, tool_id, host_dir)
         environment = await project_environment(environments, project, tool_id, progress)
         return ServerProgram((str(environment.folder.python), _MAIN), project, environment)
     if not await asyncio.to_thread(project.is_dir):

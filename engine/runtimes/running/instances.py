@@ -63,7 +63,7 @@ class Instances:
         """How often the tool was stopped; what was noted before a wait tells after it whether that happened meanwhile."""
         return self._stops.get(tool_id, 0)
 
-    def insist_not_stopped(self, tool_id: str, stops: int) -> None:
+    def require_not_stopped(self, tool_id: str, stops: int) -> None:
         """Raises NotSent when the tool was stopped since `stops` was noted: who waited then must not go on."""
         if self.stops(tool_id) != stops:
             raise stopped()
@@ -75,7 +75,7 @@ class Instances:
         """
         key, source = key_of(entry), entry.sources[index]
         while True:
-            self.insist_not_stopped(key[0], stops)
+            self.require_not_stopped(key[0], stops)
             up = self._up.get(key)
             if up is not None and up.source == source:
                 if await up.runtime.is_alive(up.running):

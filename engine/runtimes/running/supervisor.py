@@ -88,7 +88,7 @@ class Supervisor:
                 await self._instances.ensure(entry, index, progress, stops)
                 break
             except NotSent as failure:
-                self._instances.insist_not_stopped(entry.manifest.tool_id, stops)
+                self._instances.require_not_stopped(entry.manifest.tool_id, stops)
                 failures[index] = failure
         else:
             raise _none_worked(entry, failures)
@@ -128,7 +128,7 @@ class Supervisor:
                 try:
                     return await self._started_and_sent(dispatch, index, budget, stops)
                 except NotSent as failure:
-                    self._instances.insist_not_stopped(entry.manifest.tool_id, stops)
+                    self._instances.require_not_stopped(entry.manifest.tool_id, stops)
                     failures[index] = failure
                 if budget.ran_out:
                     break
@@ -148,7 +148,7 @@ class Supervisor:
                 try:
                     return await self._send(await self._instances.ensure(entry, index, dispatch.request.progress, stops), dispatch, stops)
                 except NotSent as failure:
-                    self._instances.insist_not_stopped(entry.manifest.tool_id, stops)
+                    self._instances.require_not_stopped(entry.manifest.tool_id, stops)
                     failures[index] = failure
             raise _none_worked(entry, failures)
 
@@ -180,7 +180,7 @@ class Supervisor:
         try:
             return await self._send(instance, dispatch, stops)
         except NotSent as failure:
-            self._instances.insist_not_stopped(dispatch.entry.manifest.tool_id, stops)
+            self._instances.require_not_stopped(dispatch.entry.manifest.tool_id, stops)
             if not await self._is_useless(instance, failure):
                 raise
             await self._instances.replace(instance, RunState.ERROR, failure.message)
@@ -207,7 +207,7 @@ class Supervisor:
             await dispatch.marks.before_send()
             sent = time.monotonic()
             try:
-                self._instances.insist_not_stopped(dispatch.entry.manifest.tool_id, stops)
+                self._instances.require_not_stopped(dispatch.entry.manifest.tool_id, stops)
                 output = await instance.runtime.call(instance.running, instance.source, dispatch.request)
             except NotSent:
                 await dispatch.marks.after_not_sent()
@@ -244,10 +244,10 @@ class Supervisor:
                 await slots.acquire()
         except TimeoutError:
             # First: NoSlot asks to be tried again, and a later call would start it.
-            self._instances.insist_not_stopped(entry.manifest.tool_id, stops)
+            self._instances.require_not_stopped(entry.manifest.tool_id, stops)
             raise NoSlot(entry.manifest.tool_id, timeout_s or 0.0) from None
         try:
-            self._instances.insist_not_stopped(entry.manifest.tool_id, stops)
+            self._instances.require_not_stopped(entry.manifest.tool_id, stops)
             yield
         finally:
             slots.release()

@@ -19,7 +19,7 @@ from engine.runtimes.sandbox.door import Door
 from engine.runtimes.sandbox.identity import Identity
 from engine.runtimes.sandbox.socket_folder import SocketFolder, SocketFolders
 
-__all__ = ["PROXY_PORT", "Egress", "Opening", "Way"]
+__all__ = ["PROXY_PORT", "Egress", "Opening", "SandboxNetwork"]
 
 PROXY_PORT = 3128
 """On the sandbox's own loopback."""
@@ -65,7 +65,7 @@ class Opening:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class SandboxNetwork:
     """What of it goes into the Box. `endpoint` is where the served port is reached from here, `unix:/path`; empty without one.
     `others` are the sockets of the other ports.
 
@@ -108,10 +108,10 @@ class Egress:
         self._compiled: Path | None = None
 
     @contextlib.asynccontextmanager
-    async def open(self, name: str, opening: Opening) -> AsyncGenerator[Way]:
+    async def open(self, name: str, opening: Opening) -> AsyncGenerator[SandboxNetwork]:
         """`name` is that of the run. Without hosts and port there is nothing to open, and nothing in the way. Raises OSError."""
         if not opening.has_proxy and opening.port is None and not opening.others:
-            yield Way()
+            yield SandboxNetwork()
             return
         folder = self._folders.make(name, opening.identity)
         asks = Asks(opening.tell)
@@ -161,7 +161,7 @@ class Egress:
         self._folders.hand_over(path, opening.identity)
         return bound
 
-    def _way(self, folder: SocketFolder, opening: Opening, asks: Asks) -> Way:
+    def _way(self, folder: SocketFolder, opening: Opening, asks: Asks) -> SandboxNetwork:
         # What is compiled is for our own interpreter alone.
         program = self._program() if opening.python is None else _SOURCE
         view = _View(opening.is_apart)
@@ -183,7 +183,7 @@ class Egress:
             prefix += ["--serve", str(sockets / _door_of(port)), str(port)]
         endpoint = f"unix:{folder.tool}" if opening.port is not None else ""
         others = {port: _other(folder, port) for port in opening.others}
-        return Way(tuple(view.mounts), environment, (*prefix, "--"), endpoint, others, asks, tuple(ports))
+        return SandboxNetwork(tuple(view.mounts), environment, (*prefix, "--"), endpoint, others, asks, tuple(ports))
 
     def _program(self) -> Path:
         """Compiled once: as text, Python would do it for every run."""

@@ -62,11 +62,11 @@ class Identities:
     def __init__(self, uids: range = DEFAULT_UIDS, folder: Path = MACHINE, own: Path | None = None) -> None:
         self.differences: tuple[Difference, ...] = ()
         try:
-            _insist_on(folder)
+            _require(folder)
         except OSError:
             if own is None:
                 raise
-            _insist_on(own)
+            _require(own)
             folder, self.differences = own, (OF_THE_SERVICE,)
         self.uids, self._folder = uids, folder
         self._held: dict[Path, _Held] = {}
@@ -176,7 +176,7 @@ def _take_back(folder: Path, uid: int) -> None:
             nobody.own_all(folder)
 
 
-def _insist_on(folder: Path) -> None:
+def _require(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not os.access(folder, os.W_OK):
         raise OSError(errno.EROFS, "It cannot be written", str(folder))

@@ -84,9 +84,9 @@ def command_of(prepared: Prepared, call: ScriptCall, programs: Programs) -> tupl
         case ScriptLanguage.PYTHON:
             return (str(prepared.environment.folder.python), *what)
         case ScriptLanguage.NODEJS:
-            return (str(programs.insist("Node.js", programs.node).file), *what)
+            return (str(programs.require("Node.js", programs.node).file), *what)
         case ScriptLanguage.BUN:
-            return (str(programs.insist("Bun", programs.bun).file), "--no-install", *what)
+            return (str(programs.require("Bun", programs.bun).file), "--no-install", *what)
 
 
 def box_of(
@@ -113,9 +113,9 @@ def _interpreter(environment: Environment, programs: Programs) -> tuple[Mount, .
         case ScriptLanguage.PYTHON:
             return environment.mounts
         case ScriptLanguage.NODEJS:
-            return programs.insist("Node.js", programs.node).mounts
+            return programs.require("Node.js", programs.node).mounts
         case ScriptLanguage.BUN:
-            return programs.insist("Bun", programs.bun).mounts
+            return programs.require("Bun", programs.bun).mounts
 
 
 def _shim(language: ScriptLanguage) -> Mount:

@@ -47,49 +47,49 @@ async def check_content_store(store: ContentStore, folder: Path, damage: Damage)
 async def _gives_back_what_was_put(store: ContentStore, folder: Path) -> None:
     for content in (b"", b"x", b"small", _LARGE):
         sha256 = await _put(store, folder, content)
-        _insist(await store.size(sha256) == len(content), "the size is another")
-        _insist(await _read(store, sha256) == content, "the bytes are others")
+        _require(await store.size(sha256) == len(content), "the size is another")
+        _require(await _read(store, sha256) == content, "the bytes are others")
 
 
 async def _reads_any_range(store: ContentStore, folder: Path) -> None:
     sha256, size = await _put(store, folder, _LARGE), len(_LARGE)
     for start, length in ((0, 1), (0, 0), (size - 1, 1), (size - 1, 100), (size, 10), (524_287, 2), (1_000_000, 9_000_000), (5, None)):
         expected = _LARGE[start:] if length is None else _LARGE[start : start + length]
-        _insist(await _read(store, sha256, start, length) == expected, f"the range of {length} from {start} is another")
+        _require(await _read(store, sha256, start, length) == expected, f"the range of {length} from {start} is another")
 
 
 async def _is_left_by_a_reader_at_any_time(store: ContentStore, folder: Path) -> None:
     sha256 = await _put(store, folder, _LARGE)
     reader = store.read(sha256)
-    _insist(_LARGE.startswith(await anext(reader)), "the first piece is another")
+    _require(_LARGE.startswith(await anext(reader)), "the first piece is another")
     await reader.aclose()
 
 
 async def _keeps_equal_bytes_once(store: ContentStore, folder: Path) -> None:
     await asyncio.gather(*(_put(store, folder, b"equal") for _ in range(5)))
     sha256 = hashlib.sha256(b"equal").hexdigest()
-    _insist([entry.sha256 async for entry in store.entries()].count(sha256) == 1, "it is listed more than once")
-    _insist(await _read(store, sha256) == b"equal", "the bytes are others")
+    _require([entry.sha256 async for entry in store.entries()].count(sha256) == 1, "it is listed more than once")
+    _require(await _read(store, sha256) == b"equal", "the bytes are others")
 
 
 async def _lists_with_the_time(store: ContentStore, folder: Path) -> None:
     sha256 = await _put(store, folder, b"listed")
     entry = {entry.sha256: entry async for entry in store.entries()}[sha256]
-    _insist(abs(datetime.now(UTC) - entry.stored_at) < timedelta(hours=2), f"the time is {entry.stored_at}")
+    _require(abs(datetime.now(UTC) - entry.stored_at) < timedelta(hours=2), f"the time is {entry.stored_at}")
 
 
 async def _forgets_what_is_deleted(store: ContentStore, folder: Path) -> None:
     sha256 = await _put(store, folder, b"deleted")
     await store.delete(sha256)
     await store.delete(sha256)
-    _insist(await store.size(sha256) is None, "it is still there")
-    _insist(sha256 not in [entry.sha256 async for entry in store.entries()], "it is still listed")
+    _require(await store.size(sha256) is None, "it is still there")
+    _require(sha256 not in [entry.sha256 async for entry in store.entries()], "it is still listed")
     await _put(store, folder, b"deleted")
-    _insist(await _read(store, sha256) == b"deleted", "it cannot be put again")
+    _require(await _read(store, sha256) == b"deleted", "it cannot be put again")
 
 
 async def _says_that_it_has_not_got_it(store: ContentStore, folder: Path) -> None:  # noqa: ARG001 - one form for all checks
-    _insist(await store.size(_ABSENT) is None, "it has a size")
+    _require(await store.size(_ABSENT) is None, "it has a size")
     await store.delete(_ABSENT)
     try:
         await _read(store, _ABSENT)
@@ -115,27 +115,27 @@ async def _replaces_damaged_bytes(store: ContentStore, folder: Path, damage: Dam
             sha256 = await _put(store, folder, content)
             await damage(sha256, changed)
             await _put(store, folder, content)
-            _insist(await _read(store, sha256) == content, "the bytes are others")
+            _require(await _read(store, sha256) == content, "the bytes are others")
 
 
 async def _sets_damaged_bytes_aside(store: ContentStore, folder: Path, damage: Damage) -> None:
     sha256 = await _put(store, folder, b"set aside")
-    _insist(not await store.is_set_aside(sha256), "whole bytes count as set aside")
+    _require(not await store.is_set_aside(sha256), "whole bytes count as set aside")
     for _ in range(2):
         await damage(sha256, b"5et aside")
         await store.set_aside(sha256)
         await store.set_aside(sha256)
-        _insist(await store.size(sha256) is None, "they have a size")
-        _insist(sha256 not in [entry.sha256 async for entry in store.entries()], "they are listed as if they were there")
+        _require(await store.size(sha256) is None, "they have a size")
+        _require(sha256 not in [entry.sha256 async for entry in store.entries()], "they are listed as if they were there")
         damaged = {entry.sha256: entry async for entry in store.damaged()}
-        _insist(abs(datetime.now(UTC) - damaged[sha256].stored_at) < timedelta(hours=2), "they are listed without the time")
-        _insist(await store.is_set_aside(sha256), "they are not said to be set aside")
+        _require(abs(datetime.now(UTC) - damaged[sha256].stored_at) < timedelta(hours=2), "they are listed without the time")
+        _require(await store.is_set_aside(sha256), "they are not said to be set aside")
         await _put(store, folder, b"set aside")
-        _insist(await _read(store, sha256) == b"set aside", "the right ones cannot be put in again")
+        _require(await _read(store, sha256) == b"set aside", "the right ones cannot be put in again")
     await store.forget_damaged(sha256)
     await store.forget_damaged(sha256)
-    _insist(not await store.is_set_aside(sha256), "they are not forgotten")
-    _insist(await _read(store, sha256) == b"set aside", "the right ones are forgotten with them")
+    _require(not await store.is_set_aside(sha256), "they are not forgotten")
+    _require(await _read(store, sha256) == b"set aside", "the right ones are forgotten with them")
 
 
 async def _gives_out_no_damaged_bytes(store: ContentStore, folder: Path, damage: Damage) -> None:
@@ -143,16 +143,16 @@ async def _gives_out_no_damaged_bytes(store: ContentStore, folder: Path, damage:
         for changed in _damages(content):
             sha256, verified = await _put(store, folder, content), VerifiedContent(store)
             file = StoredFile(file_id="file_" + "0" * 32, name="x", media_type="x/y", size=len(content), sha256=sha256, created_at=_NOW)
-            _insist(await _given(verified, file) == content, "whole bytes are not given out")
-            _insist(await _given(verified, file, 3, 4) == content[3:7], "a range of whole bytes is another")
+            _require(await _given(verified, file) == content, "whole bytes are not given out")
+            _require(await _given(verified, file, 3, 4) == content[3:7], "a range of whole bytes is another")
             await damage(sha256, changed)
             for _ in range(2):
                 given = await _given(verified, file)
-                _insist(
+                _require(
                     given is None or (len(given) < len(content) and content.startswith(given)), "damaged bytes are given out to the end"
                 )
-                _insist(await _given(verified, file, 3, 4) is None, "a range of damaged bytes is given out")
-            _insist(await store.size(sha256) is None, "they are still there")
+                _require(await _given(verified, file, 3, 4) is None, "a range of damaged bytes is given out")
+            _require(await store.size(sha256) is None, "they are still there")
 
 
 async def _given(verified: VerifiedContent, file: StoredFile, start: int = 0, length: int | None = None) -> bytes | None:
@@ -192,6 +192,6 @@ async def _pieces(content: bytes) -> AsyncIterator[bytes]:
         yield content[at : at + (1 << 20)]
 
 
-def _insist(holds: bool, words: str) -> None:
+def _require(holds: bool, words: str) -> None:
     if not holds:
         raise ContentFailure(words)

@@ -37,7 +37,7 @@ class VerifiedContent:
         """Raises ContentMissingError, ContentDamagedError, ContentUnavailableError."""
         is_all = start == 0 and (length is None or length >= file.size)
         if not is_all:
-            await self._insist_on_whole(file)
+            await self._require_whole(file)
         async with aclosing(self._all(file) if is_all else self._store.read(file.sha256, start, length)) as pieces:
             async for piece in pieces:
                 yield piece
@@ -79,7 +79,7 @@ class VerifiedContent:
                 raise ContentDamagedError(file.file_id, file.name) from error
             raise
 
-    async def _insist_on_whole(self, file: StoredFile) -> None:
+    async def _require_whole(self, file: StoredFile) -> None:
         mark, since = self._whole.get(file.sha256, ("", 0.0))
         if since < time.monotonic() - _REMEMBERED_S or mark != await self._store.mark(file.sha256):
             async with aclosing(self._all(file)) as pieces:

@@ -9,7 +9,7 @@ import pytest
 
 from engine.making.python_sources.wanted import NotWanted, Wanted, wanted_of
 from engine.making.repositories.trees import Tree
-from engine.making.uv.locking import ProjectLocks, insist_on_index
+from engine.making.uv.locking import ProjectLocks, require_index
 from engine.making.uv.runs import LockFailed, UvRuns
 from engine.runtimes.environments.environments import Index, Installer
 from engine.runtimes.environments.execution import Executor
@@ -157,14 +157,14 @@ async def test_what_is_not_on_the_index_cannot_be_locked(locks: ProjectLocks, tm
 )
 def test_what_names_another_place_is_refused_however_it_is_written(line: str) -> None:
     with pytest.raises(LockFailed):
-        insist_on_index(f"leaf==1.0 \\\n    --hash=sha256:00\n{line}\n", with_files=True)
+        require_index(f"leaf==1.0 \\\n    --hash=sha256:00\n{line}\n", with_files=True)
 
 
 def test_requirements_with_hashes_markers_and_comments_are_of_the_index() -> None:
-    insist_on_index("# what for\n\nleaf[a]>=1 ; python_version > '3' \\\n    --hash=sha256:00 \\\n    --hash=sha256:11\nother  # why\n")
-    insist_on_index("-r base.txt\n-c pins.txt\n", with_files=True)
+    require_index("# what for\n\nleaf[a]>=1 ; python_version > '3' \\\n    --hash=sha256:00 \\\n    --hash=sha256:11\nother  # why\n")
+    require_index("-r base.txt\n-c pins.txt\n", with_files=True)
     with pytest.raises(LockFailed):
-        insist_on_index("-r base.txt\n")
+        require_index("-r base.txt\n")
 
 
 async def test_what_is_not_pinned_has_to_be_old_enough(locks: ProjectLocks, tmp_path: Path) -> None:

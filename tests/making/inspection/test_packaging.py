@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.making.repositories.packaging import Room, insist_on_fit, pack_repository
+from engine.making.repositories.packaging import Room, pack_repository, require_fit
 from tests.making.inspection.deep import deep_folder
 
 MIB = 1 << 20
@@ -19,7 +19,7 @@ def test_a_link_counts_as_the_file_that_it_leads_to(tmp_path: Path) -> None:
         (folder / f"link{number}").symlink_to("a")
     for room in (Room(5 * MIB, 100), Room(100 * MIB, 5)):
         with pytest.raises(ValueError, match="link"):
-            insist_on_fit(folder, room)
+            require_fit(folder, room)
         with pytest.raises(ValueError, match="link"):
             pack_repository(folder, tmp_path / "packed", room)
         assert sum(path.stat().st_size for path in (tmp_path / "packed").iterdir()) == 5 * MIB
@@ -46,7 +46,7 @@ def test_nothing_is_left_out_for_its_depth_or_its_name(tmp_path: Path) -> None:
 
 def test_what_is_deeper_than_python_goes_is_refused(tmp_path: Path) -> None:
     with deep_folder(tmp_path / "origin"), pytest.raises(ValueError, match="folders"):
-        insist_on_fit(tmp_path / "origin", Room())
+        require_fit(tmp_path / "origin", Room())
 
 
 def test_links_that_lead_nowhere_or_in_a_circle_are_left_out(tmp_path: Path) -> None:
@@ -59,4 +59,4 @@ def test_links_that_lead_nowhere_or_in_a_circle_are_left_out(tmp_path: Path) -> 
 
 def test_a_path_that_is_too_long_is_the_fault_of_who_made_it(tmp_path: Path) -> None:
     with deep_folder(tmp_path / "origin", "d" * 250, 20), pytest.raises(ValueError, match="too long"):
-        insist_on_fit(tmp_path / "origin", Room())
+        require_fit(tmp_path / "origin", Room())

@@ -9,8 +9,8 @@ from pydantic import JsonValue
 
 from engine.making.node_projects.engines import engines_note
 from engine.making.node_projects.manifests import build_script, named, programs_of, started_of
-from engine.making.node_projects.plain_files import insist_on_plain, new_folder, text_of
-from engine.making.node_projects.preparing import insist_on_own_archives
+from engine.making.node_projects.plain_files import new_folder, require_plain, text_of
+from engine.making.node_projects.preparing import require_own_archives
 from engine.making.node_projects.workspaces import Package, laid_out
 from engine.making.python_sources.projects import Table
 from engine.making.python_sources.wanted import NotWanted
@@ -97,7 +97,7 @@ def test_of_two_packages_that_are_packed_alike_neither_takes_the_place_of_the_ot
     values = [{"name": name, "version": "1.0.0"} for name in ("@a/b", "a-b")]
     alike = [Package(PurePosixPath(str(number)), Table(one)) for number, one in enumerate(values)]
     with pytest.raises(NotWanted, match=r"@a/b and a-b are both packed as a-b-1\.0\.0\.tgz"):
-        insist_on_own_archives(alike)
+        require_own_archives(alike)
     files: dict[str, JsonValue] = {"package.json": {"dependencies": {"../x": "file:x"}}, "x/package.json": {"name": "x"}}
     assert laid_out(written(tmp_path, files), PurePosixPath()).siblings == ()
 
@@ -129,11 +129,11 @@ def test_folders_that_were_swapped_for_links_are_refused(tmp_path: Path) -> None
     work = tmp_path / "work"
     written(work, {"source/package.json": {}})
     written(tmp_path, {"elsewhere/package.json": "ours"})
-    insist_on_plain(work, work / "source")
+    require_plain(work, work / "source")
     (work / "swapped").symlink_to(tmp_path / "elsewhere")
     for folder in (work / "swapped", work / "swapped" / "deeper", work / "gone"):
         with pytest.raises(LockFailed):
-            insist_on_plain(work, folder)
+            require_plain(work, folder)
     with pytest.raises(LockFailed):
         new_folder(work, "swapped")
 

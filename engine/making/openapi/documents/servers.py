@@ -10,7 +10,7 @@ from engine.making.openapi.documents.document import DocumentRefused, OpenApiDoc
 from engine.network.addresses import Resolve, bounded, carried, is_ours, is_public
 from toolagent_service.calls.sandbox import host_matches
 
-__all__ = ["insist_on_public", "is_private", "server_fault"]
+__all__ = ["is_private", "require_public", "server_fault"]
 
 _HERE = ("localhost", "127.0.0.1", "::1")
 _NONE = "It names no server by an absolute address (`servers: [{url: https://…}]`). Say in the task's `server_url` where it is served."
@@ -39,7 +39,7 @@ def is_private(url: str) -> bool:
     return is_whole and (parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _HERE))
 
 
-async def insist_on_public(url: str, private_hosts: Sequence[str], resolve: Resolve) -> None:
+async def require_public(url: str, private_hosts: Sequence[str], resolve: Resolve) -> None:
     """Whoever writes a document could else have us call what only this machine reaches. Raises DocumentRefused.
 
     Those of `private_hosts` may be anywhere.

@@ -10,7 +10,7 @@ from engine.runtimes.docker_engine.labels import Kind, Marks
 from engine.runtimes.docker_engine.limits import ContainerLimits, bytes_of, gpus_within
 from engine.runtimes.docker_engine.serving_containers import entered, entry, hardened
 from engine.runtimes.docker_engine.settings import DockerSettings
-from engine.runtimes.sandbox.egress import Way
+from engine.runtimes.sandbox.egress import SandboxNetwork
 from toolagent.contracts.sandbox import SandboxLimits
 from toolagent_service.contracts.containers import ContainerInfo
 
@@ -26,7 +26,7 @@ def build_config(
     note: Note,
     name: str,
     image: str,
-    way: Way,
+    way: SandboxNetwork,
     carried: Carried,
     mounts: Sequence[Document],
     variables: Mapping[str, str],

@@ -31,7 +31,7 @@ from engine.runtimes.docker_engine.volumes import bind, image_mounts, volume_mou
 from engine.runtimes.environments.environments import Index
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.runtime import Progress
-from engine.runtimes.sandbox.egress import Opening, Way
+from engine.runtimes.sandbox.egress import Opening, SandboxNetwork
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sandbox import SandboxGrant
 from toolagent_service.calls.sandbox import granted
@@ -252,7 +252,7 @@ class BuildContainers:
 
     async def _opened(
         self, name: str, wishes: Wishes, before: Mapping[int, int], index: Index, audited: BuildAudit
-    ) -> tuple[Way, AsyncExitStack, dict[int, int]]:
+    ) -> tuple[SandboxNetwork, AsyncExitStack, dict[int, int]]:
         """The ways into and out of the container, what closes our end of them, and its ports here: those of `before` if they are free."""
         hosts, _ = granted(SandboxGrant(hosts=wishes.hosts), self._settings.policy)
         opening = Opening(

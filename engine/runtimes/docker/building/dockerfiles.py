@@ -102,7 +102,7 @@ def _begun(one: Instruction, defaults: Mapping[str, str], stages: _Stages) -> In
     """A stage, with the image it begins with written out."""
     words = [_VARIABLE.sub(lambda found: defaults.get(found[1] or found[2], found[0]), word) for word in one.words]
     whole = Instruction("FROM", " ".join(words))
-    whole.insist_on_plain_flags()
+    whole.require_plain_flags()
     named = whole.arguments
     if not named:
         raise DockerfileRefused("FROM names no image.")

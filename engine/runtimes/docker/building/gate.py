@@ -16,7 +16,7 @@ from engine.runtimes.docker_engine.engine import Document, Engine, EngineFailure
 from engine.runtimes.docker_engine.labels import Kind, Marks
 from engine.runtimes.docker_engine.limits import ContainerLimits
 from engine.runtimes.docker_engine.serving_containers import created, entered, entry, hardened, removed
-from engine.runtimes.sandbox.egress import Opening, Way
+from engine.runtimes.sandbox.egress import Opening, SandboxNetwork
 
 __all__ = ["Gate", "opened_gate"]
 
@@ -76,7 +76,7 @@ def _marks(parts: DockerParts, name: str, tool_id: str) -> Marks:
     return Marks(Kind.GATE, name, tool_id, "", parts.settings.host, parts.settings.owner.mark)
 
 
-def _config(parts: DockerParts, processors: int, image: str, name: str, way: Way, carried: Carried) -> Document:
+def _config(parts: DockerParts, processors: int, image: str, name: str, way: SandboxNetwork, carried: Carried) -> Document:
     policy = parts.settings.policy
     host = {
         **hardened(ContainerLimits.within(policy.defaults, policy.ceilings, processors)),

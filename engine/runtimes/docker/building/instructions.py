@@ -38,7 +38,7 @@ class Instruction:
         if not _KEYWORD.fullmatch(keyword):
             raise DockerfileRefused(f"{keyword[:60]!a} is no instruction.")
         one = cls(keyword.upper(), "".join(rest))
-        one.insist_on_plain_flags()
+        one.require_plain_flags()
         if one.keyword in _WITH_HEREDOCS and _HEREDOC.search(one.rest):
             raise DockerfileRefused(f"{one.keyword} <<…: write the lines into a file of the folder; here documents are not supported.")
         return one
@@ -61,7 +61,7 @@ class Instruction:
     def arguments(self) -> list[str]:
         return self.words[len(self.flags) :]
 
-    def insist_on_plain_flags(self) -> None:
+    def require_plain_flags(self) -> None:
         """Of a quote within a word the builder makes another word. Raises DockerfileRefused."""
         for flag in self.flags:
             if not _FLAG.fullmatch(flag):

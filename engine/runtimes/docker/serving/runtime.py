@@ -31,7 +31,7 @@ from engine.runtimes.http.own_servers import own_target
 from engine.runtimes.http.readiness import serves
 from engine.runtimes.projects import Projects
 from engine.runtimes.runtime import Progress, Retired, Running, ToolRequest
-from engine.runtimes.sandbox.egress import Opening, Way
+from engine.runtimes.sandbox.egress import Opening, SandboxNetwork
 from engine.runtimes.sandbox.identity import Identity
 from engine.runtimes.sandbox.levels.watch import Watch
 from engine.runtimes.variables import handed_over, variables_of
@@ -225,7 +225,7 @@ class DockerRuntime:
 
     async def _opened(
         self, name: str, port: int, hosts: tuple[str, ...], audited: Audited, identity: Identity | None
-    ) -> tuple[Way, AsyncExitStack]:
+    ) -> tuple[SandboxNetwork, AsyncExitStack]:
         """The ways into and out of the container of this name, and what closes our end of them. Raises OSError."""
         stack = AsyncExitStack()
         tell, observed = audited.refusals.tell, self._settings.observed

@@ -7,7 +7,7 @@ from pathlib import Path
 from engine.runtimes.process.box import LevelUnavailable, Mount
 from engine.runtimes.sandbox.identity import Identity
 
-__all__ = ["Places", "insist_on_reachable"]
+__all__ = ["Places", "require_reachable"]
 
 _TMP = Path("/tmp")  # noqa: S108 - of a sandbox that has one
 _SEARCH = 0o001
@@ -27,7 +27,7 @@ class Places:
         for mount in mounts:
             for outer in mounts:
                 if outer is not mount and mount.target.is_relative_to(outer.target):
-                    _insist_on_within(mount, outer)
+                    _require_within(mount, outer)
         real = {_TMP: scratch} | {mount.target: mount.source for mount in mounts}
         readable = tuple(mount.source for mount in mounts if not mount.writable)
         return cls(real, readable, (scratch, *(mount.source for mount in mounts if mount.writable)))
@@ -48,7 +48,7 @@ class Places:
         return ":".join(map(self.word, text.split(":")))
 
 
-def insist_on_reachable(identity: Identity, paths: Iterable[Path | str]) -> None:
+def require_reachable(identity: Identity, paths: Iterable[Path | str]) -> None:
     """Raises LevelUnavailable when a folder on the way is closed to this user."""
     for path in map(Path, paths):
         for folder in reversed(path.resolve().parents):
@@ -59,7 +59,7 @@ def insist_on_reachable(identity: Identity, paths: Iterable[Path | str]) -> None
                 )
 
 
-def _insist_on_within(mount: Mount, outer: Mount) -> None:
+def _require_within(mount: Mount, outer: Mount) -> None:
     if outer.source / mount.target.relative_to(outer.target) != mount.source:
         raise LevelUnavailable(f"{mount.source} would have to be seen as {mount.target}, which takes a file system of its own")
     if outer.writable and not mount.writable:

@@ -21,7 +21,7 @@ from engine.runtimes.sandbox.identities import Identities, Taken
 from engine.runtimes.sandbox.levels import confine
 from engine.runtimes.sandbox.levels.cgroups import Cgroup, Cgroups
 from engine.runtimes.sandbox.levels.machine_paths import opened
-from engine.runtimes.sandbox.levels.places import Places, insist_on_reachable
+from engine.runtimes.sandbox.levels.places import Places, require_reachable
 from engine.runtimes.sandbox.levels.processors import processors
 from engine.runtimes.sandbox.levels.seccomp import filter_fd
 from engine.runtimes.sandbox.levels.system_files import SystemFiles
@@ -90,7 +90,7 @@ class RLimits:
         taken = self._identities.of(box) if self._identities else None
         try:
             if taken:
-                insist_on_reachable(taken.identity, (_PYTHON, self._folder, *(mount.source for mount in box.mounts)))
+                require_reachable(taken.identity, (_PYTHON, self._folder, *(mount.source for mount in box.mounts)))
             for mount in box.mounts:
                 if mount.is_machines:
                     os.close(opened(mount.source))

@@ -234,7 +234,7 @@ def task(
     `toolagent task create_a1b2c3d4 --say "Count hyphenated words as one." --follow`
     """
     with reported(), connected(url, api_key) as service:
-        _insist_on_fitting(task_id, is_logged=log, say=say, saves=bool(out or output))
+        _require_fitting(task_id, is_logged=log, say=say, saves=bool(out or output))
         if is_making(task_id):
             making.show_making(service, task_id, follow=wait, log=log, cancel=cancel, say=say, json_output=json_output)
             return
@@ -254,7 +254,7 @@ def task(
             finish(service, ended(view), quiet=json_output or cancel, folder=folder, file=file)
 
 
-def _insist_on_fitting(task_id: str, *, is_logged: bool, say: str | None, saves: bool) -> None:
+def _require_fitting(task_id: str, *, is_logged: bool, say: str | None, saves: bool) -> None:
     """What means nothing for this kind of task is not ignored. Raises ParameterError."""
     if not is_making(task_id):
         if is_logged or say is not None:

@@ -83,15 +83,15 @@ def _read(source: str, options: dict[str, JsonValue]) -> ToolBatch:
     except ValidationError as error:
         raise ParameterError(f"{source!r} is not JSON: {error.errors()[0]['msg']}.") from error
     body: dict[str, JsonValue] = document if isinstance(document, dict) else {"calls": document}
-    _insist_on_fields(source, body, ToolBatch, "")
+    _require_fields(source, body, ToolBatch, "")
     for number, call in enumerate(calls if isinstance(calls := body.get("calls"), list) else ()):
         if isinstance(call, dict):
-            _insist_on_fields(source, call, ToolCall, f"calls[{number}].")
+            _require_fields(source, call, ToolCall, f"calls[{number}].")
     given = {name: value for name, value in options.items() if value}
     return ToolBatch.model_validate({**body, **given, "mode": CallMode.ASYNC})
 
 
-def _insist_on_fields(source: str, body: dict[str, JsonValue], model: type[Contract], place: str) -> None:
+def _require_fields(source: str, body: dict[str, JsonValue], model: type[Contract], place: str) -> None:
     """Contracts ignore what they do not know; a person's typing error must not be ignored. Raises ParameterError."""
     for name in body:
         if name not in model.model_fields:

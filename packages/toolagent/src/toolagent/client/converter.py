@@ -61,22 +61,22 @@ class ReadingConverter(CompositePayloadConverter):
 
     def from_payloads(self, payloads: Sequence[Payload], type_hints: list[type] | None = None) -> list[Any]:
         if type_hints is None:
-            self._insist_on_size(payloads)
+            self._require_size(payloads)
         try:
             return super().from_payloads(payloads, type_hints)
         except FailureError:
             raise
         except Exception:
             # One that is only of another type than is expected may be readable for another version of us.
-            self._insist_on_readable(payloads)
+            self._require_readable(payloads)
             raise
 
-    def _insist_on_size(self, payloads: Sequence[Payload]) -> None:
+    def _require_size(self, payloads: Sequence[Payload]) -> None:
         for payload in payloads:
             if (excess := excess_of(payload.data, MAX_STARTED_VALUES + _SLACK)) is not None:
                 raise UnreadableError(f"it {excess}.")
 
-    def _insist_on_readable(self, payloads: Sequence[Payload]) -> None:
+    def _require_readable(self, payloads: Sequence[Payload]) -> None:
         for payload in payloads:
             try:
                 super().from_payloads([payload])

@@ -122,14 +122,14 @@ def action_of(root: Element) -> Action:
 
 
 def _asked(root: Element) -> Action:
-    _insist_on_no_text(root)
+    _require_no_text(root)
     tags = [child.tag for child in root.children]
     if "tool_id" in tags:
         return _named(root, tags)
     if len(root.children) != 1:
         raise ActionRefused(f"The block names {'no tool' if not tags else 'several tools: ' + ', '.join(tags[:5])}. {FORM}")
     tool = root.children[0]
-    _insist_on_no_text(tool)
+    _require_no_text(tool)
     return Action(tool.tag, _once([(child.tag, child) for child in tool.children], tool.tag))
 
 
@@ -200,7 +200,7 @@ def _named(root: Element, tags: list[str]) -> Action:
         raise ActionRefused(f"Beside one <tool_id> and one <inputs> there must be nothing in the block. {FORM}")
     tool_id = next(child.text.strip() for child in root.children if child.tag == "tool_id")
     inputs = next((child for child in root.children if child.tag == "inputs"), Element("inputs"))
-    _insist_on_no_text(inputs, tool_id)
+    _require_no_text(inputs, tool_id)
     pairs: list[tuple[str, Element]] = []
     for child in inputs.children:
         if child.tag != "input" or not child.name:
@@ -218,7 +218,7 @@ def _once(pairs: list[tuple[str, Element]], tool_id: str) -> dict[str, Element]:
     return found
 
 
-def _insist_on_no_text(element: Element, tool_id: str = "") -> None:
+def _require_no_text(element: Element, tool_id: str = "") -> None:
     if element.text.strip():
         raise ActionRefused(f"There is text in <{element.tag}> where only elements belong. {FORM}", tool_id=tool_id)
 

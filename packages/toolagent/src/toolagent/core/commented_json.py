@@ -69,7 +69,7 @@ def parse_commented(text: str) -> CommentedJson:
         raise NotJsonError("The JSON is nested too deeply.", Place(1, 1)) from error
     except ValueError as error:
         raise NotJsonError("A number has more than 4300 digits.", Place(1, 1)) from error
-    _insist_on_one_of_each(text)
+    _require_one_of_each(text)
     return CommentedJson(value, text)
 
 
@@ -103,7 +103,7 @@ def _outside_of_texts(text: str) -> str:
     return _TEXT_OR_COMMENT.sub(lambda found: " " * len(found[0]), text)
 
 
-def _insist_on_one_of_each(text: str) -> None:
+def _require_one_of_each(text: str) -> None:
     """Of two equal keys in one object a parser takes the last, and a reader often the first."""
     within: list[set[str] | None] = []
     before = ""

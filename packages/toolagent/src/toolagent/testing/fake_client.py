@@ -68,7 +68,7 @@ class FakeToolAgentClient:
         if call.idempotency_key is not None:
             call_id = call_id_for_key(call.caller.caller_id, call.idempotency_key)
         call_id = call_id or f"call-{uuid.uuid4().hex}"
-        self._insist_on_presence(call_id, call.tool_id)
+        self._require_presence(call_id, call.tool_id)
         known = self._started.get(call_id)
         if known is None:
             end = asyncio.get_running_loop().create_future()
@@ -96,7 +96,7 @@ class FakeToolAgentClient:
 
     async def start_batch(self, batch: ToolBatch, batch_id: str | None = None) -> BatchHandle:
         """Hand a batch over. Ids and errors as `start`."""
-        self._insist_on_presence(batch_id or "", "")
+        self._require_presence(batch_id or "", "")
         return self.batch(await self._batches.start(batch, batch_id))
 
     def batch(self, batch_id: str) -> BatchHandle:
@@ -105,12 +105,12 @@ class FakeToolAgentClient:
 
     async def batch_end(self, batch_id: str) -> BatchEnd:
         """Wait for the end of a batch. Raises AnswerPendingError while away."""
-        self._insist_on_presence(batch_id, "")
+        self._require_presence(batch_id, "")
         return await self._batches.end(batch_id)
 
     async def result(self, call_id: str, tool_id: str = "") -> ToolResult:
         """Wait for the end of a call. Raises AnswerPendingError while away."""
-        self._insist_on_presence(call_id, tool_id)
+        self._require_presence(call_id, tool_id)
         return await asyncio.shield(self._started[call_id].end)
 
     async def task(self, call_id: str, workflow_id: str | None = None) -> TaskView | None:
@@ -118,7 +118,7 @@ class FakeToolAgentClient:
 
         `workflow_id` is the id it was started under, where that is not the call id.
         """
-        self._insist_on_presence(call_id)
+        self._require_presence(call_id)
         started = self._started.get(workflow_id or call_id)
         if started is None:
             return None
@@ -130,7 +130,7 @@ class FakeToolAgentClient:
 
     async def cancel(self, call_id: str, workflow_id: str | None = None) -> bool:
         """Ask a call to end; False when it was not started here. `workflow_id` as in `task`. Raises AnswerPendingError while away."""
-        self._insist_on_presence(call_id)
+        self._require_presence(call_id)
         started = self._started.get(workflow_id or call_id)
         if started is not None and not started.end.done():
             error = ToolError(type=ErrorType.CANCELLED, message="The call was cancelled.")
@@ -153,7 +153,7 @@ class FakeToolAgentClient:
         """End a call that goes on."""
         self._started[call_id].end.set_result(result)
 
-    def _insist_on_presence(self, call_id: str, tool_id: str = "") -> None:
+    def _require_presence(self, call_id: str, tool_id: str = "") -> None:
         if self.away:
             error = ToolError(type=ErrorType.UNAVAILABLE, message="Temporal does not answer.")
             raise AnswerPendingError(failed(call_id, tool_id, error, datetime.now(UTC)))

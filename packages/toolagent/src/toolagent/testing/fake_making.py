@@ -22,7 +22,7 @@ class FakeMaking:
 
     async def start(self, request: MakeRequest) -> None:
         """Raises TaskConflictError for another request under the same id, MakingUnreachableError while away."""
-        self._insist_on_presence()
+        self._require_presence()
         known = self.started.setdefault(request.task_id, request)
         if request_fingerprint(known) != request_fingerprint(request):
             raise TaskConflictError(request.task_id)
@@ -31,18 +31,18 @@ class FakeMaking:
 
     async def cancel(self, task_id: str) -> bool:
         """False when it was not started here. Raises MakingUnreachableError while away."""
-        self._insist_on_presence()
+        self._require_presence()
         if task_id in self.at_work:
             self.cancelled.append(task_id)
         return task_id in self.started
 
     async def guide(self, task_id: str, guidance: Guidance) -> bool:
         """False when it is not at work. Raises MakingUnreachableError while away."""
-        self._insist_on_presence()
+        self._require_presence()
         if task_id in self.at_work:
             self.said.append((task_id, guidance))
         return task_id in self.at_work
 
-    def _insist_on_presence(self) -> None:
+    def _require_presence(self) -> None:
         if self.away:
             raise MakingUnreachableError("Temporal does not answer.")

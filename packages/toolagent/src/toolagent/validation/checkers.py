@@ -112,13 +112,13 @@ class _Checker:
                     known, said = replace(known, first=first.first), _said(process.stdout)
         if said is None:
             if not self._is_ended:
-                self._insist_on_started(process)
+                self._require_started(process)
             self.close()
         if self._is_ended:
             raise _stopping()
         return said or known
 
-    def _insist_on_started(self, process: subprocess.Popen[bytes]) -> None:
+    def _require_started(self, process: subprocess.Popen[bytes]) -> None:
         if process.wait() == _NOT_STARTED:
             self.close()
             raise RuntimeError(f"The program that checks values cannot be run: {sys.executable} {_PROGRAM}.")

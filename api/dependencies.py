@@ -5,15 +5,15 @@ from typing import Annotated
 from fastapi import Depends
 from starlette.requests import Request
 
-from api.ports import Doors
+from api.ports import Dependencies
 
-__all__ = ["Behind"]
+__all__ = ["Injected"]
 
 
-async def _doors_of(request: Request) -> Doors:
+async def _dependencies_of(request: Request) -> Dependencies:
     # Async, though it waits for nothing: FastAPI runs other dependencies in a thread, which costs more than all they do.
-    doors: Doors = request.app.state.doors
-    return doors
+    dependencies: Dependencies = request.app.state.dependencies
+    return dependencies
 
 
-Behind = Annotated[Doors, Depends(_doors_of)]
+Injected = Annotated[Dependencies, Depends(_dependencies_of)]

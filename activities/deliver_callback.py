@@ -11,7 +11,7 @@ from engine.callbacks.posting import CallbackNotTaken, CallbackPoster
 from engine.store.clock import now
 from engine.store.events import EventTable
 from toolagent.contracts.callbacks import Callback, CallbackEnd, CallbackNote, CallbackState
-from toolagent.core.callbacks import callback_event
+from toolagent.core.calls.callbacks import callback_event
 from toolagent_service import step_names
 
 __all__ = ["DeliverCallback"]

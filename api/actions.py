@@ -9,15 +9,15 @@ from fastapi import Depends, Request
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from starlette.responses import Response
 
-from api.action_xml import observation_xml, parsed_element
-from api.bodies import CallerBody
 from api.calls import CallHeaders, ChosenId, end_of, require_callback, taken_call
 from api.dependencies import Injected
 from api.errors import Refusal
 from api.forms import message_of
 from api.ports import Dependencies
 from api.problems import ProblemKind
-from api.strict_json import parsed_json
+from api.reading.action_xml import observation_xml, parsed_element
+from api.reading.bodies import CallerBody
+from api.reading.strict_json import parsed_json
 from toolagent.client.failures import AnswerPendingError, CallRefusedError
 from toolagent.contracts.actions import ActionAnswer, Observation
 from toolagent.contracts.callbacks import CallbackUrl
@@ -25,7 +25,7 @@ from toolagent.contracts.calls import Caller, CallMode, ToolCall
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.http import ProblemField
 from toolagent.contracts.identifiers import TOOL_ID_PATTERN
-from toolagent.core.action import Action, ActionRefused, Block, action_of, block_of, not_called, observation_of, refused, started
+from toolagent.core.calls.action import Action, ActionRefused, Block, action_of, block_of, not_called, observation_of, refused, started
 from toolagent.core.suggestions import nearest
 from toolagent_service.calls.action_values import typed_inputs
 

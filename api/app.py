@@ -5,12 +5,12 @@ import asyncio
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 
-from api.body_limit import BODY_SLACK, MAX_BATCH_BYTES, BodyLimit
-from api.conflicting_headers import ConflictingHeaders
 from api.documentation import DESCRIPTION, TAGS, Documented
 from api.errors import handle_errors
 from api.pages import add_pages
 from api.ports import Dependencies
+from api.reading.body_limit import BODY_SLACK, MAX_BATCH_BYTES, BodyLimit
+from api.reading.conflicting_headers import ConflictingHeaders
 from api.routes import ROUTERS
 from api.security import Gate
 

@@ -8,15 +8,15 @@ from fastapi import Depends, Header
 from pydantic import ConfigDict, Field, JsonValue
 from starlette.responses import Response
 
-from api.bodies import CallerBody
-from api.body_limit import BODY_SLACK, MAX_BATCH_BYTES
 from api.calls import require_callback
 from api.dependencies import Injected
 from api.errors import Refusal
 from api.forms import NO_CONTROLS
 from api.ports import Dependencies
 from api.problems import ProblemKind
-from api.task_views import result_of_call
+from api.reading.bodies import CallerBody
+from api.reading.body_limit import BODY_SLACK, MAX_BATCH_BYTES
+from api.views.tasks import result_of_call
 from toolagent.client.batches import collected
 from toolagent.client.failures import BrokenOffError
 from toolagent.contracts.batches import MAX_BATCH_CALLS, BatchedCall, ToolBatch
@@ -26,7 +26,7 @@ from toolagent.contracts.contract import Contract
 from toolagent.contracts.http import ProblemField, TaskAccepted
 from toolagent.contracts.identifiers import ToolId
 from toolagent.contracts.tasks import TaskState
-from toolagent.core.results import failed
+from toolagent.core.calls.results import failed
 
 __all__ = ["TakenBatch", "batch_answer"]
 

@@ -6,18 +6,18 @@ from typing import Annotated
 from fastapi import Depends, Header
 from starlette.responses import Response
 
-from api.bodies import RunToolBody, SelectToolBody
-from api.body_limit import BODY_SLACK
 from api.dependencies import Injected
 from api.errors import Refusal, result_response
 from api.ports import Calls, Dependencies, Limits
 from api.problems import ProblemKind
+from api.reading.bodies import RunToolBody, SelectToolBody
+from api.reading.body_limit import BODY_SLACK
 from toolagent.client.failures import AnswerPendingError, CallRefusedError
 from toolagent.contracts.calls import Caller, CallMode, IdempotencyKey, ToolCall, ToolResult
 from toolagent.contracts.http import ProblemField, Selection, TaskAccepted
 from toolagent.contracts.identifiers import CallId
 from toolagent.contracts.tasks import TaskState
-from toolagent.core.idempotency import call_id_for_key
+from toolagent.core.calls.idempotency import call_id_for_key
 
 __all__ = [
     "CallHeaders",

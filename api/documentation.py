@@ -13,7 +13,7 @@ from api.problems import MEDIA_TYPE, Kind, ProblemKind
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult, ValidationIssue
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.http import Problem
-from toolagent.core.results import IDEMPOTENCY_CONFLICT, KEY_CONFLICT, TOO_LARGE, failed, succeeded
+from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, KEY_CONFLICT, TOO_LARGE, failed, succeeded
 
 __all__ = ["DESCRIPTION", "SUCCESS", "TAGS", "Documented", "Responses", "call_responses", "problem_responses"]
 

@@ -29,6 +29,7 @@ from api.problems import Kind, ProblemKind, problem_response
 from toolagent.client.failures import ControlFailedError, MakingUnreachableError, ToolAgentError
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 from toolagent.contracts.http import ProblemField
+from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, TOO_LARGE, reason_of
 from toolagent.core.failures import (
     ContentDamagedError,
     ContentUnavailableError,
@@ -37,7 +38,6 @@ from toolagent.core.failures import (
     StoreUnavailableError,
     StoreUnwritableError,
 )
-from toolagent.core.results import IDEMPOTENCY_CONFLICT, TOO_LARGE, reason_of
 
 __all__ = ["REASON_STATUS", "STATUS", "Refusal", "handle_errors", "refusal_response", "result_response", "status_of", "unanswered"]
 

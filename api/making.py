@@ -12,12 +12,12 @@ from starlette.responses import Response
 
 from api.dependencies import Injected
 from api.errors import Refusal, unanswered
-from api.found_tools import unknown_tool
-from api.making_bodies import CreateToolBody, RepairToolBody
 from api.ports import Dependencies
 from api.problems import ProblemKind
+from api.reading.making_bodies import CreateToolBody, RepairToolBody
+from api.reading.strict_json import parse_json
 from api.repairs import require_only_repair, require_repairable
-from api.strict_json import parse_json
+from api.views.found_tools import unknown_tool
 from toolagent.client.failures import MakingUnreachableError
 from toolagent.contracts.calls import IdempotencyKey
 from toolagent.contracts.http import ProblemField

@@ -1,9 +1,9 @@
 """Requests for a repair that are refused at once: a task would only end with the same words, or pay for the same work again."""
 
 from api.errors import Refusal
-from api.found_tools import found_tool
 from api.ports import Dependencies
 from api.problems import ProblemKind
+from api.views.found_tools import found_tool
 from toolagent.contracts.task_specs import RepairTool
 from toolagent.contracts.tasks import TaskState
 from toolagent_service.making.mendable import unmendable

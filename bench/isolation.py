@@ -28,7 +28,7 @@ from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
 from engine.runtimes.sandbox.levels.cgroups import Cgroups
 from engine.runtimes.sandbox.sandbox import run_name
 from toolagent.contracts.sandbox import SandboxPolicy
-from workers.sandbox import identities
+from workers.host.sandbox import identities
 
 __all__ = ["EngineMissingError", "measure_commands", "measure_launches", "measure_scripts"]
 

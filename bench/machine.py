@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 
 from bench.service import ROOT
-from workers.dev_server import read_config, temporal_binary
+from workers.temporal.dev_server import read_config, temporal_binary
 
 __all__ = ["describe_machine", "load_average", "server_settings"]
 

@@ -17,7 +17,7 @@ from bench.processes import Child, bare_environment
 from bench.rounds import Target
 from bench.service import ACTING, CONTAINER, HTTP_FREE, ROOT, OurService, Tree, make_catalog, python_path, why_refused
 from engine.network.ports import free_port, is_free
-from workers.dev_server import temporal_binary
+from workers.temporal.dev_server import temporal_binary
 
 __all__ = ["OURS", "PEERS", "THEN", "Stage", "side_by_side"]
 

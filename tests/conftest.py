@@ -17,8 +17,8 @@ from tests.docker.engines import remove_images_of
 from tests.machine import lacking
 from tests.postgres import PostgresServer, postgres_binaries, postgres_database, postgres_server
 from tests.programs import Program
-from workers.dev_server import read_config, server_command, temporal_binary
-from workers.temporal_connection import connect
+from workers.temporal.connection import connect
+from workers.temporal.dev_server import read_config, server_command, temporal_binary
 
 # As the service does it: the values of variables take seconds to print, while the event loop stands still.
 _PLAIN = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)

@@ -17,8 +17,8 @@ from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
 from engine.runtimes.sandbox.levels.cgroups import Cgroups
 from engine.runtimes.sandbox.sandbox import Sandbox
 from toolagent.contracts.sandbox import SandboxPolicy
-from workers.sandbox import identities
-from workers.scripts import indexes_of
+from workers.host.sandbox import identities
+from workers.host.scripts import indexes_of
 from workers.settings import environment
 
 __all__ = ["sandboxing"]

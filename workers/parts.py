@@ -26,6 +26,7 @@ from engine.calls.step_trace import StepTrace
 from engine.calls.steps import Steps
 from engine.registry.archives import ProjectArchives
 from engine.registry.catalog import CatalogImport
+from engine.registry.catalog_watch import ImportCatalog
 from engine.registry.export import CatalogExport
 from engine.registry.registry import ToolRegistry
 from engine.registry.tool_files import ToolFolders
@@ -52,14 +53,13 @@ from engine.store.tasks import TaskTable
 from engine.store.tool_outcomes import ToolOutcomeTable
 from engine.store.tools import ToolTable
 from toolagent.client.temporal import ToolAgentClient
-from workers.catalog_watch import ImportCatalog
-from workers.content import content_of
 from workers.failures import CannotRun
 from workers.loop_watch import LoopWatch
-from workers.secrets import SecretSource
 from workers.settings import SHIPPED_DATA, Settings, environment
-from workers.state import StateDirectory
-from workers.temporal_workers import Activities
+from workers.state.content import content_of
+from workers.state.directory import StateDirectory
+from workers.state.secrets import SecretSource
+from workers.temporal.host_workers import Activities
 
 __all__ = ["Store", "activities_of", "builtins_of", "catalog_of", "doors_of", "poster_of"]
 

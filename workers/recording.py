@@ -11,7 +11,7 @@ from pathlib import Path
 import structlog
 
 from api.ports import UnwritableError
-from api.readiness import Remembered
+from api.views.readiness import Remembered
 from toolagent.core.failures import StoreUnwritableError
 
 __all__ = ["Recording", "UnrecordableError", "require_room", "require_writing"]

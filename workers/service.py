@@ -8,27 +8,27 @@ from pathlib import Path
 
 from api.app import create_app
 from api.ports import Check, NotReadyError
-from api.readiness import Remembered
+from api.views.readiness import Remembered
 from engine.runtimes.process.guardian import Guardian
 from engine.runtimes.process.ownership import Owner
 from engine.store.database import Database
 from engine.store.hosts import HostTable
 from toolagent.contracts.records import CatalogFault
 from workers.failures import CannotRun
-from workers.front_door import bound_socket, never_ended, serving
+from workers.front.door import bound_socket, never_ended, serving
+from workers.front.guarded_calls import GuardedCalls
+from workers.front.prompt_calls import PromptCalls
 from workers.grace import Grace
-from workers.guarded_calls import GuardedCalls
-from workers.hosting import RunningHost, running_host, swept_state
+from workers.host.hosting import RunningHost, running_host, swept_state
 from workers.loop_watch import watched_loop
 from workers.parts import Store, builtins_of, doors_of, poster_of
 from workers.ports import url_of
-from workers.prompt_calls import PromptCalls
 from workers.recording import Recording, require_room, require_writing
 from workers.settings import Settings
-from workers.shared_files import require_shared_files
-from workers.state import StateDirectory, open_state, owned_state
+from workers.state.directory import StateDirectory, open_state, owned_state
+from workers.state.shared_files import require_shared_files
 from workers.storage import opened_store
-from workers.temporal_access import TemporalAccess, check_temporal, named_temporal, some_temporal
+from workers.temporal.access import TemporalAccess, check_temporal, named_temporal, some_temporal
 
 __all__ = ["Running", "running_api", "running_service", "running_worker"]
 

@@ -11,7 +11,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from toolagent.client.names import TASK_QUEUE
 from toolagent.contracts.sandbox import SandboxLevel
-from toolagent.core.json_size import MAX_STARTED_VALUES
+from toolagent.core.calls.json_size import MAX_STARTED_VALUES
 from toolagent.core.suggestions import nearest
 from toolagent_service.calls.dispatch import DEFAULT_BUCKET
 

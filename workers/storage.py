@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 
 from engine.store.database import Database, UnusableDatabaseError, migrate
 from toolagent.core.failures import StoreUnwritableError
-from workers.content import sweeping
 from workers.failures import CannotRun
 from workers.parts import Store
 from workers.settings import Settings
-from workers.state import StateDirectory
+from workers.state.content import sweeping
+from workers.state.directory import StateDirectory
 
 __all__ = ["opened_store"]
 

@@ -17,11 +17,11 @@ from engine.store.files import FileStore
 from engine.store.verification import Damage, Verified, verify_content, verify_database, verify_references, verify_sqlite_file
 from toolagent.contracts.records import StoredFile
 from toolagent.core.failures import ContentMissingError, StoreUnavailableError
-from workers.content import content_of
-from workers.dev_server import TEMPORAL_REMEDY
 from workers.failures import CannotRun
 from workers.settings import Settings
-from workers.state import StateDirectory
+from workers.state.content import content_of
+from workers.state.directory import StateDirectory
+from workers.temporal.dev_server import TEMPORAL_REMEDY
 
 __all__ = ["verify"]
 

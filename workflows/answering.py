@@ -10,7 +10,7 @@ from toolagent.client.child import call_tool
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.making import MakeRequest
 from toolagent.contracts.tasks import TaskState
-from toolagent.core.expectations import unexpected
+from toolagent.core.catalog.expectations import unexpected
 from toolagent_service.contracts.making_steps import EndStep, Inspected, Taker
 from toolagent_service.making.task_reasons import there_already
 

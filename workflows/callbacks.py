@@ -8,7 +8,7 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 
 from toolagent.client import names
 from toolagent.contracts.callbacks import Callback
-from toolagent.core.callbacks import delivery_id
+from toolagent.core.calls.callbacks import delivery_id
 
 __all__ = ["announce"]
 

@@ -6,7 +6,7 @@ from temporalio.exceptions import ActivityError
 
 from toolagent.client import names
 from toolagent.contracts.callbacks import Callback, CallbackEnd, CallbackNote, CallbackState
-from toolagent.core.callbacks import origin_of
+from toolagent.core.calls.callbacks import origin_of
 from toolagent_service import stubs
 from workflows import options
 from workflows.inputs import input_of

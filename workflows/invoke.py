@@ -8,7 +8,7 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, FailureError, TimeoutError, TimeoutType, is_cancelled_exception
 
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
-from toolagent.core.results import failed
+from toolagent.core.calls.results import failed
 from toolagent_service import stubs
 from toolagent_service.contracts.steps import (
     Admission,

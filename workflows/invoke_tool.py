@@ -5,10 +5,10 @@ from temporalio import workflow
 
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult, ValidationIssue
-from toolagent.core.callbacks import callback_of_call
-from toolagent.core.idempotency import call_id_for_key, call_id_of_workflow
+from toolagent.core.calls.callbacks import callback_of_call
+from toolagent.core.calls.idempotency import call_id_for_key, call_id_of_workflow
+from toolagent.core.calls.results import failed
 from toolagent.core.json_paths import json_path
-from toolagent.core.results import failed
 from workflows.callbacks import announce
 from workflows.invoke import invoke
 

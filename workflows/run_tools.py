@@ -11,10 +11,10 @@ from temporalio.exceptions import ApplicationError, FailureError, WorkflowAlread
 from toolagent.client import child, names
 from toolagent.contracts.batches import BatchedCall, BatchedState, BatchEnd, CallLook, LookRequest, LookState, ToolBatch
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError
-from toolagent.core.batches import after, batch_id_of_workflow, batched, calls_of, is_over
-from toolagent.core.callbacks import callback_of_batch
-from toolagent.core.idempotency import fingerprint
-from toolagent.core.results import IDEMPOTENCY_CONFLICT
+from toolagent.core.calls.batches import after, batch_id_of_workflow, batched, calls_of, is_over
+from toolagent.core.calls.callbacks import callback_of_batch
+from toolagent.core.calls.idempotency import fingerprint
+from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT
 from toolagent_service import stubs
 from workflows import options
 from workflows.callbacks import announce

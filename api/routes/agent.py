@@ -3,11 +3,11 @@
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from api.action_xml import observation_xml
 from api.actions import XML, ActionBody, TakenText, action_answer
 from api.dependencies import Injected
 from api.documentation import problem_responses
 from api.problems import ProblemKind
+from api.reading.action_xml import observation_xml
 from toolagent.contracts.actions import ActionAnswer, Observation
 
 __all__ = ["router"]

@@ -7,7 +7,7 @@ from api.batches import TakenBatch, batch_answer
 from api.dependencies import Injected
 from api.documentation import SUCCESS, problem_responses
 from api.problems import ProblemKind
-from api.strict_json import StrictRoute
+from api.reading.strict_json import StrictRoute
 from toolagent.contracts.batches import BatchResult
 from toolagent.contracts.calls import ErrorType, ToolResult
 from toolagent.contracts.http import TaskAccepted

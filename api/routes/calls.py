@@ -7,7 +7,7 @@ from api.calls import Selected, Taken, answer, selection, selection_of
 from api.dependencies import Injected
 from api.documentation import SUCCESS, call_responses
 from api.problems import ProblemKind
-from api.strict_json import StrictRoute
+from api.reading.strict_json import StrictRoute
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.http import Selection, TaskAccepted
 

@@ -8,9 +8,9 @@ from starlette.responses import Response, StreamingResponse
 
 from api.dependencies import Injected
 from api.documentation import problem_responses
-from api.file_views import stored, stored_file
 from api.problems import ProblemKind
-from api.strict_json import StrictRoute
+from api.reading.strict_json import StrictRoute
+from api.views.files import stored, stored_file
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.records import StoredFile
 

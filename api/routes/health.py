@@ -5,7 +5,7 @@ from starlette.responses import Response
 
 from api.dependencies import Injected
 from api.documentation import problem_responses
-from api.readiness import health
+from api.views.readiness import health
 from toolagent.contracts.http import Health
 
 __all__ = ["router"]

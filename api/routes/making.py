@@ -8,10 +8,10 @@ from starlette.responses import Response
 from api.dependencies import Injected
 from api.documentation import problem_responses
 from api.making import TakenRepair, TakenRequest, submitted
-from api.making_bodies import RollbackBody
 from api.problems import ProblemKind
-from api.strict_json import StrictRoute
-from api.version_views import rolled_back
+from api.reading.making_bodies import RollbackBody
+from api.reading.strict_json import StrictRoute
+from api.views.versions import rolled_back
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.making_views import TaskSubmitted
 from toolagent.contracts.tasks import TaskState

@@ -4,7 +4,7 @@ from fastapi import APIRouter
 from pydantic import JsonValue
 
 from api.documentation import problem_responses
-from toolagent.core.tool_files import tool_file_schema
+from toolagent.core.catalog.tool_files import tool_file_schema
 
 __all__ = ["router"]
 

@@ -2,12 +2,12 @@
 
 from fastapi import APIRouter
 
-from api.bodies import SearchToolsBody
 from api.dependencies import Injected
 from api.documentation import problem_responses
 from api.problems import ProblemKind
-from api.strict_json import StrictRoute
-from api.tool_views import matches_for
+from api.reading.bodies import SearchToolsBody
+from api.reading.strict_json import StrictRoute
+from api.views.tools import matches_for
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.http import Matches
 

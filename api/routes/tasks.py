@@ -9,12 +9,12 @@ from starlette.responses import Response, StreamingResponse
 from api.dependencies import Injected
 from api.documentation import problem_responses
 from api.making import Key
-from api.making_bodies import MessageBody
-from api.making_views import cancelled_making, listing, making_task, spoken_to
 from api.problems import ProblemKind
-from api.strict_json import StrictRoute
-from api.task_events import LastEventId, followed
-from api.task_views import cancelled_task, task_with_events
+from api.reading.making_bodies import MessageBody
+from api.reading.strict_json import StrictRoute
+from api.views.making import cancelled_making, listing, making_task, spoken_to
+from api.views.task_events import LastEventId, followed
+from api.views.tasks import cancelled_task, task_with_events
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.http import Task
 from toolagent.contracts.identifiers import ToolId

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query
 from api.dependencies import Injected
 from api.documentation import problem_responses
 from api.problems import ProblemKind
-from api.tool_views import control, states_of_tools, table_of_tools, tool_detail
+from api.views.tools import control, states_of_tools, table_of_tools, tool_detail
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.http import StoppedTool, ToolDestroyed, ToolDetail, ToolListing, ToolStarted, ToolStates
 from toolagent.contracts.routes import ControlAction

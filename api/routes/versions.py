@@ -4,7 +4,7 @@ from fastapi import APIRouter
 
 from api.dependencies import Injected
 from api.documentation import problem_responses
-from api.version_views import activate, deactivate, versions_of
+from api.views.versions import activate, deactivate, versions_of
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.versions import ToolVersions
 

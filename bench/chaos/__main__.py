@@ -20,7 +20,7 @@ from bench.chaos.truth import Fate, broken_promises, fates_of, running_workflows
 from bench.machine import load_average
 from bench.processes import end_in_order
 from bench.service import ROOT
-from workers.dev_server import read_config
+from workers.temporal.dev_server import read_config
 
 __all__ = ["main"]
 

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from bench.chaos.plan import KINDS, Door, PlannedCall
 from toolagent.contracts.calls import ToolResult
-from toolagent.core.idempotency import call_id_for_key
+from toolagent.core.calls.idempotency import call_id_for_key
 
 __all__ = ["Asked", "Callers"]
 

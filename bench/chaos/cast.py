@@ -16,7 +16,7 @@ from bench.processes import Child, NotReadyError, until
 from bench.service import ROOT, make_catalog, python_path
 from engine.network.ports import free_port, is_free
 from engine.runtimes.process.ownership import Owner
-from workers.dev_server import read_config, server_command, temporal_binary
+from workers.temporal.dev_server import read_config, server_command, temporal_binary
 
 __all__ = ["Cast"]
 

@@ -16,7 +16,7 @@ from engine.runtimes.failures import CallFailed
 from engine.runtimes.http.destination import Destinations, PinnedTransport
 from toolagent.contracts.callbacks import Callback
 from toolagent.contracts.calls import ErrorType
-from toolagent.core.callbacks import signatures
+from toolagent.core.calls.callbacks import signatures
 
 __all__ = ["ALLOW_SETTING", "SECRET", "CallbackNotTaken", "CallbackPoster", "callback_destinations"]
 

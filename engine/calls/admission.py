@@ -12,8 +12,8 @@ from engine.calls.records import record_of_refused
 from engine.store.clock import now
 from toolagent.contracts.calls import ToolError, ToolResult, ValidationIssue
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.core.idempotency import fingerprint
-from toolagent.core.results import failed
+from toolagent.core.calls.idempotency import fingerprint
+from toolagent.core.calls.results import failed
 from toolagent_service.calls.dispatch import timeout_of
 from toolagent_service.contracts.steps import Admission, AdmitRequest, Admitted, Answered, CallPlan, Placement, PlaceRequest
 

@@ -5,7 +5,7 @@ from pydantic import JsonValue
 from engine.store.clock import now
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult, ValidationIssue
 from toolagent.contracts.records import Event, EventType
-from toolagent.core.masking import masked_text
+from toolagent.core.calls.masking import masked_text
 
 __all__ = [
     "LEFT_BEHIND",

@@ -11,7 +11,7 @@ from engine.store.files import FileStore
 from toolagent.contracts.calls import ErrorType, ToolError, ValidationIssue
 from toolagent.contracts.manifest import JsonSchema
 from toolagent.contracts.references import ResultReference
-from toolagent.core.json_size import Excess, excess_of
+from toolagent.core.calls.json_size import Excess, excess_of
 from toolagent.core.texts import well_formed_value
 from toolagent.validation.schemas import find_issues
 

@@ -8,7 +8,7 @@ from engine.calls.long_values import walked
 from engine.store.clock import now
 from toolagent.contracts.manifest import JsonSchema, ToolManifest
 from toolagent.contracts.records import CallRecord
-from toolagent.core.idempotency import fingerprint
+from toolagent.core.calls.idempotency import fingerprint
 from toolagent.core.schemas import mask_secrets, mentions_secrets
 from toolagent_service.contracts.steps import AdmitRequest, CallPlan
 

@@ -11,7 +11,7 @@ from engine.store.clock import now
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
-from toolagent.core.results import failed, succeeded
+from toolagent.core.calls.results import failed, succeeded
 from toolagent.validation.schemas import find_issues
 from toolagent_service.contracts.steps import CallPlan, Finished, SettleRequest
 

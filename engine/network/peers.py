@@ -7,7 +7,7 @@ from types import TracebackType
 import httpx
 
 from toolagent.client.bounded_answers import BoundedAnswers
-from toolagent.core.unpacking import PACKINGS
+from toolagent.core.calls.unpacking import PACKINGS
 
 __all__ = ["LargeAnswer", "peer_client", "read_at_most"]
 

@@ -30,7 +30,7 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolGroup, ToolManifest
 from toolagent.contracts.records import CatalogFault
 from toolagent.contracts.sources import PackedSource, ToolSource, backend_runtime_of
-from toolagent.core.dependencies import Node
+from toolagent.core.catalog.dependencies import Node
 
 __all__ = ["BUILTIN_ORIGIN", "FILES_ORIGIN", "CatalogImport"]
 

@@ -10,7 +10,7 @@ class SecretRefusedError(ValueError):
 
 
 class SecretVault(Protocol):
-    """`workers.secrets.SecretSource` is one."""
+    """`workers.state.secrets.SecretSource` is one."""
 
     def keep(self, name: str, value: str) -> None:
         """Keep a value under this name. A value that is there already stays. Raises SecretRefusedError."""

@@ -8,10 +8,10 @@ from engine.registry.formats import tool_json
 from toolagent.contracts.manifest import ToolStatus
 from toolagent.contracts.records import CatalogFault
 from toolagent.contracts.tool_files import ExternalScript, ToolFile
-from toolagent.core.dependencies import Node
+from toolagent.core.catalog.dependencies import Node
+from toolagent.core.catalog.tool_file_rules import circles, doubles
+from toolagent.core.catalog.tool_files import FileFault, ReadToolFile
 from toolagent.core.texts import well_formed
-from toolagent.core.tool_file_rules import circles, doubles
-from toolagent.core.tool_files import FileFault, ReadToolFile
 from toolagent.validation.tool_folders import (
     NoScriptError,
     NotReadError,

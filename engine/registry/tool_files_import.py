@@ -30,7 +30,7 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.records import CatalogFault
 from toolagent.contracts.sources import BuiltinSource, ScriptSource, ToolSource
 from toolagent.contracts.tool_files import ExternalScript
-from toolagent.core.dependencies import Node
+from toolagent.core.catalog.dependencies import Node
 
 __all__ = ["TOOL_FILES_ORIGIN", "LoadedToolFiles", "ToolFilesImport"]
 

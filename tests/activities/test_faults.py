@@ -20,8 +20,8 @@ from toolagent.contracts.batches import CallLook, LookRequest
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError
 from toolagent.contracts.making import MakeRequest, MakeTask
 from toolagent.contracts.tasks import TaskState
+from toolagent.core.calls.results import failed
 from toolagent.core.failures import StoreUnavailableError
-from toolagent.core.results import failed
 from toolagent_service.contracts.making_steps import EndStep
 
 REQUEST = MakeRequest(task_id=task().task_id, spec=BUILD, description=task().description)

@@ -25,8 +25,8 @@ from tests.disks import fill, tiny_disk
 from toolagent.contracts.calls import ErrorType, ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.records import CallRecord, Event
+from toolagent.core.calls.results import reason_of
 from toolagent.core.failures import StoreUnwritableError
-from toolagent.core.results import reason_of
 from toolagent_service.contracts.steps import CallPlan, Finished, Placement, SettleRequest
 
 PLAN = CallPlan(

@@ -14,7 +14,7 @@ from toolagent.contracts.actions import ActionAnswer
 from toolagent.contracts.calls import CallMode, ErrorType, ToolError, ToolResult, ValidationIssue
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import BuiltinSource
-from toolagent.core.results import failed, succeeded
+from toolagent.core.calls.results import failed, succeeded
 
 SCRIPT = ToolManifest(
     tool_id="core:execute-python-script",

@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from api.body_limit import BODY_SLACK, DRAINED
 from api.errors import Refusal
 from api.ports import Limits
-from api.strict_json import parse_json
+from api.reading.body_limit import BODY_SLACK, DRAINED
+from api.reading.strict_json import parse_json
 from tests.api.conftest import LIMITS, House, browse, with_doors
 
 JSON = {"Content-Type": "application/json"}

@@ -5,13 +5,13 @@ from datetime import UTC, datetime
 import pytest
 from pydantic import JsonValue
 
-from api.body_limit import BODY_SLACK, MAX_BATCH_BYTES
+from api.reading.body_limit import BODY_SLACK, MAX_BATCH_BYTES
 from tests.api.conftest import House
 from toolagent.contracts.batches import MAX_BATCH_CALLS, BatchResult
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.http import Problem, Task
 from toolagent.contracts.tasks import TaskState
-from toolagent.core.results import IDEMPOTENCY_CONFLICT, failed, reason_of
+from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, failed, reason_of
 from toolagent.testing.fake_client import echo
 
 

@@ -7,8 +7,8 @@ from pydantic import JsonValue
 
 from tests.api.conftest import House
 from toolagent.contracts.calls import Caller, CallMode, ErrorType, ToolCall, ToolError, ToolResult
-from toolagent.core.idempotency import call_id_for_key
-from toolagent.core.results import IDEMPOTENCY_CONFLICT, TOO_LARGE, failed
+from toolagent.core.calls.idempotency import call_id_for_key
+from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, TOO_LARGE, failed
 
 STATUSES = {
     ErrorType.TOOL_NOT_FOUND: 404,

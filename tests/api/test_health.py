@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import structlog
 
-from api import readiness
 from api.ports import LackingError, NotReadyError
-from api.readiness import Remembered
+from api.views import readiness
+from api.views.readiness import Remembered
 from engine.registry.registry import ToolRegistry
 from engine.store.database import Database
 from engine.store.routes import RouteTable

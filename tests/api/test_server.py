@@ -16,7 +16,7 @@ from toolagent.contracts.calls import Caller, CallMode, ToolCall, ToolResult
 from toolagent.contracts.http import TaskAccepted
 from toolagent.contracts.routes import ControlAction, RunState
 from toolagent.contracts.tasks import TaskState
-from toolagent.core.results import succeeded
+from toolagent.core.calls.results import succeeded
 
 
 async def test_a_client_that_leaves_loses_nothing(house: House) -> None:

@@ -10,7 +10,7 @@ from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.http import Task
 from toolagent.contracts.records import CallRecord, Event, EventType
 from toolagent.contracts.tasks import TaskState, TaskView
-from toolagent.core.results import failed, succeeded
+from toolagent.core.calls.results import failed, succeeded
 
 AT = datetime(2026, 3, 26, 10, 30, tzinfo=UTC)
 RECORD = CallRecord(call_id="call-12345678", tool_id="echo", version="1.0.0", fingerprint="f", workflow_id="w", run_id="r", created_at=AT)

@@ -4,7 +4,7 @@ import pytest
 
 from tests.api.conftest import House
 from toolagent.contracts.manifest import ToolManifest
-from toolagent.core.tool_files import tool_file_schema
+from toolagent.core.catalog.tool_files import tool_file_schema
 
 
 async def test_the_schema_of_tool_files_is_published(stocked: House) -> None:

@@ -4,7 +4,7 @@ import pytest
 from pydantic import JsonValue
 
 from toolagent.contracts.calls import Caller
-from toolagent.core.masking import LONGEST, masked_caller, masked_command, masked_params
+from toolagent.core.calls.masking import LONGEST, masked_caller, masked_command, masked_params
 from toolagent.core.schemas import MASK
 
 SCHEMA: dict[str, JsonValue] = {"properties": {"pin": {"type": "integer", "writeOnly": True}, "word": {"format": "password"}}}

@@ -9,7 +9,7 @@ from bench.chaos.callers import Asked
 from bench.chaos.plan import KINDS, Door, plan_calls
 from bench.chaos.truth import Fate, broken_promises
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
-from toolagent.core.results import failed, succeeded
+from toolagent.core.calls.results import failed, succeeded
 
 _AT = datetime(2026, 1, 1, tzinfo=UTC)
 _CALLS = plan_calls(1, 1000)

@@ -13,7 +13,7 @@ from engine.callbacks.posting import CallbackNotTaken, CallbackPoster, callback_
 from engine.runtimes.http.destination import Destinations
 from tests.callbacks.receiver import Receiver, running_receiver
 from toolagent.contracts.callbacks import Callback
-from toolagent.core.callbacks import delivery_id, origin_of, signatures
+from toolagent.core.calls.callbacks import delivery_id, origin_of, signatures
 
 HERE = ("127.0.0.1",)
 # The example of the libraries for Standard Webhooks.

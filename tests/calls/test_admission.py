@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from tests.validation.recursive import nested
 from toolagent.contracts.calls import ErrorType, ToolResult
-from toolagent.core.results import IDEMPOTENCY_CONFLICT, TOO_LARGE, reason_of
+from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, TOO_LARGE, reason_of
 from toolagent_service.contracts.steps import Admission, Admitted, Answered, Finished, Placement, PlaceRequest, SettleRequest
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from engine.store.database import Database
 from engine.store.lost_steps import LostStepTable
 from tests.calls.conftest import Desk
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError
-from toolagent.core.results import reason_of
+from toolagent.core.calls.results import reason_of
 from toolagent_service.contracts.steps import AdmitRequest, Admitted, Finished, SettleRequest
 
 CALL = "call-12345678"

@@ -21,9 +21,9 @@ from toolagent.client.temporal import ToolAgentClient
 from toolagent.contracts.batches import BatchedState, BatchEnd, CallLook, LookRequest, LookState, ToolBatch
 from toolagent.contracts.calls import Caller, ErrorType, ToolCall, ToolError
 from toolagent.contracts.tasks import TaskState, TaskView
-from toolagent.core.batches import SKIPPED
-from toolagent.core.idempotency import call_id_for_key
-from toolagent.core.results import IDEMPOTENCY_CONFLICT, reason_of
+from toolagent.core.calls.batches import SKIPPED
+from toolagent.core.calls.idempotency import call_id_for_key
+from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, reason_of
 from toolagent_service import step_names
 from toolagent_service.contracts.steps import CallRequest, Finished
 from workflows.invoke_tool import InvokeTool

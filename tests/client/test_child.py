@@ -17,8 +17,8 @@ from toolagent.client.child import ALREADY_MADE
 from toolagent.client.plugin import ToolAgentPlugin
 from toolagent.client.temporal import ToolAgentClient
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
-from toolagent.core.idempotency import call_id_for_key
-from toolagent.core.results import reason_of
+from toolagent.core.calls.idempotency import call_id_for_key
+from toolagent.core.calls.results import reason_of
 from workflows.invoke_tool import InvokeTool
 
 QUEUE = "somebody-else"

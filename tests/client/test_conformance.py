@@ -14,7 +14,7 @@ from toolagent.client import names
 from toolagent.client.http import ToolAgentHttp
 from toolagent.client.temporal import ToolAgentClient
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
-from toolagent.core.results import failed
+from toolagent.core.calls.results import failed
 from toolagent.testing.client_conformance import check_client
 from toolagent.testing.fake_client import FakeToolAgentClient, echo
 from toolagent_service.contracts.steps import CallRequest, Finished

@@ -18,7 +18,7 @@ from toolagent.contracts.making import Guidance, MakeRequest
 from toolagent.contracts.task_specs import BuildTool, RepairTool
 from toolagent.core.failures import TaskConflictError
 from toolagent.testing.fake_making import FakeMaking
-from workers.temporal_connection import connect
+from workers.temporal.connection import connect
 
 SPEC = BuildTool(tool_name="word_counter", description="Count.")
 

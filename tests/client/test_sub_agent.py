@@ -7,7 +7,7 @@ import pytest
 
 from toolagent.client.sub_agent import ToolSubAgent
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
-from toolagent.core.results import failed
+from toolagent.core.calls.results import failed
 from toolagent.testing.fake_client import FakeToolAgentClient, echo
 
 BROKEN = ToolError(type=ErrorType.EXECUTION_ERROR, message="broken")

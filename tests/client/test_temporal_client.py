@@ -20,10 +20,10 @@ from toolagent.client.temporal import ToolAgentClient
 from toolagent.contracts.batches import CallLook, LookState
 from toolagent.contracts.calls import Caller, ErrorType, ToolCall
 from toolagent.contracts.tasks import TaskState
-from toolagent.core.results import IDEMPOTENCY_CONFLICT, reason_of
+from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, reason_of
 from toolagent_service import step_names
 from toolagent_service.contracts.steps import CallRequest, Finished
-from workers.temporal_connection import connect
+from workers.temporal.connection import connect
 from workflows.invoke_tool import InvokeTool
 
 ECHO = ToolCall(tool_id="echo", params={"message": "hi"})

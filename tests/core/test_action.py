@@ -4,7 +4,7 @@ import pytest
 from pydantic import JsonValue
 
 from toolagent.contracts.calls import ToolResult
-from toolagent.core.action import Block, block_of, observation_of
+from toolagent.core.calls.action import Block, block_of, observation_of
 
 
 @pytest.mark.timeout(20)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from toolagent.core.masking import masked_text
+from toolagent.core.calls.masking import masked_text
 from toolagent_service.agents import coding_log
 
 AT = datetime(2026, 3, 26, 15, 9, 32, tzinfo=UTC)

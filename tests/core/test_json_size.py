@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from toolagent.core.json_size import Excess, excess_of, values_in
+from toolagent.core.calls.json_size import Excess, excess_of, values_in
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.text('ab"\\,[]{}: é', max_size=8)
 VALUES = st.recursive(

@@ -12,7 +12,7 @@ from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import JsonSchema, SideEffectScope, ToolManifest
 from toolagent.contracts.sources import BuiltinSource, LocalSource, McpSource, RemoteSource
-from toolagent.core.idempotency import call_id_for_key, call_id_of_workflow, fingerprint
+from toolagent.core.calls.idempotency import call_id_for_key, call_id_of_workflow, fingerprint
 from toolagent.core.schemas import MASK, map_values, mask_secrets, mentions_format, values_of_format, with_defaults
 from toolagent.core.suggestions import nearest
 from toolagent_service.calls.dispatch import bucket_of, placement_of, timeout_of

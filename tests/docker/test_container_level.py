@@ -20,7 +20,7 @@ from engine.runtimes.process.processes import Launcher, Process
 from engine.runtimes.sandbox.identities import DEFAULT_UIDS
 from engine.runtimes.sandbox.sandbox import Sandbox, run_name
 from toolagent.contracts.sandbox import SandboxLevel, SandboxLimits, SandboxPolicy
-from workers.sandbox import identities
+from workers.host.sandbox import identities
 
 MIB = 1024 * 1024
 LIMITS = SandboxPolicy().defaults

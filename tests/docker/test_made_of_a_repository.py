@@ -30,7 +30,7 @@ from toolagent.contracts.sources import DockerSource
 from toolagent.contracts.task_specs import GithubDeploy
 from toolagent_service.contracts.plans import DockerBuild
 from toolagent_service.making.planning import ways
-from workers.scripts import indexes_of
+from workers.host.scripts import indexes_of
 from workers.settings import environment
 
 FILES = {

@@ -15,9 +15,9 @@ from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
 from toolagent.contracts.sandbox import SandboxPolicy
 from toolagent.contracts.sources import ScriptLanguage
-from workers.containers import docker_parts
+from workers.host.containers import docker_parts
 from workers.settings import Settings
-from workers.state import StateDirectory
+from workers.state.directory import StateDirectory
 
 
 def test_pip_is_told_what_uv_is_told() -> None:

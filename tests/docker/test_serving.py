@@ -23,7 +23,7 @@ from tests.docker.subject import docker_subject, versatile
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import DockerSource
 from toolagent_service.calls.shared_processes import place_of_volumes
-from workers.containers import engine_check
+from workers.host.containers import engine_check
 
 Make = Callable[..., DockerRuntime]
 

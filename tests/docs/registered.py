@@ -41,7 +41,7 @@ from toolagent.testing.servers.scenario import Expectation, FaultKind, Turn
 from toolagent_service import step_names, stubs
 from toolagent_service.contracts.agent import AgentEnd
 from toolagent_service.contracts.dependency_policy import DependencyPolicy, RefusalKind
-from workers.temporal_workers import WORKFLOWS
+from workers.temporal.host_workers import WORKFLOWS
 
 __all__ = ["REGISTERED"]
 

@@ -14,14 +14,14 @@ from tests.docs.pages import DOCS, blocks
 from tests.programs import Program
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import DockerSource, McpSource
-from toolagent.core.expectations import unexpected
-from toolagent.core.tool_files import read_tool_file
+from toolagent.core.catalog.expectations import unexpected
+from toolagent.core.catalog.tool_files import read_tool_file
 from toolagent.testing.servers.index_packages import load_packages
 from toolagent.testing.servers.scenario import load_scenario
 from toolagent.validation.schemas import issues_of
 from toolagent.validation.tool_rules import ToolRules, faults_of_test_mode
-from workers.dependencies import dependency_policy_of
-from workers.sandbox import policy_of
+from workers.host.dependencies import dependency_policy_of
+from workers.host.sandbox import policy_of
 from workers.settings import Settings
 
 

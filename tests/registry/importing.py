@@ -10,7 +10,7 @@ from engine.registry.catalog import CatalogImport
 from engine.store.content.folder import FolderContent
 from engine.store.database import Database
 from engine.store.files import FileStore
-from workers.secrets import SecretSource
+from workers.state.secrets import SecretSource
 
 __all__ = ["files_of", "importer_of", "write_catalog"]
 

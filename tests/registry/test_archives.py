@@ -19,7 +19,7 @@ from engine.store.tools import ToolTable
 from tests.registry.importing import files_of, importer_of, write_catalog
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import LocalSource, McpSource
-from workers.projects import StoredArchives
+from workers.host.projects import StoredArchives
 
 
 def project(folder: Path) -> Path:

@@ -23,7 +23,7 @@ from toolagent.contracts.records import EventType
 from toolagent.contracts.sources import BackendRuntime, BuiltinSource
 from workers.parts import Store, catalog_of
 from workers.settings import Settings
-from workers.state import owned_state
+from workers.state.directory import owned_state
 
 ECHO = ToolEntry(manifest=ToolManifest(tool_id="echo", name="Echo"), sources=(BuiltinSource(handler="echo"),))
 A: dict[str, JsonValue] = {"tool_id": "a", "name": "A"}

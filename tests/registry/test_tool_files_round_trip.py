@@ -17,8 +17,8 @@ from engine.runtimes.builtin.options import BuiltinOptions
 from engine.store.database import Database
 from tests.registry.tool_files import METHOD, SCRIPT, ToolFiles, tool_file
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.core.commented_json import parse_commented
-from toolagent.core.tool_files import tool_file_schema
+from toolagent.core.catalog.commented_json import parse_commented
+from toolagent.core.catalog.tool_files import tool_file_schema
 from toolagent.validation.schemas import issues_of, schema_faults
 
 ROOT = Path(__file__).parents[2]

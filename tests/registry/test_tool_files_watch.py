@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from engine.registry.catalog_watch import imported_catalog
 from engine.store.database import Database
 from tests.registry.tool_files import ToolFiles, tool_file
 from toolagent.contracts.records import CatalogFault
-from workers.catalog_watch import imported_catalog
 
 _BOUND_S = 60.0
 

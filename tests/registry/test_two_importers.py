@@ -12,6 +12,7 @@ import pytest
 import structlog
 from pydantic import JsonValue
 
+from engine.registry.catalog_watch import imported_catalog
 from engine.registry.registry import ToolRegistry
 from engine.store.database import Database, migrate
 from engine.store.routes import RouteTable
@@ -21,7 +22,6 @@ from tests.registry.importing import importer_of, write_catalog
 from tests.system.waiting import wait_until
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.records import CatalogFault
-from workers.catalog_watch import imported_catalog
 from workers.settings import environment
 
 _ROOT = Path(__file__).parents[2]

@@ -20,7 +20,7 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.records import CatalogFault
 from toolagent.contracts.sources import BuiltinSource
-from workers.secrets import SecretSource
+from workers.state.secrets import SecretSource
 
 __all__ = ["METHOD", "SCRIPT", "ToolFiles", "tool_file"]
 

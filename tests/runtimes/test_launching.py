@@ -16,7 +16,7 @@ from engine.runtimes.sandbox.levels.cgroups import Cgroups
 from engine.runtimes.sandbox.sandbox import Sandbox
 from tests.runtimes.conftest import leftovers
 from toolagent.contracts.sandbox import SandboxPolicy
-from workers.sandbox import identities
+from workers.host.sandbox import identities
 
 
 class Slow(Bubblewrap):

@@ -31,7 +31,7 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import SecurityContext, ToolManifest
 from toolagent.contracts.sandbox import SandboxPolicy
 from toolagent.contracts.sources import LocalSource
-from workers.sandbox import identities
+from workers.host.sandbox import identities
 
 
 def runtime_of(parts: RuntimeParts, settings: LocalSettings | None = None) -> LocalRuntime:

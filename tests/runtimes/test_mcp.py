@@ -31,7 +31,7 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sandbox import SandboxPolicy
 from toolagent.contracts.sources import McpSource
-from workers.sandbox import identities
+from workers.host.sandbox import identities
 
 TOOL = ToolManifest(tool_id="versatile", name="Versatile")
 

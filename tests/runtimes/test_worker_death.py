@@ -18,7 +18,7 @@ from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
 from engine.runtimes.sandbox.levels.cgroups import Cgroups
 from tests.runtimes.conftest import eventually, is_gone, leftovers
 from tests.runtimes.workers import start_worker
-from workers.sandbox import identities
+from workers.host.sandbox import identities
 
 SLEEPER = [sys.executable, "-c", "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); signal.pause()"]
 

@@ -20,7 +20,7 @@ from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
 from engine.runtimes.sandbox.levels.cgroups import Cgroups
 from engine.runtimes.sandbox.sandbox import run_name
 from toolagent.contracts.sandbox import SandboxPolicy
-from workers.sandbox import identities
+from workers.host.sandbox import identities
 
 __all__ = ["Boxes", "Ended", "Networked", "Resolver", "boxes"]
 

@@ -41,7 +41,7 @@ from tests.sandbox.attempts_resources import LIMITS
 from tests.sandbox.unboxed import Trial, unboxed
 from tests.sandbox.victims import Victims, victims
 from toolagent.contracts.sandbox import SandboxLevel, SandboxPolicy
-from workers.sandbox import identities
+from workers.host.sandbox import identities
 
 __all__ = ["made"]
 

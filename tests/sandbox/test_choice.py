@@ -16,7 +16,7 @@ from engine.runtimes.sandbox.levels.cgroups import Cgroups
 from engine.runtimes.sandbox.sandbox import Sandbox, SandboxRefused, run_name
 from toolagent.contracts.manifest import NetworkAccess, SecurityContext
 from toolagent.contracts.sandbox import Difference, SandboxLevel, SandboxPolicy
-from workers.sandbox import identities
+from workers.host.sandbox import identities
 
 POLICY = SandboxPolicy()
 

@@ -19,7 +19,7 @@ from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
 from engine.runtimes.sandbox.levels.cgroups import Cgroups
 from engine.runtimes.sandbox.levels.rlimits import RLimits
 from tests.programs import Program
-from workers.sandbox import identities
+from workers.host.sandbox import identities
 
 ROOT = Path(__file__).parents[2]
 READ = pyseccomp.resolve_syscall(pyseccomp.Arch.NATIVE, "read")
@@ -34,7 +34,7 @@ from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
 from engine.runtimes.sandbox.levels.cgroups import Cgroups
 from engine.runtimes.sandbox.levels.rlimits import RLimits
 from toolagent.contracts.sandbox import SandboxPolicy
-from workers.sandbox import identities
+from workers.host.sandbox import identities
 
 async def main(kind, folder, when, guarded):
     owner = Owner.of_this_process(folder)

@@ -7,7 +7,7 @@ import pytest
 
 from toolagent.contracts.sandbox import SandboxLevel, SandboxPolicy
 from workers.failures import CannotRun
-from workers.sandbox import policy_of
+from workers.host.sandbox import policy_of
 from workers.settings import Settings
 
 

@@ -23,9 +23,9 @@ from engine.runtimes.sandbox.levels.system_files import SystemFiles, shown_to_al
 from engine.runtimes.sandbox.sandbox import Sandbox
 from tests.machine import lacking
 from toolagent.contracts.sandbox import SandboxLevel, SandboxPolicy
-from workers.sandbox import identities, sandbox_of
+from workers.host.sandbox import identities, sandbox_of
 from workers.settings import Settings
-from workers.state import StateDirectory
+from workers.state.directory import StateDirectory
 
 LIMITS = SandboxPolicy().defaults
 

@@ -16,7 +16,7 @@ from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
 from engine.runtimes.sandbox.levels.cgroups import Cgroups
 from engine.runtimes.sandbox.levels.watch import Watch
 from toolagent.contracts.sandbox import SandboxLimits, SandboxPolicy
-from workers.sandbox import identities
+from workers.host.sandbox import identities
 
 MIB = 1024 * 1024
 

@@ -34,7 +34,7 @@ from engine.runtimes.scripts.verdicts import ScriptReply
 from toolagent.contracts.manifest import SecurityContext
 from toolagent.contracts.sandbox import SandboxAccount, SandboxLimits, SandboxPolicy
 from toolagent.contracts.sources import ScriptLanguage
-from workers.sandbox import identities
+from workers.host.sandbox import identities
 
 MIB = 1024 * 1024
 IDENTITY = PAYLOAD if os.geteuid() == 0 else None

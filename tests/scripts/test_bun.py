@@ -16,7 +16,7 @@ from engine.runtimes.environments.programs import Programs
 from engine.runtimes.sandbox.egress import Egress
 from tests.scripts.harness import IDENTITY, POLICY, Scripts, script_service
 from toolagent.contracts.sources import ScriptLanguage
-from workers.scripts import indexes_of
+from workers.host.scripts import indexes_of
 from workers.settings import environment
 
 BOUNDS = POLICY.defaults.model_copy(update={"memory_bytes": 1024 * 1024 * 1024})

@@ -14,7 +14,7 @@ from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
 from engine.runtimes.sandbox.levels.cgroups import Cgroups
 from tests.programs import start_program
 from tests.scripts.harness import Scripts, groups_of
-from workers.sandbox import identities
+from workers.host.sandbox import identities
 
 REPOSITORY = Path(__file__).parents[2]
 QUICK = """

@@ -7,7 +7,7 @@ import uv
 
 from engine.runtimes.environments.programs import Programs
 from toolagent.contracts.sources import ScriptLanguage
-from workers.scripts import indexes_of
+from workers.host.scripts import indexes_of
 from workers.settings import environment
 
 

@@ -12,8 +12,8 @@ from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
 from tests.scripts.harness import MIB, Scripts
 from toolagent.contracts.calls import ErrorType, ToolError
 from toolagent.contracts.sources import ScriptLanguage
-from toolagent.core.action import observation_of
-from toolagent.core.results import failed
+from toolagent.core.calls.action import observation_of
+from toolagent.core.calls.results import failed
 
 ECHO = "import json, sys\njson.dump(json.load(sys.stdin), sys.stdout)\n"
 

@@ -14,7 +14,7 @@ from engine.runtimes.sandbox.levels.cgroups import Cgroups
 from engine.runtimes.sandbox.sandbox import Sandbox, run_name
 from tests.scripts.harness import POLICY, Scripts
 from toolagent.contracts.calls import ErrorType
-from workers.sandbox import identities
+from workers.host.sandbox import identities
 
 SAID = "bwrap: Can't find source path /x: No such file or directory"
 LINKS = """

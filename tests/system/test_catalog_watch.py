@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from engine.registry.catalog_watch import imported_catalog
 from engine.registry.registry import ToolRegistry
 from engine.store.database import Database
 from engine.store.faults import FaultTable
@@ -14,7 +15,6 @@ from engine.store.tools import ToolTable
 from tests.registry.importing import importer_of, write_catalog
 from toolagent.contracts.records import CatalogFault
 from toolagent.contracts.sources import LocalSource
-from workers.catalog_watch import imported_catalog
 
 
 def tools(*ids: str) -> str:

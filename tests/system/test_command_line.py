@@ -12,7 +12,7 @@ from toolagent.contracts.calls import ErrorType, ToolResult
 from toolagent.contracts.hosts import HostListing
 from toolagent.contracts.manifest import ToolStatus
 from toolagent.contracts.versions import ToolVersions
-from workers.dev_server import temporal_binary
+from workers.temporal.dev_server import temporal_binary
 
 
 def _execute(service: ServiceProcess, call: str, workflow_id: str) -> ToolResult:

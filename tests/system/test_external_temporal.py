@@ -15,8 +15,8 @@ from tests.system.service_process import ROOT, ServiceProcess, run_tool
 from tests.system.waiting import wait_until
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.tasks import TaskState
-from toolagent.core.idempotency import call_id_for_key
-from workers.dev_server import read_config, server_command, temporal_binary
+from toolagent.core.calls.idempotency import call_id_for_key
+from workers.temporal.dev_server import read_config, server_command, temporal_binary
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -16,7 +16,7 @@ from tests.system.effects import count_of, own_effects
 from tests.system.service_process import ServiceProcess, run_tool
 from toolagent.contracts.calls import ErrorType, ToolResult
 from toolagent.contracts.tasks import TaskState
-from toolagent.core.results import IDEMPOTENCY_CONFLICT, reason_of
+from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, reason_of
 
 pytestmark = pytest.mark.timeout(240)
 

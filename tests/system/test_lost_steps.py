@@ -11,7 +11,7 @@ from tests.system.conftest import MakeService
 from tests.system.service_process import ServiceProcess
 from tests.system.waiting import wait_until
 from toolagent.contracts.calls import ErrorType
-from toolagent.core.results import reason_of
+from toolagent.core.calls.results import reason_of
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -14,7 +14,7 @@ from tests.system.service_process import ServiceProcess, run_tool
 from tests.system.waiting import wait_until
 from toolagent.contracts.calls import ErrorType, ToolResult
 from toolagent.contracts.tasks import TaskState
-from toolagent.core.results import IDEMPOTENCY_CONFLICT, reason_of
+from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, reason_of
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import structlog
 from pydantic import JsonValue
 
+from engine.registry.catalog_watch import imported_catalog
 from engine.store.database import Database
 from engine.store.tools import ToolTable
 from tests.registry.importing import importer_of, write_catalog
 from toolagent.contracts.records import CatalogFault
-from workers.catalog_watch import imported_catalog
 
 
 class _UnforeseenError(RuntimeError):

@@ -12,10 +12,10 @@ from engine.store.content.folder import FolderContent
 from engine.store.database import Database
 from engine.store.hosts import HostClaim, HostTable, database_time
 from engine.store.tables import hosts as host_rows
-from workers.content import content_of, sweeping
 from workers.failures import CannotRun
 from workers.settings import Settings
-from workers.state import owned_state
+from workers.state.content import content_of, sweeping
+from workers.state.directory import owned_state
 
 
 async def test_a_file_of_secrets_that_others_may_read_is_named_as_such_before_keys_are_missed_in_it(tmp_path: Path) -> None:

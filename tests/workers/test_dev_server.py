@@ -10,9 +10,9 @@ import structlog
 
 from engine.runtimes.process.guardian import Guardian
 from engine.runtimes.process.ownership import Owner
-from workers.dev_server import embedded_temporal, last_words, read_config
 from workers.failures import CannotRun
 from workers.settings import Settings
+from workers.temporal.dev_server import embedded_temporal, last_words, read_config
 
 ROOT = Path(__file__).parents[2]
 

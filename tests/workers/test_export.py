@@ -22,8 +22,8 @@ from tests.system.service_process import ROOT, ServiceProcess, child_environment
 from workers.__main__ import main
 from workers.export import export_command
 from workers.failures import CannotRun
-from workers.secrets import SecretSource
 from workers.settings import Settings, environment
+from workers.state.secrets import SecretSource
 
 _BOUND_S = 60.0
 _FILES = {"registry.json", "sources.json", "groups.json"}

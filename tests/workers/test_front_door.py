@@ -7,9 +7,9 @@ import httpx
 import pytest
 from fastapi import FastAPI, Request
 
-from workers.front_door import serving
+from workers.front.door import serving
+from workers.front.http_head import MAX_HEAD_BYTES
 from workers.grace import Grace
-from workers.http_head import MAX_HEAD_BYTES
 from workers.ports import listen
 
 

@@ -14,10 +14,10 @@ from engine.store.hosts import HostClaim, HostTable, HostTakenError
 from engine.store.routes import RouteTable
 from toolagent.contracts.routes import RunState, ToolRoute
 from workers.failures import CannotRun
-from workers.host_lease import held_host
+from workers.host.lease import held_host
 from workers.settings import Settings
-from workers.shared_files import require_shared_files
-from workers.state import StateDirectory, open_state, owned_state
+from workers.state.directory import StateDirectory, open_state, owned_state
+from workers.state.shared_files import require_shared_files
 
 _LEASE_S = 1.0
 _FIRST = HostClaim("host-a", "first", "here", {"default": 2})

@@ -6,7 +6,7 @@ from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import DockerSource
-from workers.containers import ImageSources
+from workers.host.containers import ImageSources
 
 ALONE, SHARED = DockerSource(dockerfile="Dockerfile"), DockerSource(dockerfile="Other", process="group")
 

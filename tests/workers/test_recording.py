@@ -10,10 +10,10 @@ import pytest_asyncio
 from temporalio.client import Client
 
 from api.ports import UnwritableError
-from api.readiness import Remembered
+from api.views.readiness import Remembered
 from tests.disks import file_size_limit, tiny_disk
 from toolagent.client.failures import AnswerPendingError
-from workers.guarded_calls import GuardedCalls
+from workers.front.guarded_calls import GuardedCalls
 from workers.recording import Recording, UnrecordableError, require_writing
 
 
@@ -41,7 +41,7 @@ async def place() -> Place:
 async def recording(place: Place, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Recording]:
     monkeypatch.setattr("workers.recording._CALM_S", 0.0)
     monkeypatch.setattr("workers.recording._LOOK_S", 0.01)
-    monkeypatch.setattr("api.readiness._FRESH_S", 0.0)
+    monkeypatch.setattr("api.views.readiness._FRESH_S", 0.0)
     recording = Recording((Remembered(place.check),), {})
     async with recording.watched():
         yield recording

@@ -12,7 +12,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from toolagent.client import names
 from workers.failures import CannotRun
-from workers.temporal_connection import register_search_attributes, shows_outcomes
+from workers.temporal.connection import register_search_attributes, shows_outcomes
 
 NEEDED = tuple(key.name for key in names.SEARCH_ATTRIBUTES if key is not names.OUTCOME)
 

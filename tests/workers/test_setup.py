@@ -13,13 +13,13 @@ from pydantic import ValidationError
 
 from engine.network.ports import free_port
 from engine.registry.secret_vault import SecretRefusedError
-from workers.dev_server import read_config
 from workers.failures import CannotRun
-from workers.front_door import bound_socket
+from workers.front.door import bound_socket
 from workers.ports import listen
-from workers.secrets import SecretSource
 from workers.settings import Settings, unread
-from workers.state import owned_state
+from workers.state.directory import owned_state
+from workers.state.secrets import SecretSource
+from workers.temporal.dev_server import read_config
 
 ROOT = Path(__file__).parents[2]
 

@@ -31,7 +31,7 @@ from toolagent.contracts.making import Evidence, MakeRequest, MakeTask, TaskNote
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.task_specs import BuildTool
 from toolagent.contracts.tasks import TaskState
-from workers.task_sweep import TaskSweep, sweeping_tasks
+from workers.host.task_sweep import TaskSweep, sweeping_tasks
 from workflows.create_tool import CreateTool
 
 SPEC = BuildTool(tool_name="word_counter", description="Count.")

@@ -16,7 +16,7 @@ from toolagent.contracts.sources import LocalSource
 from workers.failures import CannotRun
 from workers.parts import Store, catalog_of
 from workers.settings import Settings
-from workers.state import StateDirectory
+from workers.state.directory import StateDirectory
 from workers.verify import verify
 
 

@@ -16,8 +16,8 @@ from tests.workflows.steps import Steps, plan_of
 from toolagent.client import names
 from toolagent.contracts.batches import CallLook, LookRequest, LookState
 from toolagent.contracts.calls import ErrorType, ToolError
-from toolagent.core.idempotency import call_id_for_key
-from toolagent.core.results import failed, succeeded
+from toolagent.core.calls.idempotency import call_id_for_key
+from toolagent.core.calls.results import failed, succeeded
 from toolagent_service import step_names
 from toolagent_service.contracts.steps import Admission, AdmitRequest, Admitted, Answered
 

@@ -14,7 +14,7 @@ from tests.workflows.stage import AnyHandle, Stage
 from tests.workflows.steps import Steps, Unhurried, cancelled, plan_of
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType, ToolError
-from toolagent.core.results import failed, succeeded
+from toolagent.core.calls.results import failed, succeeded
 from toolagent_service import step_names
 from toolagent_service.contracts.steps import (
     Admission,

@@ -20,7 +20,7 @@ from tests.programs import Program
 from tests.workflows.fingerprints import fingerprint
 from tests.workflows.scenarios import SCENARIOS, play
 from toolagent_service.plugin import service_plugin
-from workers.dev_server import read_config, server_command, temporal_binary
+from workers.temporal.dev_server import read_config, server_command, temporal_binary
 
 __all__ = ["BEFORE", "FINGERPRINTS", "FOLDER", "IDENTITY", "keep", "stored"]
 

@@ -9,7 +9,7 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.common import TypedSearchAttributes
 from temporalio.worker import Interceptor, Worker
 
-from workers.temporal_workers import WORKFLOWS
+from workers.temporal.host_workers import WORKFLOWS
 from workflows.outcome import OutcomeInterceptor
 
 __all__ = ["AnyHandle", "Stage"]

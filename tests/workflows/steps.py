@@ -9,7 +9,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
-from toolagent.core.results import failed, succeeded
+from toolagent.core.calls.results import failed, succeeded
 from toolagent_service import step_names
 from toolagent_service.contracts.steps import (
     Admission,

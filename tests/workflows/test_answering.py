@@ -13,7 +13,7 @@ from temporalio import workflow
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 from toolagent.contracts.making import MakeRequest
 from toolagent.contracts.task_specs import BuildTool, Example, GithubDeploy
-from toolagent.core.results import failed
+from toolagent.core.calls.results import failed
 from toolagent_service.contracts.making_steps import Inspected, Taker
 from workflows.answering import answered
 

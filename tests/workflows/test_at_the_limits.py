@@ -16,8 +16,8 @@ from tests.workflows.steps import Steps
 from toolagent.client import names
 from workers.collector import spare_what_stays
 from workers.settings import Settings
-from workers.temporal_connection import connect
-from workers.temporal_workers import WORKFLOWS
+from workers.temporal.connection import connect
+from workers.temporal.host_workers import WORKFLOWS
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -18,7 +18,7 @@ from temporalio.worker import Worker
 from tests.workflows.steps import PADDING, Deliberate, Preceded, Steps, Unadmitted, Unhurried, Unrecorded, cancelled
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
-from toolagent.core.idempotency import call_id_for_key
+from toolagent.core.calls.idempotency import call_id_for_key
 from toolagent_service import step_names, stubs
 from toolagent_service.contracts.steps import Admission, AdmitRequest, CallRequest, Finished, Placement
 from workflows.invoke_tool import InvokeTool

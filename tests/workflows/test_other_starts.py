@@ -16,7 +16,7 @@ from temporalio.worker import Worker
 from temporalio.workflow import _Definition as Definition
 
 from toolagent.client import names
-from workers.temporal_workers import WORKFLOWS
+from workers.temporal.host_workers import WORKFLOWS
 
 LIFE = timedelta(seconds=60)
 PATIENCE_S = 30

@@ -19,7 +19,7 @@ from tests.workflows.fingerprints import difference, fingerprint
 from tests.workflows.record import BEFORE, FINGERPRINTS, FOLDER, IDENTITY, ROOT, keep, stored
 from tests.workflows.scenarios import SCENARIOS, play
 from toolagent_service.plugin import service_plugin
-from workers.temporal_workers import WORKFLOWS
+from workers.temporal.host_workers import WORKFLOWS
 from workflows.outcome import OutcomeInterceptor
 
 HISTORIES = stored()

@@ -12,7 +12,7 @@ from engine.store.calls import CallTable
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult, ValidationIssue
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
-from toolagent.core.json_size import MAX_STARTED_VALUES
+from toolagent.core.calls.json_size import MAX_STARTED_VALUES
 
 __all__ = ["AnsweredBefore", "Asked", "CallLimits", "Check", "Refused", "Sources"]
 

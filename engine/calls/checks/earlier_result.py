@@ -3,7 +3,7 @@
 from engine.calls.checks.asked import AnsweredBefore, Asked, Check, Sources
 from engine.store.clock import now
 from toolagent.contracts.calls import ErrorType
-from toolagent.core.results import key_conflict
+from toolagent.core.calls.results import key_conflict
 
 __all__ = ["CHECK"]
 

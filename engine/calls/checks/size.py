@@ -5,8 +5,8 @@ from pydantic_core import to_json
 
 from engine.calls.checks.asked import Asked, CallLimits, Check, Refused, Sources
 from toolagent.contracts.calls import ErrorType, ToolError
-from toolagent.core.json_size import excess_of
-from toolagent.core.results import TOO_LARGE
+from toolagent.core.calls.json_size import excess_of
+from toolagent.core.calls.results import TOO_LARGE
 
 __all__ = ["CHECK", "require_size"]
 

@@ -24,7 +24,7 @@ from toolagent.contracts.manifest import JsonSchema
 from toolagent.contracts.records import CallRecord
 from toolagent.contracts.sources import DockerSource, LocalSource, McpSource
 from toolagent.contracts.task_specs import Example, RepairTool
-from toolagent.core.masking import masked_params, masked_text
+from toolagent.core.calls.masking import masked_params, masked_text
 from toolagent_service.calls.shared_processes import place_of
 from toolagent_service.contracts.making_steps import Diagnosis, FailedCall
 from toolagent_service.making.mendable import content_of, unmendable

@@ -17,8 +17,8 @@ from toolagent.contracts.making import CheckResult
 from toolagent.contracts.manifest import JsonSchema, SideEffectScope, ToolManifest
 from toolagent.contracts.records import CallRecord
 from toolagent.contracts.task_specs import Example
-from toolagent.core.expectations import unexpected
-from toolagent.core.masking import masked_params, masked_text
+from toolagent.core.calls.masking import masked_params, masked_text
+from toolagent.core.catalog.expectations import unexpected
 from toolagent.core.schemas import FILE_PATH, MASK, mask_secrets, values_of_format, with_defaults
 from toolagent.validation.schemas import issues_of
 

@@ -8,8 +8,8 @@ from engine.making.repositories.asides import is_example
 from engine.making.repositories.trees import Tree
 from toolagent.contracts.making import Finding, FindingKind
 from toolagent.contracts.tool_files import ExternalScript
+from toolagent.core.catalog.tool_files import SUFFIX, ReadToolFile, read_tool_file
 from toolagent.core.json_paths import json_path
-from toolagent.core.tool_files import SUFFIX, ReadToolFile, read_tool_file
 from toolagent.validation.tool_folders import NoScriptError, find_script
 from toolagent.validation.tool_rules import ToolRules
 

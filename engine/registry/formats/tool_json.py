@@ -11,7 +11,7 @@ from engine.validation.references import SchemaNotFollowedError, written_out
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import ScriptSource
 from toolagent.contracts.tool_files import ServiceMethod, ToolFile
-from toolagent.core.tool_files import SUFFIX, FileFault, ReadToolFile, manifest_of, read_tool_file
+from toolagent.core.catalog.tool_files import SUFFIX, FileFault, ReadToolFile, manifest_of, read_tool_file
 from toolagent.validation.tool_rules import ToolRules
 
 __all__ = ["FILE_NAME", "FOLDER", "dump", "file_name_of", "manifest_in", "read"]

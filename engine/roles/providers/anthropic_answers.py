@@ -6,7 +6,7 @@ from typing import cast
 import httpx2
 
 from toolagent.client.bounded_answers import unpacked
-from toolagent.core.unpacking import BoundedBody, bounded_body
+from toolagent.core.calls.unpacking import BoundedBody, bounded_body
 
 __all__ = ["bounded"]
 

@@ -10,7 +10,7 @@ from anthropic import APIConnectionError, APIResponseValidationError, APIStatusE
 
 from engine.roles.provider import BusyKind, ModelBusy, ModelFailure, ModelRefused, RefusedKind
 from engine.roles.provider_options import ProviderOptions
-from toolagent.core.masking import without_secret
+from toolagent.core.calls.masking import without_secret
 from toolagent_service.contracts.model import Usage
 
 __all__ = ["failure_of", "retry_after_s"]

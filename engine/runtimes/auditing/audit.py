@@ -38,7 +38,7 @@ class Audit(Protocol):
     """What a runtime tells of each run."""
 
     def note(self, entry: AuditEntry) -> None:
-        """Write it down. Parameters and command must be masked (`toolagent.core.masking`). Does not raise: a full disk is logged."""
+        """Write it down. Parameters and command must be masked (`toolagent.core.calls.masking`). Does not raise: a full disk is logged."""
         ...
 
 

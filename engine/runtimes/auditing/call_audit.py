@@ -16,7 +16,7 @@ from toolagent.contracts.audit import AuditEntry
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sandbox import SandboxAccount
-from toolagent.core.masking import masked_caller, masked_command, masked_params
+from toolagent.core.calls.masking import masked_caller, masked_command, masked_params
 
 __all__ = ["Audited", "Told", "noted"]
 

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from engine.runtimes.failures import CallFailed, NotSent, RuntimeFailure, StartFailed
 from toolagent.contracts.calls import ErrorType
-from toolagent.core.results import ORIGINAL_TYPE
+from toolagent.core.calls.results import ORIGINAL_TYPE
 
 __all__ = ["ScriptErrorKind", "ScriptFailure"]
 

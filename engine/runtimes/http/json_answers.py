@@ -6,7 +6,7 @@ import re
 import pydantic_core
 from pydantic import JsonValue
 
-from toolagent.core.json_size import Excess, excess_of
+from toolagent.core.calls.json_size import Excess, excess_of
 from toolagent.core.texts import well_formed_json
 
 __all__ = ["MAX_RESULT_VALUES", "TooMuchError", "read_json"]

@@ -19,7 +19,7 @@ from engine.runtimes.http.public_servers import PublicServers
 from engine.runtimes.mcp.codes import BROKEN, FORGOTTEN, NOT_SENT, REFUSED, TOO_LARGE
 from engine.runtimes.mcp.pipes import Streams
 from toolagent.contracts.calls import ErrorType
-from toolagent.core.json_size import Excess, excess_of
+from toolagent.core.calls.json_size import Excess, excess_of
 
 __all__ = ["Guarded", "WebServer", "over_web"]
 

@@ -11,7 +11,7 @@ from engine.runtimes.runtime import Running
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.records import Event, EventType
 from toolagent.contracts.routes import RunState, ToolRoute
-from toolagent.core.masking import masked_text
+from toolagent.core.calls.masking import masked_text
 
 __all__ = ["Alert", "RouteBoard", "RouteStore", "no_alert"]
 

@@ -6,7 +6,7 @@ from engine.runtimes.environments.failures import ScriptFailure
 from engine.runtimes.scripts.service import ScriptRun
 from toolagent.contracts.audit import AuditEntry
 from toolagent.contracts.calls import ErrorType
-from toolagent.core.masking import masked_caller, masked_command, masked_params
+from toolagent.core.calls.masking import masked_caller, masked_command, masked_params
 
 __all__ = ["ScriptAccounts"]
 

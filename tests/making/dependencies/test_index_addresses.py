@@ -11,7 +11,7 @@ from engine.runtimes.environments.environments import Index
 from engine.runtimes.environments.programs import Programs
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
 from toolagent.contracts.sources import ScriptLanguage
-from workers.scripts import indexes_of
+from workers.host.scripts import indexes_of
 
 
 def test_named_and_extra_indexes_come_before_the_default_one() -> None:

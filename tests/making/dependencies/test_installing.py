@@ -20,7 +20,7 @@ from tests.making.dependencies.test_gate import INVENTED, NEAR, YOUNG
 from toolagent.testing.servers.index_packages import IndexedPackage, IndexPackages, Release
 from toolagent.testing.servers.index_server import IndexServer
 from toolagent_service.contracts.dependency_policy import DependencyPolicy
-from workers.scripts import indexes_of
+from workers.host.scripts import indexes_of
 
 OLD, NEW = NOW - timedelta(days=400), NOW - timedelta(days=2)
 PACKAGES = (

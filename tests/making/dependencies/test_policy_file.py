@@ -8,8 +8,8 @@ import pytest
 from engine.making.dependencies.gate import DependencyGate
 from tests.making.dependencies.conftest import Gate, Index, Upload
 from toolagent_service.contracts.dependency_policy import DependencyPolicy, DependencyVerdict, RefusalKind
-from workers.dependencies import dependency_policy_of
 from workers.failures import CannotRun
+from workers.host.dependencies import dependency_policy_of
 from workers.settings import Settings
 
 

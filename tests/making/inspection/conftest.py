@@ -25,7 +25,7 @@ from engine.runtimes.process.guardian import Guardian
 from engine.runtimes.process.ownership import Owner
 from engine.runtimes.process.processes import Launcher
 from tests.sandboxing import sandboxing
-from workers.scripts import indexes_of
+from workers.host.scripts import indexes_of
 from workers.settings import environment
 
 

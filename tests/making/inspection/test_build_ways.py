@@ -29,7 +29,7 @@ from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.task_specs import GithubDeploy
 from toolagent_service.contracts.making_steps import BuildStep
 from toolagent_service.contracts.plans import McpBuild, ProgramBuild
-from workers.scripts import indexes_of
+from workers.host.scripts import indexes_of
 from workers.settings import environment
 
 STEP = BuildStep(

@@ -29,7 +29,7 @@ from engine.runtimes.process.processes import Launcher
 from tests.runtimes.conftest import silent
 from toolagent.contracts.task_specs import GithubDeploy
 from toolagent_service.contracts.plans import ProgramBuild
-from workers.scripts import indexes_of
+from workers.host.scripts import indexes_of
 from workers.settings import environment
 
 SECRET = "the secret of this host"  # noqa: S105 - a text to look for

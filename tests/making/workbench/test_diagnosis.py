@@ -42,7 +42,7 @@ from toolagent.contracts.task_specs import Example, RepairTool
 from toolagent_service.contracts.making_steps import BriefStep, Diagnosis
 from toolagent_service.making.mendable import unmendable
 from toolagent_service.making.withheld import divided
-from workers.projects import StoredArchives
+from workers.host.projects import StoredArchives
 
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
 TASK = "repair_0a1b2c3d"

@@ -10,7 +10,7 @@ from engine.runtimes.failures import NotSent
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import CheckResult
 from toolagent.contracts.sources import BuiltinSource, DockerSource, LocalSource, McpSource, RemoteSource, ScriptSource
-from toolagent.core.expectations import unexpected
+from toolagent.core.catalog.expectations import unexpected
 from toolagent_service.calls.shared_processes import process_key
 
 __all__ = ["NAME", "check"]

@@ -5,7 +5,7 @@ from engine.making.gate.wording import listed, quoted
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import CheckResult
 from toolagent.contracts.task_specs import Example
-from toolagent.core.expectations import unexpected
+from toolagent.core.catalog.expectations import unexpected
 
 __all__ = ["NAME", "check"]
 

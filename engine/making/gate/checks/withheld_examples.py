@@ -5,7 +5,7 @@ from collections import Counter
 from engine.making.gate.subject import Came, Subject
 from toolagent.contracts.making import CheckResult
 from toolagent.contracts.task_specs import Example
-from toolagent.core.expectations import unexpected
+from toolagent.core.catalog.expectations import unexpected
 
 __all__ = ["NAME", "check"]
 

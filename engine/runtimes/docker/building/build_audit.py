@@ -11,7 +11,7 @@ from engine.runtimes.auditing.audit import Audit
 from engine.runtimes.auditing.call_audit import Told, noted
 from engine.runtimes.docker_engine.commands import TIMED_OUT, Executed
 from toolagent.contracts.audit import AuditEntry
-from toolagent.core.masking import masked_command
+from toolagent.core.calls.masking import masked_command
 
 __all__ = ["BuildAudit", "told_of"]
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from pydantic import JsonValue
 
-from toolagent.core.masking import DEEPEST, masked_params, masked_text
+from toolagent.core.calls.masking import DEEPEST, masked_params, masked_text
 
 __all__ = [
     "LOGGER",

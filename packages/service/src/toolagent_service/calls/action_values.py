@@ -11,8 +11,8 @@ from pydantic_core import from_json
 
 from toolagent.contracts.calls import ValidationIssue
 from toolagent.contracts.manifest import JsonSchema
-from toolagent.core.action import Element
-from toolagent.core.json_size import MAX_STARTED_VALUES, excess_of, values_in
+from toolagent.core.calls.action import Element
+from toolagent.core.calls.json_size import MAX_STARTED_VALUES, excess_of, values_in
 
 __all__ = ["typed_inputs"]
 

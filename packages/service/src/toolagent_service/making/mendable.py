@@ -2,7 +2,7 @@
 
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.sources import BuiltinSource, DockerSource, LocalSource, McpSource, RemoteSource, ScriptSource
-from toolagent.core.masking import shortened
+from toolagent.core.calls.masking import shortened
 
 __all__ = ["content_of", "unmendable"]
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from toolagent.contracts.making import Tried
-from toolagent.core.masking import masked_text
+from toolagent.core.calls.masking import masked_text
 
 __all__ = ["abridged", "listed_shortly", "of_the_agent", "ready_reason", "there_already", "tried_line", "why_a_model"]
 

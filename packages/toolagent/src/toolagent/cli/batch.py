@@ -21,7 +21,7 @@ from toolagent.contracts.calls import CallMode, ToolCall, ToolResult
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.http import Problem, TaskAccepted
 from toolagent.contracts.tasks import TaskState, TaskView
-from toolagent.core.batches import counted, lost, never_made
+from toolagent.core.calls.batches import counted, lost, never_made
 from toolagent.core.suggestions import nearest
 
 __all__ = ["add_commands", "finish_batch", "results_of"]

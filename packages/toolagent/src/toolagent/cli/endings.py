@@ -13,7 +13,7 @@ from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.http import TaskAccepted
 from toolagent.contracts.references import ResultReference
 from toolagent.contracts.tasks import TaskState, TaskView
-from toolagent.core.action import own_failure
+from toolagent.core.calls.action import own_failure
 
 __all__ = ["ended", "finish", "started"]
 

@@ -16,7 +16,7 @@ from toolagent.cli.render import describe_error, show_failure, show_json, show_n
 from toolagent.client.http import DEFAULT_URL, ToolAgentHttp
 from toolagent.contracts.calls import CallMode, ToolCall, ToolResult
 from toolagent.contracts.manifest import ToolExample
-from toolagent.core.expectations import unexpected
+from toolagent.core.catalog.expectations import unexpected
 
 __all__ = ["run_examples"]
 

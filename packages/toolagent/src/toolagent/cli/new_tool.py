@@ -14,8 +14,8 @@ from toolagent.cli.parameters import ParameterError
 from toolagent.cli.render import show_note, show_plain
 from toolagent.cli.templates import TEMPLATES, Template
 from toolagent.contracts.sources import ScriptLanguage
-from toolagent.core.namespaces import namespace_of
-from toolagent.core.tool_files import SUFFIX
+from toolagent.core.catalog.namespaces import namespace_of
+from toolagent.core.catalog.tool_files import SUFFIX
 
 __all__ = ["new_tool"]
 

@@ -13,10 +13,10 @@ from toolagent.cli.options import AsJson
 from toolagent.cli.parameters import ParameterError
 from toolagent.cli.render import show_json, show_note, show_plain
 from toolagent.contracts.tool_files import ExternalScript
-from toolagent.core.commented_json import Place
-from toolagent.core.dependencies import Node
-from toolagent.core.tool_file_rules import circles, doubles
-from toolagent.core.tool_files import SUFFIX, FileFault, ReadToolFile, read_tool_file
+from toolagent.core.catalog.commented_json import Place
+from toolagent.core.catalog.dependencies import Node
+from toolagent.core.catalog.tool_file_rules import circles, doubles
+from toolagent.core.catalog.tool_files import SUFFIX, FileFault, ReadToolFile, read_tool_file
 from toolagent.validation.tool_folders import (
     NoScriptError,
     NotReadError,

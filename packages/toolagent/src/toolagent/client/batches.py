@@ -25,9 +25,9 @@ from toolagent.client.task_views import view_of
 from toolagent.contracts.batches import BatchedCall, BatchedState, BatchEnd, BatchResult, ToolBatch
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 from toolagent.contracts.tasks import TaskView
-from toolagent.core.batches import batch_fingerprint, batch_id_for_key, counted, lost, never_made, progress_of, state_of
-from toolagent.core.callbacks import origin_of
-from toolagent.core.results import failed, key_conflict
+from toolagent.core.calls.batches import batch_fingerprint, batch_id_for_key, counted, lost, never_made, progress_of, state_of
+from toolagent.core.calls.callbacks import origin_of
+from toolagent.core.calls.results import failed, key_conflict
 
 __all__ = ["Batches", "collected"]
 

@@ -9,7 +9,7 @@ from typing import cast
 
 import httpx
 
-from toolagent.core.unpacking import BodyRefused, BoundedBody, bounded_body
+from toolagent.core.calls.unpacking import BodyRefused, BoundedBody, bounded_body
 
 __all__ = ["AS_SENT", "UNBOUNDED", "BoundedAnswers", "SyncBoundedAnswers", "unpacked"]
 

@@ -14,9 +14,9 @@ from temporalio.exceptions import ApplicationError, CancelledError, ChildWorkflo
 from toolagent.client import names
 from toolagent.contracts.batches import BatchEnd, ToolBatch
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
-from toolagent.core.callbacks import origin_of
-from toolagent.core.idempotency import call_id_for_key, fingerprint
-from toolagent.core.results import failed
+from toolagent.core.calls.callbacks import origin_of
+from toolagent.core.calls.idempotency import call_id_for_key, fingerprint
+from toolagent.core.calls.results import failed
 
 __all__ = [
     "ALREADY_MADE",

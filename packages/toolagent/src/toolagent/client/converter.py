@@ -12,7 +12,7 @@ from temporalio.contrib.pydantic import PydanticJSONPlainPayloadConverter
 from temporalio.converter import CompositePayloadConverter, DataConverter, DefaultPayloadConverter, JSONPlainPayloadConverter
 from temporalio.exceptions import ApplicationError, FailureError
 
-from toolagent.core.json_size import MAX_STARTED_VALUES, excess_of
+from toolagent.core.calls.json_size import MAX_STARTED_VALUES, excess_of
 from toolagent.core.texts import json_bytes, well_formed_json
 
 __all__ = ["DATA_CONVERTER", "UNREADABLE", "ReadingConverter", "UnreadableError"]

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from toolagent.client.http import Refused, ToolAgentHttp, UnexpectedAnswer, Unreachable
 from toolagent.contracts.calls import CallMode, ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.http import TaskAccepted
-from toolagent.core.results import failed
+from toolagent.core.calls.results import failed
 
 __all__ = ["HttpCalls"]
 

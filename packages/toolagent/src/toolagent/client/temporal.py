@@ -21,9 +21,9 @@ from toolagent.contracts.callbacks import CallbackView
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.tasks import TaskView
-from toolagent.core.callbacks import delivery_id
-from toolagent.core.idempotency import call_id_for_key, call_id_of_workflow, fingerprint
-from toolagent.core.results import IDEMPOTENCY_CONFLICT, failed, key_conflict, reason_of, task_state_of
+from toolagent.core.calls.callbacks import delivery_id
+from toolagent.core.calls.idempotency import call_id_for_key, call_id_of_workflow, fingerprint
+from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, failed, key_conflict, reason_of, task_state_of
 
 __all__ = ["ToolAgentClient", "is_away"]
 

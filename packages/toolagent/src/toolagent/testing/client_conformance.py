@@ -9,9 +9,9 @@ from typing import Protocol
 from toolagent.contracts.batches import BatchResult, ToolBatch
 from toolagent.contracts.calls import Caller, ErrorType, ToolCall, ToolResult
 from toolagent.contracts.tasks import TaskState, TaskView
-from toolagent.core.batches import SKIPPED
-from toolagent.core.idempotency import call_id_for_key
-from toolagent.core.results import IDEMPOTENCY_CONFLICT, reason_of
+from toolagent.core.calls.batches import SKIPPED
+from toolagent.core.calls.idempotency import call_id_for_key
+from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, reason_of
 
 __all__ = ["ClientUnderTest", "check_client"]
 

@@ -13,8 +13,8 @@ from toolagent.client.handles import CallHandle, FollowedCalls
 from toolagent.contracts.batches import BatchedCall, BatchedState, BatchEnd, BatchResult, ToolBatch
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.tasks import TaskState, TaskView
-from toolagent.core.batches import after, batch_fingerprint, batch_id_for_key, batched, calls_of, lost, progress_of, state_of
-from toolagent.core.results import IDEMPOTENCY_CONFLICT, failed
+from toolagent.core.calls.batches import after, batch_fingerprint, batch_id_for_key, batched, calls_of, lost, progress_of, state_of
+from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, failed
 
 __all__ = ["FakeBatches"]
 

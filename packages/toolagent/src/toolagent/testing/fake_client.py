@@ -13,8 +13,8 @@ from toolagent.contracts.callbacks import CallbackState, CallbackView
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.routes import ControlAction, RunState, ToolControl, ToolRoute
 from toolagent.contracts.tasks import TaskState, TaskView
-from toolagent.core.idempotency import call_id_for_key, fingerprint
-from toolagent.core.results import IDEMPOTENCY_CONFLICT, failed, succeeded, task_state_of
+from toolagent.core.calls.idempotency import call_id_for_key, fingerprint
+from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, failed, succeeded, task_state_of
 from toolagent.testing.fake_batches import FakeBatches
 from toolagent.testing.fake_making import FakeMaking
 

@@ -8,8 +8,8 @@ from itertools import islice
 from pathlib import Path
 
 from toolagent.contracts.tool_files import ExternalScript
-from toolagent.core.tool_file_rules import ScriptPlace, misplaced, too_large
-from toolagent.core.tool_files import SUFFIX
+from toolagent.core.catalog.tool_file_rules import ScriptPlace, misplaced, too_large
+from toolagent.core.catalog.tool_files import SUFFIX
 
 __all__ = ["NoScriptError", "NotReadError", "Script", "anothers_scripts", "files_below", "find_script", "real", "text_of"]
 

@@ -11,7 +11,7 @@ __all__ = ["ToolRules", "faults_of_test_mode", "matches"]
 
 
 class ToolRules:
-    """Those by which calls are checked too, so that what is loaded can be called. See `toolagent.core.tool_files.Rules`."""
+    """Those by which calls are checked too, so that what is loaded can be called. See `toolagent.core.catalog.tool_files.Rules`."""
 
     def schema_faults(self, schema: JsonSchema) -> tuple[ValidationIssue, ...]:
         return schema_faults(schema)

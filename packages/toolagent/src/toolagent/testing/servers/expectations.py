@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 
-from toolagent.core.expectations import unexpected
+from toolagent.core.catalog.expectations import unexpected
 from toolagent.testing.servers.requests import MessagesRequest, ToolOutcomeView
 from toolagent.testing.servers.scenario import Expectation
 

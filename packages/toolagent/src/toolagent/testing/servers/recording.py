@@ -7,7 +7,7 @@ from typing import cast
 import yaml
 from pydantic import JsonValue
 
-from toolagent.core.masking import without_secret
+from toolagent.core.calls.masking import without_secret
 from toolagent.testing.servers.api_errors import STATUS_FAULTS, STATUSES
 from toolagent.testing.servers.origins import with_references
 from toolagent.testing.servers.requests import MessagesRequest

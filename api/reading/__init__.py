@@ -1,0 +1,1 @@
+"""Requests, read strictly and within bounds."""

@@ -1,0 +1,87 @@
+"""Bodies of requests for tasks that make or repair tools."""
+
+from typing import Annotated
+
+from pydantic import BeforeValidator, ConfigDict, Field, JsonValue
+from pydantic_core import PydanticCustomError
+
+from api.forms import NO_NUL, SOMETHING
+from api.reading.bodies import CallerBody
+from toolagent.contracts.contract import Contract
+from toolagent.contracts.task_specs import LONGEST_WORDS, MOST_EXAMPLES
+
+__all__ = ["CreateToolBody", "MessageBody", "RepairToolBody", "RollbackBody"]
+
+_STRICT = ConfigDict(extra="forbid", strict=True)
+# NUL is what no database takes.
+_Words = Field(max_length=LONGEST_WORDS, pattern=NO_NUL)
+_EXAMPLES: JsonValue = [{"input": {"text": "one two"}, "expected_output": {"words": 2}}]
+_DEPLOY: JsonValue = {
+    "type": "github_deploy",
+    "repo_url": "https://github.com/user/project",
+    "tool_name": "project_api",
+    "runtime": "docker",
+}
+_BUILD: JsonValue = {"type": "build_tool", "tool_name": "word_counter", "runtime": "uv", "examples": _EXAMPLES}
+
+
+def _object_or_text(given: JsonValue) -> JsonValue:
+    """Told of the field itself; a union would tell of each of its members."""
+    if given is not None and not isinstance(given, dict | str):
+        raise PydanticCustomError("task_spec", "It must be an object, its JSON text, or prose.")
+    return given
+
+
+def _strict(*examples: JsonValue) -> ConfigDict:
+    return _STRICT | ConfigDict(json_schema_extra={"examples": [*examples]})
+
+
+class CreateToolBody(Contract):
+    """What is wanted. `description` stands in where the specification has none; one of both must be there."""
+
+    model_config = _strict(
+        {"description": "Count the words of a text.", "task_spec": _BUILD},
+        {"description": "", "task_spec": _DEPLOY},
+        {"description": "需要一个图片压缩工具", "task_spec": "详细任务描述..."},
+        {"description": "Count words", "task_spec": "It takes a text and gives how many words it has."},
+    )
+
+    description: Annotated[str, _Words] = ""
+    task_spec: Annotated[
+        dict[str, JsonValue] | str | None,
+        BeforeValidator(_object_or_text),
+        Field(
+            description="`github_deploy`, `build_tool` or `repair_tool`, as an object or JSON text. Other text is prose: a "
+            "`build_tool` named by the words of the description, or else of the prose: four in Latin letters, small ones left out; Chinese "
+            "ones in pinyin, `需要一个图片压缩工具` is `tu_pian_ya_suo`; any others are `tool_` and a hash."
+        ),
+    ] = None
+    caller: CallerBody = CallerBody()
+
+
+class RepairToolBody(Contract):
+    """What is wrong with a tool, as far as it is known."""
+
+    model_config = _strict({"error": "HTTP 503: Service Unavailable"})
+
+    error: Annotated[str, _Words] = ""
+    description: Annotated[str, _Words] = ""
+    examples: Annotated[
+        list[JsonValue], Field(max_length=MOST_EXAMPLES, description="Calls and what has to come of them, as of `/create_tool`.")
+    ] = []
+    limits: Annotated[dict[str, JsonValue], Field(description="What the task may take: `turns`, `wall_s`, `tokens`, `cost_usd`.")] = {}
+    caller: CallerBody = CallerBody()
+
+
+class RollbackBody(Contract):
+    """Which version is to be left. With it a request that is sent twice goes back once."""
+
+    model_config = _strict({"from_version": "1.1.0"})
+
+    from_version: Annotated[str | None, Field(max_length=64, description="Nothing happens unless this is the active one.")] = None
+
+
+class MessageBody(Contract):
+    model_config = _strict({"text": "Count hyphenated words as one."})
+
+    text: Annotated[str, Field(min_length=1, max_length=4_000, pattern=SOMETHING)]

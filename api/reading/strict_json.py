@@ -1,0 +1,117 @@
+"""Bodies are what they say they are: JSON that every reader reads alike, or a form."""
+
+import asyncio
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from email.message import Message
+
+from fastapi import params
+from fastapi.routing import APIRoute
+from pydantic import JsonValue
+from pydantic_core import from_json
+from starlette.requests import Request
+from starlette.responses import Response
+
+from api.errors import Refusal
+from api.problems import ProblemKind
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.http import ProblemField
+from toolagent.core.calls.json_size import MAX_DEPTH, MAX_STARTED_VALUES, excess_of
+
+__all__ = ["LARGE_BYTES", "StrictRoute", "parse_json", "parsed_json"]
+
+LARGE_BYTES = 65_536
+"""What is longer is read in a thread, so that others are answered in between."""
+
+_RULES = (
+    f"JSON here is UTF-8, at most {MAX_DEPTH} levels deep, each name of an object once,"
+    " without NaN, Infinity, numbers beyond a double's range, or halves of surrogate pairs."
+)
+
+
+class StrictRoute(APIRoute):
+    """Reads bodies before FastAPI does, which takes NaN, duplicate names and half surrogates for JSON."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[None, None, Response]]:
+        handle = super().get_route_handler()
+        if self.body_field is None:
+            return handle
+        is_form = isinstance(self.body_field.field_info, params.Form)
+
+        async def handle_form(request: Request) -> Response:
+            _require_type(request, "multipart/form-data")
+            return await handle(request)
+
+        async def handle_json(request: Request) -> Response:
+            strict = _JsonRequest(request.scope, request.receive)
+            await strict.load()
+            return await handle(strict)
+
+        return handle_form if is_form else handle_json
+
+
+class _JsonRequest(Request):
+    value: JsonValue = None
+
+    async def load(self) -> None:
+        body = await self.body()
+        if body:
+            _require_type(self, "application/json")
+            self.value = await parsed_json(body, self.app.state.dependencies.limits.max_values)
+
+    async def json(self) -> JsonValue:
+        return self.value
+
+
+async def parsed_json(body: bytes, max_values: int) -> JsonValue:
+    """As `parse_json`, off the loop where it takes long."""
+    return await asyncio.to_thread(parse_json, body, max_values) if len(body) > LARGE_BYTES else parse_json(body, max_values)
+
+
+def parse_json(body: bytes, max_values: int = MAX_STARTED_VALUES) -> JsonValue:
+    """The value. Raises Refusal, with line and column where they are known."""
+    excess = excess_of(body, max_values)
+    if excess is not None and excess.of == "values":
+        raise Refusal(ErrorType.VALIDATION_ERROR, f"The body {excess} (TOOL_AGENT_MAX_VALUES).", details=excess.details)
+    if excess is not None:
+        raise _malformed(f"it {excess}")
+    try:
+        # Two readers: the first one is strict and bounded, the second shows every pair of an object.
+        from_json(body, allow_inf_nan=False)
+        value: JsonValue = json.loads(body.decode(), object_pairs_hook=_unique, parse_float=_finite)
+    except ValueError as error:
+        raise _malformed(str(error)) from error
+    return value
+
+
+def _malformed(reason: str) -> Refusal:
+    errors = (ProblemField(field="body", message=reason),)
+    return Refusal(ProblemKind.MALFORMED_JSON, f"The body is not JSON: {reason}. {_RULES}", errors=errors)
+
+
+def _unique(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        counted = Counter(name for name, _ in pairs)
+        twice = counted.most_common(1)[0][0]
+        raise ValueError(f"the name {twice[:100]!r} occurs more than once in an object")
+    return found
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"the number {text[:40]} is out of range")
+    return number
+
+
+def _require_type(request: Request, wanted: str) -> None:
+    header = Message()
+    given = request.headers.get("content-type")
+    if given is not None:
+        header["content-type"] = given
+    if given is None or header.get_content_type() != wanted:
+        said = f"it is {given[:100]!r}" if given is not None else "there is none"
+        raise Refusal(ProblemKind.UNSUPPORTED_MEDIA_TYPE, f"The Content-Type must be {wanted}; {said}.")

@@ -1,0 +1,1 @@
+"""What is shown: tools, versions, tasks, files, and how the service is."""

@@ -1,0 +1,202 @@
+"""Tools as they are shown: the registry's entries put together with their running state."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+import structlog
+from pydantic import JsonValue
+
+from api.errors import Refusal
+from api.ports import Dependencies
+from api.reading.bodies import SearchToolsBody
+from api.views.found_tools import found_tool
+from toolagent.client.failures import ControlFailedError
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.http import FoundTool, ListedTool, Matches, Parameter, RuntimeCount, ToolDetail, ToolListing, ToolStates
+from toolagent.contracts.manifest import JsonSchema
+from toolagent.contracts.routes import ControlAction, RunState, ToolControl, ToolRoute
+from toolagent.contracts.sources import BackendRuntime, DockerSource, LocalSource, McpSource, RemoteSource
+from toolagent.core.catalog.namespaces import is_among
+from toolagent_service.calls.reachability import port_of
+
+__all__ = ["control", "matches_for", "states_of_tools", "table_of_tools", "tool_detail"]
+
+_RUNTIME_NAMES = {
+    BackendRuntime.LOCAL: "本地 Python 运行时",
+    BackendRuntime.DOCKER: "Docker 容器运行时",
+    BackendRuntime.REMOTE: "远程 API / 云端服务",
+}
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+async def table_of_tools(dependencies: Dependencies, namespace: str | None = None, tag: str | None = None) -> ToolListing:
+    entries = [entry for entry in await dependencies.registry.list_entries() if is_among(entry.manifest, namespace, tag)]
+    routes = _best(await dependencies.routes.list_all())
+    counts = Counter(entry.manifest.backend_runtime for entry in entries)
+    return ToolListing(
+        backend_runtimes=tuple(
+            RuntimeCount(backend_runtime=one, name=name, tool_count=counts[one]) for one, name in _RUNTIME_NAMES.items()
+        ),
+        groups=await dependencies.groups.list_all(),
+        tools=tuple(_listed(entry, _route_of(entry, routes)) for entry in entries),
+        catalog_faults=await dependencies.faults.list_all(),
+    )
+
+
+async def states_of_tools(dependencies: Dependencies) -> ToolStates:
+    entries = {entry.manifest.tool_id: entry for entry in await dependencies.registry.list_entries()}
+    routes = await dependencies.routes.list_all()
+    stopped = entries.keys() - {route.tool_id for route in routes}
+    shown = [*(_with_sources(route, entries.get(route.tool_id)) for route in routes), *(_stopped(entries[tool_id]) for tool_id in stopped)]
+    return ToolStates(tools=tuple(sorted(shown, key=lambda route: (route.tool_id, route.host or ""))))
+
+
+async def tool_detail(dependencies: Dependencies, tool_id: str) -> ToolDetail:
+    """Raises Refusal for a tool that is not there."""
+    entry = await found_tool(dependencies, tool_id, dependencies.registry.entry)
+    route = await dependencies.routes.get(tool_id)
+    shown = _with_sources(route, entry) if route else _stopped(entry)
+    return ToolDetail(**dict(entry.manifest), sources=entry.sources, route=shown)
+
+
+async def matches_for(dependencies: Dependencies, wanted: SearchToolsBody) -> Matches:
+    # An empty text is what a form sends for a field that nobody filled in; of a namespace it means the ids without one.
+    found = await dependencies.registry.search(wanted.keyword or "", wanted.category or None)
+    entries = [entry for entry in found if is_among(entry.manifest, wanted.namespace, wanted.tag or None)]
+    routes = _best(await dependencies.routes.list_all())
+    return Matches(tools=tuple(_found(entry, _route_of(entry, routes)) for entry in entries), total=len(entries))
+
+
+async def control(dependencies: Dependencies, tool_id: str, action: ControlAction) -> ToolRoute:
+    """Start a tool where it runs or would be placed; stop it wherever it is up; destroy it on every host.
+
+    Raises Refusal for one that is not there or when no host is alive, ControlFailedError.
+    """
+    entry = await found_tool(dependencies, tool_id, dependencies.registry.entry)
+    hosts = await _hosts_for(dependencies, entry, action)
+    # All at once: one that is silent keeps nobody else waiting.
+    outcomes = await asyncio.gather(*(_obeyed(dependencies, ToolControl(tool_id=tool_id, action=action, host=host)) for host in hosts))
+    routes = [outcome for outcome in outcomes if isinstance(outcome, ToolRoute)]
+    failures = {host: outcome for host, outcome in zip(hosts, outcomes, strict=True) if isinstance(outcome, ControlFailedError)}
+    if failures and (action is not ControlAction.DESTROY or not routes):
+        raise next(iter(failures.values()))
+    # Each host removes a tool from the registry before it stops it, so one is enough. Others may be dead, and their processes with them.
+    for host, failure in failures.items():
+        _log.warning("tool_not_known_to_be_stopped", tool_id=tool_id, host=host, reason=failure.error.message)
+    return routes[0].model_copy(update={"port": port_of(routes[0])})
+
+
+async def _obeyed(dependencies: Dependencies, order: ToolControl) -> ToolRoute | ControlFailedError:
+    try:
+        return await dependencies.client.control(order)
+    except ControlFailedError as failure:
+        return failure
+
+
+async def _hosts_for(dependencies: Dependencies, entry: ToolEntry, action: ControlAction) -> tuple[str, ...]:
+    """Never empty. A tool is destroyed also where it is only being started, or has left its folder."""
+    up = set[str]() if action is ControlAction.START else await _hosts_with(dependencies, entry.manifest.tool_id)
+    alive = {host.host for host in await dependencies.hosts.list_all() if host.is_alive} if action is ControlAction.DESTROY else set[str]()
+    if hosts := sorted(up | alive):
+        return tuple(hosts)
+    host = await dependencies.placements.host_for(entry)
+    if host is None:
+        raise Refusal(ErrorType.UNAVAILABLE, "No host that runs tools is alive: start one with `python -m workers worker`.")
+    return (host,)
+
+
+async def _hosts_with(dependencies: Dependencies, tool_id: str) -> set[str]:
+    routes = [route for route in await dependencies.routes.list_all() if route.tool_id == tool_id]
+    return {route.host for route in routes if route.host and route.state in (RunState.RUNNING, RunState.STARTING)}
+
+
+def _best(routes: Iterable[ToolRoute]) -> dict[str, ToolRoute]:
+    """One route a tool: a running one before others, else the last."""
+    found: dict[str, ToolRoute] = {}
+    for route in routes:
+        known = found.get(route.tool_id)
+        if known is None or known.state is not RunState.RUNNING or route.state is RunState.RUNNING:
+            found[route.tool_id] = route
+    return found
+
+
+def _route_of(entry: ToolEntry, routes: dict[str, ToolRoute]) -> ToolRoute:
+    return routes.get(entry.manifest.tool_id) or _stopped(entry)
+
+
+def _stopped(entry: ToolEntry) -> ToolRoute:
+    return ToolRoute(tool_id=entry.manifest.tool_id, sources=entry.sources)
+
+
+def _with_sources(route: ToolRoute, entry: ToolEntry | None) -> ToolRoute:
+    sources = route.sources or (entry.sources if entry else ())
+    return route.model_copy(update={"sources": sources, "port": port_of(route)})
+
+
+def _listed(entry: ToolEntry, route: ToolRoute) -> ListedTool:
+    manifest = entry.manifest
+    return ListedTool(
+        tool_id=manifest.tool_id,
+        name=manifest.name,
+        description=manifest.description,
+        category=manifest.category,
+        backend_runtime=manifest.backend_runtime,
+        group_ids=manifest.group_ids,
+        state=route.state,
+        status=manifest.status,
+        version=manifest.version,
+        tags=manifest.tags,
+    )
+
+
+def _found(entry: ToolEntry, route: ToolRoute) -> FoundTool:
+    manifest = entry.manifest
+    sources = entry.sources
+    source = sources[route.active_source] if 0 <= route.active_source < len(sources) else next(iter(sources), None)
+    over_http = source if isinstance(source, LocalSource | DockerSource | RemoteSource) else None
+    params = tuple(_parameters(manifest.input_schema))
+    return FoundTool(
+        tool_id=manifest.tool_id,
+        name=manifest.name,
+        category=manifest.category,
+        description=manifest.description,
+        params=params,
+        required_params=tuple(param.name for param in params if param.required),
+        input_schema=manifest.input_schema,
+        output_schema=manifest.output_schema,
+        backend_runtime=manifest.backend_runtime,
+        host_dir=source.host_dir if isinstance(source, LocalSource | McpSource) else None,
+        endpoint_path=over_http.endpoint_path if over_http else None,
+        http_method=over_http.http_method if over_http else None,
+        state=route.state,
+        port=port_of(route),
+        pid=route.pid,
+        version=manifest.version,
+        endpoint=route.endpoint,
+    )
+
+
+def _parameters(schema: JsonSchema) -> Iterator[Parameter]:
+    properties, required = schema.get("properties"), schema.get("required")
+    for name, described in properties.items() if isinstance(properties, dict) else ():
+        known = described if isinstance(described, dict) else {}
+        description = known.get("description")
+        yield Parameter(
+            name=name,
+            type=_type_of(known.get("type")),
+            description=description if isinstance(description, str) else "",
+            required=isinstance(required, list) and name in required,
+        )
+
+
+def _type_of(said: JsonValue) -> str:
+    match said:
+        case str():
+            return said
+        case list():
+            return " | ".join(map(str, said))
+        case _:
+            return "any"

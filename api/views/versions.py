@@ -1,0 +1,57 @@
+"""The versions of a tool, as they are shown and changed."""
+
+from pydantic import JsonValue
+
+from api.errors import Refusal
+from api.ports import Dependencies
+from api.problems import ProblemKind
+from api.views.found_tools import found_tool
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.versions import ToolVersions
+
+__all__ = ["activate", "deactivate", "rolled_back", "versions_of"]
+
+_MAX_VERSION = 64
+
+
+async def versions_of(dependencies: Dependencies, tool_id: str) -> ToolVersions:
+    """With the evidence of those that have some. Raises Refusal for a tool that is not there."""
+    found = await found_tool(dependencies, tool_id, dependencies.registry.versions)
+    evidence = await dependencies.evidence.of_tool(tool_id)
+    versions = tuple(one.model_copy(update={"evidence": evidence.get(one.version)}) for one in found.versions)
+    return found.model_copy(update={"versions": versions})
+
+
+async def activate(dependencies: Dependencies, tool_id: str, version: str) -> ToolVersions:
+    """Raises Refusal for a tool or version that is not there."""
+    await _require(dependencies, tool_id, version)
+    await dependencies.registry.activate(tool_id, version)
+    return await versions_of(dependencies, tool_id)
+
+
+async def deactivate(dependencies: Dependencies, tool_id: str, version: str) -> ToolVersions:
+    """Raises Refusal for a tool or version that is not there."""
+    await _require(dependencies, tool_id, version)
+    await dependencies.registry.deactivate(tool_id, version)
+    return await versions_of(dependencies, tool_id)
+
+
+async def rolled_back(dependencies: Dependencies, tool_id: str, from_version: str | None = None) -> ToolVersions:
+    """Raises Refusal for a tool that is not there, that never had this version, or that has none to return to."""
+    if from_version is not None:
+        await _require(dependencies, tool_id, from_version)
+    found = await versions_of(dependencies, tool_id)
+    if await dependencies.registry.roll_back(tool_id, from_version) is None:
+        message = f"No version of {tool_id!r} that can be called was active before {found.active_version}."
+        remedy = "Activate another one with POST /tools/{id}/versions/{version}/activate, or have the tool repaired."
+        details: JsonValue = {"versions": [one.version for one in found.versions]}
+        raise Refusal(ProblemKind.NO_EARLIER_VERSION, f"{message} {remedy}", details=details)
+    return await versions_of(dependencies, tool_id)
+
+
+async def _require(dependencies: Dependencies, tool_id: str, version: str) -> None:
+    known = [one.version for one in (await versions_of(dependencies, tool_id)).versions]
+    if version not in known:
+        details: JsonValue = {"versions": [*known]}
+        message = f"Tool {tool_id!r} has no version {version[:_MAX_VERSION]!r}; it has {', '.join(known[:20])}."
+        raise Refusal(ErrorType.TOOL_NOT_FOUND, message, details=details)

@@ -1,0 +1,1 @@
+"""The rules of calls, batches and actions, and how their results are made."""

@@ -1,0 +1,137 @@
+"""Which calls a batch is made of, and what is said of those that were never made."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from datetime import datetime
+
+from pydantic import JsonValue
+
+from toolagent.contracts.batches import BATCH_ID_PATTERN, BatchedCall, BatchedState, BatchEnd, BatchResult, ToolBatch
+from toolagent.contracts.calls import Caller, CallMode, ErrorType, ToolCall, ToolError, ToolResult
+from toolagent.contracts.tasks import TaskState
+from toolagent.core.calls.idempotency import call_id_for_key, fingerprint
+from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, failed, key_conflict, reason_of
+
+__all__ = [
+    "SKIPPED",
+    "after",
+    "batch_fingerprint",
+    "batch_id_for_key",
+    "batch_id_of_workflow",
+    "batched",
+    "call_ids",
+    "calls_of",
+    "counted",
+    "is_over",
+    "lost",
+    "never_made",
+    "progress_of",
+    "state_of",
+]
+
+SKIPPED = "skipped"
+"""`details.reason` of a call that was never begun because its batch stopped before."""
+
+_OVER = frozenset({BatchedState.SUCCESS, BatchedState.ERROR, BatchedState.CANCELLED, BatchedState.SKIPPED})
+_PREFIX = "batch-"
+
+
+def batch_id_for_key(caller_id: str | None, key: str) -> str:
+    """The id that a caller's idempotency key for a batch stands for."""
+    return f"{_PREFIX}{hashlib.sha256(json.dumps(['batch', caller_id, key]).encode()).hexdigest()[:40]}"
+
+
+def batch_id_of_workflow(workflow_id: str, first_run_id: str) -> str:
+    """As for calls: an id of our own form is kept, anybody else's may be used again, so there the run decides."""
+    return workflow_id if re.fullmatch(BATCH_ID_PATTERN, workflow_id) else f"{_PREFIX}{first_run_id}"
+
+
+def batch_fingerprint(batch: ToolBatch) -> str:
+    """What must be equal for two batches under one key to be the same batch."""
+    parts: list[JsonValue] = [[call.idempotency_key, fingerprint(call)] for call in calls_of(batch)]
+    return hashlib.sha256(json.dumps([batch.ordered, batch.stop_on_error, parts]).encode()).hexdigest()
+
+
+def calls_of(batch: ToolBatch) -> tuple[ToolCall, ...]:
+    """The calls as they are made: with the batch's caller where they name none."""
+    nobody = Caller()
+    return tuple(
+        call.model_copy(update={"mode": CallMode.SYNC, "caller": batch.caller if call.caller == nobody else call.caller})
+        for call in batch.calls
+    )
+
+
+def call_ids(batch: ToolBatch, batch_id: str) -> tuple[str, ...]:
+    """The id of each call: from its own key where it has one, else from the batch's id and its place."""
+    stem = f"call-{batch_id.removeprefix(_PREFIX)}"
+    return tuple(
+        f"{stem}-{index}" if call.idempotency_key is None else call_id_for_key(call.caller.caller_id, call.idempotency_key)
+        for index, call in enumerate(calls_of(batch))
+    )
+
+
+def batched(batch: ToolBatch, batch_id: str) -> tuple[BatchedCall, ...]:
+    """All calls, none of them begun."""
+    ids = call_ids(batch, batch_id)
+    return tuple(BatchedCall(call_id=call_id, tool_id=call.tool_id) for call_id, call in zip(ids, batch.calls, strict=True))
+
+
+def after(call: BatchedCall, result: ToolResult) -> BatchedCall:
+    """The call, ended with this result."""
+    if result.status == "success":
+        return call.model_copy(update={"state": BatchedState.SUCCESS})
+    state = BatchedState.CANCELLED if result.error_type is ErrorType.CANCELLED else BatchedState.ERROR
+    return call.model_copy(update={"state": state, "error_type": result.error_type, "reason": reason_of(result)})
+
+
+def is_over(call: BatchedCall) -> bool:
+    return call.state in _OVER
+
+
+def progress_of(calls: Iterable[BatchedCall]) -> str:
+    """`7 of 10`."""
+    states = [is_over(call) for call in calls]
+    return f"{sum(states)} of {len(states)}"
+
+
+def state_of(end: BatchEnd) -> TaskState:
+    """How the batch as a task ended: completed, though calls in it failed."""
+    if end.error is not None:
+        return TaskState.FAILED
+    return TaskState.CANCELLED if end.cancelled else TaskState.COMPLETED
+
+
+def never_made(call: BatchedCall, at: datetime) -> ToolResult | None:
+    """The result of a call that has none of its own; None when it was begun, and so has one."""
+    if call.reason == IDEMPOTENCY_CONFLICT:
+        return key_conflict(call.call_id, call.tool_id, at)
+    if call.state is BatchedState.SKIPPED:
+        message = "The call was not begun: the batch had stopped, because a call before it failed or it was cancelled."
+        return _failed(call, ErrorType.CANCELLED, message, {"reason": SKIPPED, "sent": False}, at)
+    return None
+
+
+def lost(call: BatchedCall, at: datetime) -> ToolResult:
+    """The result of a call that nobody knows: cancelled before it was begun, or forgotten since it ended."""
+    if call.state is BatchedState.CANCELLED:
+        return _failed(call, ErrorType.CANCELLED, "The call was cancelled before it was begun.", {"sent": False}, at)
+    message = f"The call ended ({call.state.value}), and its result is no longer kept."
+    return _failed(call, call.error_type or ErrorType.EXECUTION_ERROR, message, None, at)
+
+
+def counted(end: BatchEnd, results: tuple[ToolResult, ...]) -> BatchResult:
+    succeeded = sum(result.status == "success" for result in results)
+    return BatchResult(
+        batch_id=end.batch_id,
+        total=len(results),
+        succeeded=succeeded,
+        failed=len(results) - succeeded,
+        cancelled=end.cancelled,
+        results=results,
+    )
+
+
+def _failed(call: BatchedCall, error_type: ErrorType, message: str, details: JsonValue, at: datetime) -> ToolResult:
+    return failed(call.call_id, call.tool_id, ToolError(type=error_type, message=message, details=details), at)

@@ -1,0 +1,93 @@
+"""What is sent to those who asked to be told of an end, and how it is signed (standardwebhooks.com)."""
+
+import base64
+import binascii
+import hashlib
+import hmac
+from datetime import datetime
+from urllib.parse import urlsplit
+
+from pydantic import JsonValue
+
+from toolagent.contracts.batches import BatchEnd, ToolBatch
+from toolagent.contracts.callbacks import Callback, CallbackNote, CallbackState, CallbackView
+from toolagent.contracts.calls import ToolCall, ToolResult
+from toolagent.contracts.records import Event, EventType
+from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, reason_of
+
+__all__ = ["callback_event", "callback_of_batch", "callback_of_call", "delivery_id", "origin_of", "signatures", "view_of_event"]
+
+_PREFIX = "whsec_"
+
+
+def callback_of_call(call: ToolCall, result: ToolResult, at: datetime, run_id: str) -> Callback | None:
+    """None when nobody asked to be told."""
+    if call.callback_url is None:
+        return None
+    # A call that was refused because its id is another's must not pass for the end of that other one.
+    other = f":{run_id}" if reason_of(result) == IDEMPOTENCY_CONFLICT else ""
+    data = result.model_dump(mode="json")
+    return _callback(result.call_id, f"{result.call_id}:ended{other}", "call.ended", call.callback_url, at, data, call.tool_id)
+
+
+def callback_of_batch(batch: ToolBatch, end: BatchEnd, at: datetime) -> Callback | None:
+    """None when nobody asked to be told. Has ids and states of the calls; `/tasks/{call_id}` has their results."""
+    if batch.callback_url is None:
+        return None
+    return _callback(end.batch_id, f"{end.batch_id}:ended", "batch.ended", batch.callback_url, at, end.model_dump(mode="json"), "")
+
+
+def delivery_id(event_id: str) -> str:
+    """The workflow that delivers it."""
+    return f"callback-{event_id.replace(':ended', '', 1)}"
+
+
+def signatures(secret: str, event_id: str, timestamp: int, body: bytes) -> str:
+    """The value of `webhook-signature`: one for each of the secrets, which are separated by spaces so that they can be changed.
+
+    A secret that begins with `whsec_` is base64 after that, as libraries for Standard Webhooks have it; any other is the key itself.
+    """
+    signed = f"{event_id}.{timestamp}.".encode() + body
+    made = (hmac.new(_key(one), signed, hashlib.sha256).digest() for one in secret.split())
+    return " ".join(f"v1,{base64.b64encode(digest).decode()}" for digest in made)
+
+
+def origin_of(url: str) -> str:
+    """Scheme, host and port: what may be shown of a URL, whose path and query may hold a secret."""
+    try:
+        parts = urlsplit(url)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    except ValueError:
+        return ""
+
+
+def callback_event(note: CallbackNote, at: datetime) -> Event:
+    """Derived from what was to be delivered: said twice, it is recorded once."""
+    is_delivered = note.end.state is CallbackState.DELIVERED
+    return Event(
+        event_id=f"{note.event_id}:callback",
+        event_type=EventType.CALLBACK_DELIVERED if is_delivered else EventType.CALLBACK_FAILED,
+        tool_id=note.tool_id,
+        call_id=note.task_id,
+        at=at,
+        details=CallbackView(event_id=note.event_id, origin=note.origin, **dict(note.end)).model_dump(mode="json"),
+    )
+
+
+def view_of_event(events: tuple[Event, ...]) -> CallbackView | None:
+    """How a delivery ended, where that is among the events of a task."""
+    kinds = {EventType.CALLBACK_DELIVERED, EventType.CALLBACK_FAILED}
+    return next((CallbackView.model_validate(event.details) for event in events if event.event_type in kinds), None)
+
+
+def _callback(task_id: str, event_id: str, kind: str, url: str, at: datetime, data: JsonValue, tool_id: str) -> Callback:
+    return Callback(task_id=task_id, event_id=event_id, type=kind, url=url, at=at, tool_id=tool_id, data=data)
+
+
+def _key(secret: str) -> bytes:
+    if secret.startswith(_PREFIX):
+        try:
+            return base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
+        except binascii.Error:
+            pass  # then it is a text that happens to begin so
+    return secret.encode()

@@ -1,0 +1,1 @@
+"""The rules of `*.tool.json`, and of what depends on what."""

@@ -1,0 +1,316 @@
+"""What makes a `*.tool.json` usable, for the service that loads it and for who writes it."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Protocol
+
+from pydantic import JsonValue, TypeAdapter, ValidationError
+
+from toolagent.contracts.calls import ValidationIssue
+from toolagent.contracts.manifest import JsonSchema, ToolManifest
+from toolagent.contracts.sandbox import HostPattern
+from toolagent.contracts.tool_files import ExternalScript, ToolFile
+from toolagent.core.catalog.commented_json import CommentedJson, NotJsonError, Place, Step, parse_commented
+from toolagent.core.catalog.tool_file_fields import meant
+from toolagent.core.json_paths import json_path
+from toolagent.core.schemas import with_defaults
+
+__all__ = [
+    "CAPABILITIES",
+    "SUFFIX",
+    "FileFault",
+    "ReadToolFile",
+    "Rules",
+    "manifest_of",
+    "read_tool_file",
+    "tool_file_schema",
+    "unsafe_script_path",
+]
+
+SUFFIX = ".tool.json"
+CAPABILITIES: Mapping[str, str] = {}
+"""What a tool may name in `requiredCapabilities`, with its meaning. None so far: files, hosts, environment and limits have fields."""
+
+_HOST: TypeAdapter[str] = TypeAdapter(HostPattern)
+_MAX_FAULTS = 20
+_MAX_STRANGERS = 50
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+_NOT_IN_A_PATH = re.compile(r"[\x00-\x1f\x7f\\\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_FREE = frozenset({"parameters", "output", "examples"})
+"""They speak of a tool's own values, whose names are its own."""
+
+
+class Rules(Protocol):
+    """What needs a library that not everybody has."""
+
+    def schema_faults(self, schema: JsonSchema) -> Iterable[ValidationIssue]:
+        """What keeps a document from being a usable JSON Schema, by its path (`$.properties.x`)."""
+        ...
+
+    def issues_of(self, schema: JsonSchema, value: JsonValue) -> Iterable[ValidationIssue]:
+        """What about a value breaks a usable schema, by its path."""
+        ...
+
+    def range_fault(self, wanted: str) -> str | None:
+        """Why a text is neither a version nor a range."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FileFault:
+    """`path` is a JSON path, `place` where in the file that is, or the nearest thing around it."""
+
+    path: str
+    reason: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class ReadToolFile:
+    """A file as it was understood; `file` is None where there are faults. `value` is what it says, without comments."""
+
+    file: ToolFile | None
+    value: dict[str, JsonValue]
+    faults: tuple[FileFault, ...]
+    document: CommentedJson | None = None
+
+    def fault(self, path: Sequence[Step], reason: str) -> FileFault:
+        """One that only shows outside of the file."""
+        place = self.document.place_of(path) if self.document else Place(1, 1)
+        return FileFault(json_path(path), reason, place)
+
+
+def read_tool_file(text: str, rules: Rules) -> ReadToolFile:
+    """Everything that is wrong with the file by itself. Whether its script and its dependencies are there is another question."""
+    try:
+        document = parse_commented(text)
+    except NotJsonError as error:
+        return ReadToolFile(None, {}, (FileFault("$", str(error), error.place),))
+    value = document.value
+    if not isinstance(value, dict):
+        return ReadToolFile(None, {}, (FileFault("$", "The file must hold a JSON object.", document.place_of(())),))
+    found = [*_unstorable(value, ())] or [*_faults(value, rules)]
+    faults = tuple(FileFault(json_path(path), reason, document.place_of(path)) for path, reason in found[:_MAX_FAULTS])
+    if len(found) > _MAX_FAULTS:
+        faults += (FileFault("$", f"{len(found) - _MAX_FAULTS} more things are wrong with this file.", document.place_of(())),)
+    return ReadToolFile(None if faults else _parsed(value), value, faults, document)
+
+
+def manifest_of(file: ToolFile, **of_handler: object) -> ToolManifest:
+    """What the registry keeps of it; `of_handler` is what holds where the file says nothing."""
+    names = ToolManifest.model_fields.keys() & (file.model_fields_set | of_handler.keys())
+    said = {name: getattr(file, name) for name in names & ToolFile.model_fields.keys() if name in file.model_fields_set}
+    described = {"name": file.display_name, "input_schema": file.parameters, "output_schema": file.output}
+    return ToolManifest.model_validate({**of_handler, **said, **described} | ({"timeout_s": file.timeout_s} if file.timeout_s else {}))
+
+
+def tool_file_schema() -> JsonSchema:
+    """The JSON Schema of a `*.tool.json`."""
+    schema = ToolFile.model_json_schema(by_alias=True)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "*.tool.json",
+        "$comment": "Besides this: `//` comments, `examples[].input` fits `parameters`, capabilities, scripts and methods are known.",
+        **{key: part for key, part in schema.items() if key != "title"},
+    }
+
+
+def unsafe_script_path(path: str) -> str | None:
+    """Why a script path cannot be one below a folder, whatever is there."""
+    if path.startswith(("/", "~")) or re.match(r"[A-Za-z]:", path):
+        return "A script's path is relative to the folder of the file, or to the script root."
+    if _NOT_IN_A_PATH.search(path):
+        return "A script's path has only visible characters, and / between its parts."
+    if ".." in path.split("/") or PurePosixPath(path).name in ("", ".", ".."):
+        return "A script's path leads to a file below the folder: no part of it may be `..`."
+    return None
+
+
+def _leads_out(pattern: str) -> bool:
+    return ".." in pattern.split("/") or _NOT_IN_A_PATH.search(pattern) is not None
+
+
+def _parsed(value: dict[str, JsonValue]) -> ToolFile:
+    # As JSON, so that "1" is no number and a list is a tuple.
+    return ToolFile.model_validate_json(json.dumps(value), strict=True)
+
+
+Found = tuple[tuple[Step, ...], str]
+
+
+def _faults(value: dict[str, JsonValue], rules: Rules) -> Iterator[Found]:
+    try:
+        file = _parsed(value)
+    except ValidationError as error:
+        for issue in error.errors(include_url=False, include_input=False):
+            yield _path_in(value, issue["loc"]), _said(issue["msg"], issue["type"])
+        yield from _misspelled(value)
+        return
+    yield from _misspelled(value)
+    yield from _of_schemas(file, rules)
+    yield from _of_security(file)
+    if isinstance(file.handler, ExternalScript):
+        yield from _of_script(file.handler)
+    for index, dependency in enumerate(file.dependencies):
+        if reason := rules.range_fault(dependency.version):
+            yield ("dependencies", index, "version"), reason
+        if dependency.tool_id == file.tool_id:
+            yield ("dependencies", index, "toolId"), "A tool cannot depend on itself."
+
+
+def _path_in(value: JsonValue, location: Sequence[Step]) -> tuple[Step, ...]:
+    """A location as the file has it: a choice between two forms of an object adds a step that no file has."""
+    path: list[Step] = []
+    for step in location:
+        if isinstance(value, dict) and step not in value and value.get("type") == step:
+            continue
+        path.append(step)
+        value = _part(value, step)
+    return tuple(path)
+
+
+def _part(value: JsonValue, step: Step) -> JsonValue:
+    if isinstance(value, dict) and isinstance(step, str):
+        return value.get(step)
+    return value[step] if isinstance(value, list) and isinstance(step, int) and step < len(value) else None
+
+
+def _said(message: str, kind: str) -> str:
+    return "This is required." if kind == "missing" else message
+
+
+def _of_schemas(file: ToolFile, rules: Rules) -> Iterator[Found]:
+    sound = True
+    for name, schema in (("parameters", file.parameters), ("output", file.output)):
+        for issue in rules.schema_faults(schema):
+            sound = False
+            yield (name, *(_steps(issue.path) or _innermost(schema, issue.message, rules))), issue.message
+    if file.parameters.get("type", "object") != "object":
+        yield ("parameters", "type"), 'The parameters of a call are an object: "object" is expected here.'
+        sound = False
+    for index, example in enumerate(file.examples if sound else ()):
+        for issue in rules.issues_of(file.parameters, with_defaults(file.parameters, example.input)):
+            yield ("examples", index, "input", *_steps(issue.path)), f"The example does not fit `parameters`: {issue.message}"
+
+
+def _innermost(part: JsonValue, message: str, rules: Rules) -> tuple[Step, ...]:
+    """Where the part is that is wrong by itself: of a regular expression, say, the rules only tell that there is one."""
+    steps: list[Step] = []
+    while (found := next((step for step, value in _parts_of(part) if _has_fault(value, message, rules)), None)) is not None:
+        steps.append(found)
+        part = _part(part, found)
+    return tuple(steps)
+
+
+def _parts_of(part: JsonValue) -> Iterator[tuple[Step, JsonValue]]:
+    if isinstance(part, dict):
+        yield from part.items()
+    elif isinstance(part, list):
+        yield from enumerate(part)
+
+
+def _has_fault(part: JsonValue, message: str, rules: Rules) -> bool:
+    match part:
+        case dict():
+            said = any(issue.message == message for issue in rules.schema_faults(part))
+            return said or any(_has_fault(value, message, rules) for value in part.values())
+        case list():
+            return any(_has_fault(value, message, rules) for value in part)
+        case _:
+            return False
+
+
+def _of_script(handler: ExternalScript) -> Iterator[Found]:
+    if reason := unsafe_script_path(handler.script_path):
+        yield ("handler", "scriptPath"), reason
+    for index, pattern in enumerate(handler.files):
+        if _leads_out(pattern) or pattern.startswith(("/", "~")):
+            reason = "A pattern of files in the script's folder is expected here: `helper.py`, `lib/*.py`, `data/**`; without `..`."
+            yield ("handler", "files", index), reason
+
+
+def _of_security(file: ToolFile) -> Iterator[Found]:
+    context = file.security_context
+    accesses = (("allowRead", context.file_access.allow_read), ("allowWrite", context.file_access.allow_write))
+    for name, patterns in accesses:
+        for index, pattern in enumerate(patterns):
+            if not pattern or _leads_out(pattern):
+                reason = "A pattern of paths is expected here: `self`, `./*`, `.cache/**`; without `..`."
+                yield ("securityContext", "fileAccess", name, index), reason
+    for index, host in enumerate(context.network_access.allow_hosts):
+        try:
+            _HOST.validate_python(host)
+        except ValidationError:
+            reason = "A host is expected here: `example.com`, `*.example.com`, with `:port` for another port than 80 and 443."
+            yield ("securityContext", "networkAccess", "allowHosts", index), reason
+    for index, name in enumerate(context.required_capabilities):
+        if name not in CAPABILITIES:
+            known = ", ".join(CAPABILITIES) or "none"
+            reason = f"There is no capability {name[:80]!r}; known: {known}."
+            yield ("securityContext", "requiredCapabilities", index), reason
+
+
+def _misspelled(value: dict[str, JsonValue]) -> Iterator[Found]:
+    """Keys that look like ones that are known, or are elsewhere. Others are kept, so that a later release may know them."""
+    yield from _strangers(value, tool_file_schema(), ())
+
+
+def _strangers(value: JsonValue, schema: JsonValue, path: tuple[Step, ...], root: JsonValue = None) -> Iterator[Found]:
+    root = root or schema
+    schema = _resolved(schema, value, root)
+    properties = schema.get("properties")
+    if isinstance(value, list) and "items" in schema:
+        for index, item in enumerate(value):
+            yield from _strangers(item, schema["items"], (*path, index), root)
+    if not isinstance(value, dict) or not isinstance(properties, dict):
+        return
+    unknown = [key for key in value if key not in properties]
+    for key in unknown[:_MAX_STRANGERS]:
+        if (told := meant(key, properties.keys(), value.keys())) is not None:
+            yield (*path, key), f"Nothing here is called {key!r}. {told}"
+    for key in value.keys() & properties.keys() - (_FREE if not path else set[str]()):
+        yield from _strangers(value[key], properties[key], (*path, key), root)
+
+
+def _resolved(schema: JsonValue, value: JsonValue, root: JsonValue) -> dict[str, JsonValue]:
+    """The schema that speaks of the value: of a choice, the one for its `type`."""
+    match schema:
+        case {"discriminator": {"mapping": dict(mapping)}} if isinstance(value, dict):
+            return _resolved({"$ref": mapping.get(str(value.get("type")))}, value, root)
+        case {"$ref": str(reference)}:
+            found = root
+            for step in reference.removeprefix("#/").split("/"):
+                found = found.get(step) if isinstance(found, dict) else None
+            return _resolved(found, value, root)
+        case dict():
+            return schema
+        case _:
+            return {}
+
+
+def _unstorable(value: JsonValue, path: tuple[Step, ...]) -> Iterator[Found]:
+    match value:
+        case str() if _UNSTORABLE.search(value):
+            yield path, "A text here holds NUL (\\u0000) or half a character (\\ud800 to \\udfff), which cannot be stored."
+        case list():
+            for index, item in enumerate(value):
+                yield from _unstorable(item, (*path, index))
+        case dict():
+            for key, item in value.items():
+                if _UNSTORABLE.search(key):
+                    yield path, "A key here holds NUL (\\u0000) or half a character (\\ud800 to \\udfff), which cannot be stored."
+                else:
+                    yield from _unstorable(item, (*path, key))
+        case _:
+            return
+
+
+_STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
+
+
+def _steps(path: str) -> tuple[Step, ...]:
+    """The steps of a shown path. A key with a dot in it counts as two: then the place is that of what is around it."""
+    return tuple(name or int(index) for name, index in _STEP.findall(path))

@@ -1,0 +1,113 @@
+"""The HTTP server, in the same event loop as everything else."""
+
+import asyncio
+import ipaddress
+import logging
+import math
+import socket
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+
+import uvicorn
+from fastapi import FastAPI
+
+from api.app import end_streams
+from workers.failures import CannotRun
+from workers.front.http_head import BoundedHead
+from workers.grace import Grace
+from workers.ports import listen
+from workers.settings import Settings
+
+__all__ = ["bound_socket", "never_ended", "serving"]
+
+_SHUTDOWN_S = 3
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to us: the whole service stops in order, not the web server alone. Says when it answers."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.answers = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.answers.set()
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+
+def bound_socket(settings: Settings) -> socket.socket:
+    """Raises CannotRun when the port is taken, or when the service would be open to others without a key."""
+    if settings.api_key is None and not _is_loopback(settings.fastapi_host):
+        raise CannotRun(
+            f"TOOL_AGENT_FASTAPI_HOST is {settings.fastapi_host!r}, which others can reach. "
+            "Set TOOL_AGENT_API_KEY too, or listen on 127.0.0.1."
+        )
+    return listen(settings.fastapi_host, settings.fastapi_port, "TOOL_AGENT_FASTAPI_PORT")
+
+
+@asynccontextmanager
+async def serving(app: FastAPI, listener: socket.socket, grace: Grace) -> AsyncGenerator[None]:
+    """Answer requests until the block ends; those that are not answered within `grace` find their connection closed."""
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        timeout_graceful_shutdown=math.ceil(grace.seconds) + 3 * _SHUTDOWN_S,
+        server_header=False,
+        http=BoundedHead,
+    )
+    server = _Server(config)
+    task = asyncio.create_task(server.serve(sockets=[listener]), name="http")
+    try:
+        await server.answers.wait()
+        yield
+    finally:
+        server.should_exit = True
+        end_streams(app)
+        await asyncio.wait((task,), timeout=grace.left_s)
+        with _without_remarks():
+            await _close_waiting(server)
+            await task
+        listener.close()
+
+
+async def never_ended() -> None:
+    """A front door alone has no part that could end by itself."""
+    await asyncio.Event().wait()
+
+
+@contextmanager
+def _without_remarks() -> Generator[None]:
+    """The server writes a traceback for each request that is cancelled, but that was the intention."""
+    logger = logging.getLogger("uvicorn.error")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+async def _close_waiting(server: _Server) -> None:
+    """Close the connections of clients that still wait: their calls go on, and asking again with the same key finds them."""
+    requests = list(server.server_state.tasks)
+    for connection in list(server.server_state.connections):
+        connection.transport.abort()
+    for request in requests:
+        request.cancel()
+    if requests:
+        await asyncio.wait(requests, timeout=_SHUTDOWN_S)
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

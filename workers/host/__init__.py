@@ -1,0 +1,1 @@
+"""One host: what runs tools and makes them, wired from settings."""

@@ -1,0 +1,42 @@
+"""What clones repositories on this host, made from settings."""
+
+from pathlib import Path
+
+from engine.making.repositories.cloning import CloneLimits, Cloner
+from engine.making.repositories.ssh import SshAccess, SshClient
+from engine.runtimes.environments.execution import Executor
+from engine.runtimes.sandbox.socket_folder import SocketFolders
+from workers.failures import CannotRun
+from workers.host.runtimes import HostRuntimes
+from workers.settings import Settings, environment
+from workers.state.directory import StateDirectory
+
+__all__ = ["cloner_of"]
+
+
+def cloner_of(settings: Settings, state: StateDirectory, runs: HostRuntimes, executor: Executor) -> Cloner:
+    """Raises CannotRun when a file that a setting names is not there, or there is no place for sockets."""
+    variables = environment()
+    path = variables.get("PATH")
+    access = SshAccess(
+        key=_file("TOOL_AGENT_REPO_SSH_KEY", settings.repo_ssh_key),
+        known_hosts=_file("TOOL_AGENT_REPO_SSH_KNOWN_HOSTS", settings.repo_ssh_known_hosts),
+        agent=variables.get("SSH_AUTH_SOCK"),
+        path=path,
+    )
+    try:
+        # Swept and closed by the way out of the sandbox, which has the same.
+        folders = SocketFolders(state.root, None)
+    except OSError as error:
+        raise CannotRun(f"{error} Set TOOL_AGENT_STATE_DIR or TMPDIR to a folder with a shorter path.") from error
+    limits = CloneLimits(settings.repo_max_bytes, settings.repo_max_files, settings.repo_timeout_s)
+    ssh = SshClient(runs.parts.launcher, folders, access)
+    return Cloner(executor, runs.network, schemes=settings.repo_schemes, limits=limits, path=path, ssh=ssh)
+
+
+def _file(setting: str, file: Path | None) -> Path | None:
+    if file is None:
+        return None
+    if not file.is_file():
+        raise CannotRun(f"{setting} is {str(file)!r}, and there is no such file.")
+    return file.absolute()

@@ -1,0 +1,150 @@
+"""What makes tools on this host, made from settings."""
+
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from temporalio.client import Client
+
+from activities.agents.coding import CodingRole
+from activities.agents.models import Models
+from activities.agents.opening import Openings
+from activities.agents.transcript import Transcript
+from activities.ask_model import AskModel
+from activities.brief_agent import BriefAgent
+from activities.follow_task import FollowTask
+from activities.make_tool import MakeTool
+from activities.use_tool import UseTool
+from engine.calls.file_parameters import FileParameters
+from engine.making.build_ways import WaysParts
+from engine.making.candidates import Candidates
+from engine.making.dependencies.gate import DependencyGate
+from engine.making.dependencies.index_addresses import addresses_from
+from engine.making.dependencies.popular import PopularPackages
+from engine.making.dependencies.simple_index import SimpleIndex
+from engine.making.evidence import Accounts
+from engine.making.gate.trial import sweep_trials
+from engine.making.maker import Maker, MakerParts
+from engine.making.mending.diagnosis import Diagnoses, DiagnosisParts
+from engine.making.mending.repairs import Repairs
+from engine.making.node_projects.npm_runs import NpmRuns
+from engine.making.registration import Registration
+from engine.making.uv.locking import ProjectLocks
+from engine.making.uv.runs import UvRuns
+from engine.making.workbench.bench import Workbenches
+from engine.making.workbench.proposals import Proposals
+from engine.making.workbench.runs import BenchParts
+from engine.roles.prices import PriceFileError, Prices
+from engine.roles.prompts import Prompts
+from engine.roles.provider import ModelProvider
+from engine.roles.provider_options import ProviderOptions
+from engine.roles.providers import PROVIDERS
+from engine.runtimes.docker.building.containers import BuildContainers
+from engine.runtimes.environments.environments import Installer
+from engine.runtimes.environments.execution import Executor
+from engine.runtimes.environments.network import through
+from toolagent_service.contracts.agent import AgentLimits
+from workers.failures import CannotRun
+from workers.host.cloning import cloner_of
+from workers.host.dependencies import dependency_policy_of
+from workers.host.runtimes import HostRuntimes
+from workers.host.scripts import indexes_of, programs_of
+from workers.host.task_sweep import TaskSweep, sweeping_tasks
+from workers.parts import Store
+from workers.settings import SHIPPED_DATA, Settings, environment
+from workers.state.directory import StateDirectory
+from workers.temporal.host_workers import MakingActivities
+
+__all__ = ["running_making"]
+
+_NO_ENGINE = "There is no Docker engine on this host."
+
+
+@asynccontextmanager
+async def running_making(
+    store: Store, settings: Settings, state: StateDirectory, client: Client, runs: HostRuntimes, builds: BuildContainers | None
+) -> AsyncGenerator[MakingActivities]:
+    """The steps of tasks, as this host does them. Raises CannotRun when a setting or a file of theirs cannot be used."""
+    folder, parts = state.root / "making", runs.parts
+    # What a dead worker left of trials goes. Folders of tasks that go on stay: their steps begin where they were.
+    await sweep_trials(state.root)
+    programs, everything = programs_of(settings), environment()
+    indexes = indexes_of(programs, everything)
+    executor = Executor(parts.launcher, parts.sandboxing.sandbox)
+    installing = through(parts.sandboxing.egress, trusted=True, is_apart=runs.is_apart)
+    installer = Installer(indexes, installing, settings.tool_start_timeout_s)
+    uv_runs = UvRuns(executor, programs, installer)
+    locks = ProjectLocks(uv_runs)
+    candidates = Candidates(store.database, store.files)
+    registration = Registration(store.registry, store.groups, store.evidence)
+    async with AsyncExitStack() as stack:
+        benches = Workbenches(folder, BenchParts(parts.launcher, executor, programs, installer), builds or _NO_ENGINE)
+        stack.push_async_callback(benches.close)
+        sweep = TaskSweep(client, store.tasks, store.evidence, benches, parts.sandboxing.environments, state.host)
+        # What ended, or went to another host, while this one was away.
+        await sweep.clear()
+        await stack.enter_async_context(sweeping_tasks(sweep))
+        index = SimpleIndex(addresses_from(indexes))
+        stack.push_async_callback(index.aclose)
+        gate = DependencyGate(dependency_policy_of(settings), index, PopularPackages.read(_data(settings, "popular_packages.txt")))
+        maker = Maker(
+            MakerParts(
+                folder=folder,
+                cache=folder / ".cases",
+                runtimes=parts,
+                cloner=cloner_of(settings, state, runs, executor),
+                ways=WaysParts(executor, uv_runs, locks, NpmRuns(executor, programs, installer)),
+                candidates=candidates,
+                registration=registration,
+                files=FileParameters(store.files, settings.files_folder.absolute()),
+                benches=benches,
+                diagnoses=Diagnoses(DiagnosisParts(store.registry, store.routes, store.calls, benches, parts.projects, state.root)),
+                repairs=Repairs(store.registry, store.calls, store.evidence),
+                accounts=Accounts(store.tasks, store.turns),
+            )
+        )
+        provider = _provider(settings)
+        if provider is not None:
+            stack.push_async_callback(provider.aclose)
+        models = Models(provider, Prompts(_data(settings, "prompts")), _prices(settings))
+        transcript = Transcript(store.messages, store.outcomes, store.turns, store.notes, store.tasks)
+        coding = CodingRole(benches, gate, Proposals(gate, locks, candidates, registration.is_anothers), store.tasks)
+        yield MakingActivities(
+            FollowTask(store.tasks, store.hosts, state.host, most=settings.max_coding_tasks),
+            MakeTool(maker, store.tasks, store.notes, store.events),
+            BriefAgent(Openings(models, transcript), coding, _allowed(settings)),
+            AskModel(models, transcript, (coding,)),
+            UseTool(transcript, (coding,)),
+        )
+
+
+def _provider(settings: Settings) -> ModelProvider | None:
+    if settings.model is None:
+        return None
+    if settings.model_provider not in PROVIDERS:
+        raise CannotRun(f"TOOL_AGENT_MODEL_PROVIDER is {settings.model_provider!r}; there are: {', '.join(PROVIDERS)}.")
+    key = settings.model_api_key.get_secret_value() if settings.model_api_key else None
+    return PROVIDERS[settings.model_provider](ProviderOptions(settings.model, key, settings.model_base_url))
+
+
+def _prices(settings: Settings) -> Prices:
+    try:
+        return Prices.read(_data(settings, "prices.json"))
+    except PriceFileError as error:
+        raise CannotRun(str(error)) from error
+
+
+def _data(settings: Settings, name: str) -> Path:
+    """A data folder of one's own need not hold what only we need."""
+    own = settings.data_dir / name
+    return own if own.exists() else SHIPPED_DATA / name
+
+
+def _allowed(settings: Settings) -> AgentLimits:
+    return AgentLimits(
+        turns=settings.coding_turns,
+        wall_s=settings.coding_wall_s,
+        tokens=settings.coding_tokens,
+        cost_usd=settings.coding_limit_usd,
+        rounds=settings.coding_rounds,
+    )

@@ -1,0 +1,113 @@
+"""The runtimes of this host, made from settings."""
+
+import shutil
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from engine.runtimes import make_runtimes
+from engine.runtimes.auditing.audit import Audit
+from engine.runtimes.builtin.tool import BuiltinTool
+from engine.runtimes.docker.book import ContainerBook
+from engine.runtimes.docker_engine.engine import Engine
+from engine.runtimes.environments.network import Network, through
+from engine.runtimes.http.exchange import HttpExchange
+from engine.runtimes.http.public_servers import PublicServers
+from engine.runtimes.local.boxed_runs import LocalSettings, Sandboxing
+from engine.runtimes.parts import RuntimeParts
+from engine.runtimes.process.guardian import Guardian
+from engine.runtimes.process.ownership import Owner
+from engine.runtimes.process.processes import Launcher
+from engine.runtimes.projects import Projects
+from engine.runtimes.runtime import AnyRuntime
+from engine.runtimes.sandbox.egress import Egress
+from engine.runtimes.sandbox.identity import Identity
+from toolagent.contracts.sandbox import SandboxPolicy
+from workers.failures import CannotRun
+from workers.host.containers import closed_containers, docker_parts, lasting_names
+from workers.host.sandbox import identities, policy_of, sandbox_of
+from workers.host.scripts import judging, script_service, tidied
+from workers.settings import Settings, environment
+from workers.state.directory import StateDirectory
+from workers.state.secrets import SecretSource
+
+__all__ = ["HostRuntimes", "running_runtimes"]
+
+
+@dataclass(frozen=True, slots=True)
+class HostRuntimes:
+    """The runtimes, what they are made of, and the way out of the sandbox to the hosts that a box names."""
+
+    runtimes: Mapping[str, AnyRuntime]
+    parts: RuntimeParts
+    network: Network
+    is_apart: bool
+    """Whether the sandbox has a network of its own."""
+
+
+_ENGINE_VARIABLES = ("DOCKER_HOST", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY")
+"""Where the Docker engine is, if not here."""
+
+
+@asynccontextmanager
+async def running_runtimes(
+    settings: Settings,
+    state: StateDirectory,
+    guardian: Guardian,
+    owner: Owner,
+    builtin: Mapping[str, BuiltinTool],
+    projects: Projects,
+    audit: Audit,
+    book: ContainerBook,
+) -> AsyncGenerator[HostRuntimes]:
+    """What runs tools here, by the tag of their source. Raises CannotRun when the secrets are not private, or the policy cannot be used."""
+    secrets = SecretSource(environment(), state.root / "secrets")
+    secrets.check()
+    launcher = Launcher(owner, guardian, _chosen("PATH"), shutil.which("setpriv"))
+    policy = policy_of(settings)
+    users = identities(settings.sandbox_users, state.root / "sandbox" / "users")
+    # Of its containers that serve no tool.
+    of_containers = users.take(state.root).identity if users else None
+    egress = _egress(state, policy, of_containers)
+    async with AsyncExitStack() as stack:
+        stack.callback(egress.close)
+        engine = Engine(_chosen(*_ENGINE_VARIABLES))
+        stack.callback(engine.close)
+        sandbox = await sandbox_of(settings, state, owner, launcher, engine, users)
+        docker = docker_parts(settings, state, owner, policy, engine, egress, audit, book, secrets.resolve, users, of_containers)
+        egress.sweep(await lasting_names(docker))
+        judge = await stack.enter_async_context(judging(settings, launcher, audit, state.host))
+        scripts = script_service(settings, state, launcher, sandbox, egress, audit, judge)
+        await stack.enter_async_context(tidied(scripts.environments))
+        local = LocalSettings(
+            data=settings.data_dir.absolute(),
+            state=state.root,
+            calls=state.calls,
+            host=state.host,
+            start_timeout_s=settings.tool_health_timeout_s,
+            stop_grace_s=settings.stop_grace_s,
+        )
+        http = HttpExchange(
+            max_result_bytes=settings.max_result_bytes,
+            max_result_values=settings.max_result_values,
+            public=PublicServers(policy.private_hosts),
+        )
+        stack.push_async_callback(http.aclose)
+        sandboxing = Sandboxing(sandbox, egress, scripts.environments, environment(), audit)
+        parts = RuntimeParts(local, launcher, sandboxing, http, secrets.resolve, builtin, projects, scripts, docker)
+        runtimes = make_runtimes(parts)
+        stack.push_async_callback(closed_containers, runtimes)
+        is_apart = isinstance(sandbox, str) or sandbox.level.has_own_network
+        yield HostRuntimes(runtimes, parts, through(egress, is_apart=is_apart), is_apart)
+
+
+def _egress(state: StateDirectory, policy: SandboxPolicy, identity: Identity | None) -> Egress:
+    try:
+        return Egress(state.root, policy.private_hosts, identity)
+    except OSError as error:
+        raise CannotRun(f"{error} Set TOOL_AGENT_STATE_DIR or TMPDIR to a folder with a shorter path.") from error
+
+
+def _chosen(*names: str) -> dict[str, str]:
+    everything = environment()
+    return {name: everything[name] for name in names if name in everything}

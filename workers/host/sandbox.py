@@ -1,0 +1,113 @@
+"""The sandbox of this host, made from settings and the operator's policy file."""
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import cast
+
+import structlog
+from pydantic import ConfigDict
+
+from engine.runtimes.docker.serving.sandbox_level import ContainerLevel
+from engine.runtimes.docker_engine.engine import Engine
+from engine.runtimes.process.box import Level
+from engine.runtimes.process.ownership import Owner
+from engine.runtimes.process.processes import Launcher
+from engine.runtimes.sandbox.identities import DEFAULT_UIDS, Identities, mapped
+from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
+from engine.runtimes.sandbox.levels.cgroups import Cgroups
+from engine.runtimes.sandbox.levels.rlimits import RLimits
+from engine.runtimes.sandbox.levels.system_files import shown_to_all
+from engine.runtimes.sandbox.sandbox import Sandbox, SandboxRefused
+from toolagent.contracts.sandbox import SandboxLevel, SandboxLimits, SandboxPolicy
+from workers.failures import CannotRun
+from workers.host.policy_files import said_in, understood
+from workers.settings import Settings
+from workers.state.directory import StateDirectory
+
+__all__ = ["identities", "policy_of", "sandbox_of"]
+
+_SETTING = "TOOL_AGENT_SANDBOX_POLICY"
+_PAGE = "docs/security.md, The policy"
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class _Policy(SandboxPolicy):
+    """As a file has it: what nobody reads is a mistake."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class _Limits(SandboxLimits):
+    """As above."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+def identities(uids: range = DEFAULT_UIDS, own: Path | None = None) -> Identities | None:
+    """Who programs are; None when they are who we are. `own` as for `Identities`. Raises CannotRun when the users cannot be had."""
+    if os.geteuid() != 0:
+        return None
+    if not (there := mapped(uids)):
+        raise CannotRun(f"TOOL_AGENT_SANDBOX_UIDS is {uids[0]}-{uids[-1]}, and this container has none of these users. Name others.")
+    try:
+        return Identities(there, own=own)
+    except OSError as error:
+        raise CannotRun(f"The folder where services of this machine share out users cannot be had: {error}") from error
+
+
+def policy_of(settings: Settings) -> SandboxPolicy:
+    """Limits that it does not name are those there are without a file.
+
+    Raises CannotRun when the file cannot be read, or says something that nobody understands.
+    """
+    path, usual = settings.sandbox_policy, SandboxPolicy()
+    if path is None:
+        return usual
+    said = said_in(_SETTING, path)
+    policy = understood(_SETTING, path, _Policy, said, _PAGE)
+    limits: dict[str, SandboxLimits] = {}
+    for name in ("defaults", "ceilings"):
+        named: object = cast("dict[str, object]", said).get(name, {})
+        limits[name] = understood(_SETTING, path, _Limits, named, _PAGE, (name,)).or_else(getattr(usual, name))
+    return SandboxPolicy.model_validate(policy.model_copy(update=limits).model_dump(by_alias=True))
+
+
+async def sandbox_of(
+    settings: Settings, state: StateDirectory, owner: Owner, launcher: Launcher, engine: Engine, users: Identities | None
+) -> Sandbox | str:
+    """The first level that works; or why there is none, so that what needs no sandbox goes on."""
+    if (outer := shown_to_all(state.root)) is not None:
+        return _none(f"No tool's code is run: the state directory {state.root} lies in {outer}, which every tool sees. Name another.")
+    levels = [_MAKERS[level](state.root, owner, engine, users) for level in settings.sandbox_levels]
+    for level in levels:
+        await level.sweep()
+    try:
+        return await Sandbox.choose(levels, policy_of(settings), launcher, state.root / "sandbox" / "probe")
+    except SandboxRefused as refusal:
+        return _none(str(refusal))
+
+
+def _none(reason: str) -> str:
+    _log.warning("no_sandbox", reason=reason, effect="local tools and scripts are unavailable")
+    return reason
+
+
+def _bubblewrap(state: Path, owner: Owner, _engine: Engine, users: Identities | None) -> Level:
+    return Bubblewrap(state / "sandbox" / "etc", Cgroups(owner), users)
+
+
+def _docker(state: Path, owner: Owner, engine: Engine, users: Identities | None) -> Level:
+    return ContainerLevel(state / "sandbox" / "etc", engine, owner, users)
+
+
+def _rlimits(state: Path, owner: Owner, _engine: Engine, users: Identities | None) -> Level:
+    return RLimits(state / "sandbox" / "rlimits", owner, Cgroups(owner), users)
+
+
+_MAKERS: Mapping[SandboxLevel, Callable[[Path, Owner, Engine, Identities | None], Level]] = {
+    SandboxLevel.BUBBLEWRAP: _bubblewrap,
+    SandboxLevel.DOCKER: _docker,
+    SandboxLevel.RLIMITS: _rlimits,
+}

@@ -1,0 +1,1 @@
+"""What a process keeps: its directory, secrets, database and files."""

@@ -1,0 +1,20 @@
+"""Whether all hosts see the same files: a folder of one state directory is no place for several."""
+
+from api.ports import NotReadyError
+from engine.store.hosts import HostTable
+from workers.settings import Settings
+from workers.state.directory import StateDirectory
+
+__all__ = ["require_shared_files"]
+
+
+async def require_shared_files(hosts: HostTable, settings: Settings, state: StateDirectory) -> None:
+    """Raises NotReadyError when files are kept in a folder of this state directory while a host on another one is alive."""
+    if settings.content_store != "folder":
+        return
+    others = sorted(host.host for host in await hosts.list_all() if host.is_alive and host.origin != state.origin)
+    if others:
+        raise NotReadyError(
+            f"Files are kept in a folder of this state directory, where the hosts on other ones do not see them ({', '.join(others)}). "
+            "Set TOOL_AGENT_CONTENT_STORE to `database` or `s3` on all hosts and front doors."
+        )

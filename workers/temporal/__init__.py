@@ -1,0 +1,1 @@
+"""The Temporal that a process works with, and the workers on it."""

@@ -1,0 +1,175 @@
+"""The Temporal workers of one host: one for workflows, one for each queue that calls wait in."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+from temporalio.client import Client
+from temporalio.worker import PollerBehaviorSimpleMaximum, Worker
+
+from activities.admit import Admit
+from activities.ask_model import AskModel
+from activities.brief_agent import BriefAgent
+from activities.call_tool import CallTool
+from activities.control_tool import ControlTool as ControlToolActivity
+from activities.deliver_callback import DeliverCallback as DeliverCallbackActivity
+from activities.follow_task import FollowTask
+from activities.look_at_call import LookAtCall
+from activities.make_tool import MakeTool
+from activities.settle import Settle
+from activities.use_tool import UseTool
+from api.ports import NotReadyError
+from toolagent.client import names
+from toolagent.client.temporal import ToolAgentClient
+from toolagent_service import step_names
+from workers.grace import Grace
+from workers.temporal.connection import shows_outcomes
+from workflows.coding_agent import CodingAgent
+from workflows.control_tool import ControlTool
+from workflows.create_tool import CreateTool
+from workflows.deliver_callback import DeliverCallback
+from workflows.invoke_tool import InvokeTool
+from workflows.outcome import OutcomeInterceptor
+from workflows.repair_tool import RepairTool
+from workflows.run_tools import RunTools
+
+__all__ = ["WORKFLOWS", "Activities", "MakingActivities", "WorkerPool", "running_workers"]
+
+WORKFLOWS = (InvokeTool, ControlTool, RunTools, DeliverCallback, CreateTool, RepairTool, CodingAgent)
+
+_HEARTBEAT_THROTTLE = timedelta(seconds=1)
+"""A cancellation reaches an activity with the answer to a heartbeat."""
+
+_LAST = timedelta(seconds=0.5)
+"""What has not ended by itself within the grace is cancelled then; so are those that wait for something."""
+
+_CALLS_AT_ONCE = 256
+"""Calls that are admitted or settled. More wait at Temporal, behind those that come later."""
+
+_CONTROL_SLOTS = 8
+_LOOK_SLOTS = 16
+_CALLBACK_SLOTS = 16
+_SLOT_ASKERS = 4
+_MAKING_SLOTS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Activities:
+    """What this host can do."""
+
+    admit: Admit
+    call: CallTool
+    settle: Settle
+    control: ControlToolActivity
+    callbacks: DeliverCallbackActivity
+
+
+@dataclass(frozen=True, slots=True)
+class MakingActivities:
+    """What this host can do for tasks that make tools."""
+
+    follow: FollowTask
+    make: MakeTool
+    brief: BriefAgent
+    ask: AskModel
+    use: UseTool
+
+
+class WorkerPool:
+    """The running workers, as one thing that is well or not."""
+
+    def __init__(self, workers: Sequence[Worker], tasks: Sequence[asyncio.Task[None]]) -> None:
+        self._workers = workers
+        self._tasks = tasks
+
+    async def check(self) -> None:
+        """Raises NotReadyError naming the queues that are not served."""
+        idle = [worker.task_queue for worker in self._workers if not worker.is_running]
+        if idle:
+            raise NotReadyError(f"The workers of these queues do not run: {', '.join(idle)}.")
+
+    async def ended(self) -> None:
+        """Returns, or raises what went wrong, when a worker ends although nobody asked it to."""
+        done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+
+
+@asynccontextmanager
+async def running_workers(
+    client: Client, host: str, buckets: Mapping[str, int], activities: Activities, making: MakingActivities, grace: Grace
+) -> AsyncGenerator[WorkerPool]:
+    """Serve all queues of this host until the block ends; running calls and steps of tasks are then given `grace`."""
+    call = [activities.call.call_tool]
+    notes = [making.follow.enter_stage, making.follow.end_task, making.follow.find_host]
+    make = making.make
+    steps = [
+        make.inspect_task,
+        make.diagnose,
+        make.lay_out,
+        make.build_candidate,
+        make.verify_candidate,
+        make.register_candidate,
+        make.clear_task,
+    ]
+    steps += [making.brief.brief_agent, making.ask.ask_model, making.use.use_tool]
+    outcomes = [OutcomeInterceptor()] if await shows_outcomes(client) else []
+    look = LookAtCall(ToolAgentClient(client)).look_at_call
+    with ThreadPoolExecutor(2, thread_name_prefix="workflow") as executor:
+        workers = [
+            Worker(
+                client,
+                task_queue=names.TASK_QUEUE,
+                workflows=WORKFLOWS,
+                activities=[activities.admit.admit, activities.admit.place, activities.settle.settle, look, *call, *notes],
+                workflow_task_executor=executor,
+                max_concurrent_workflow_tasks=_CALLS_AT_ONCE,
+                max_concurrent_local_activities=_CALLS_AT_ONCE,
+                no_remote_activities=True,  # calls that wait, wait where the slots are counted
+                graceful_shutdown_timeout=_LAST,
+                interceptors=outcomes,
+            ),
+            _activity_worker(client, step_names.LOOKS_QUEUE, [look], _LOOK_SLOTS),
+            _activity_worker(
+                client,
+                step_names.CALLBACKS_QUEUE,
+                [activities.callbacks.deliver_callback, activities.callbacks.note_callback],
+                _CALLBACK_SLOTS,
+                grace,
+            ),
+            _activity_worker(client, step_names.control_queue(host), [activities.control.control_tool], _CONTROL_SLOTS, grace),
+            _activity_worker(client, names.MAKING_QUEUE, [making.follow.await_slot], _SLOT_ASKERS),
+            _activity_worker(client, step_names.making_queue(host), steps, _MAKING_SLOTS, grace),
+            *(_activity_worker(client, bucket, call, slots, grace) for bucket, slots in buckets.items()),
+            *(_activity_worker(client, f"{host}/{bucket}", call, slots, grace) for bucket, slots in buckets.items()),
+        ]
+        tasks = [asyncio.create_task(worker.run(), name=f"worker {worker.task_queue}") for worker in workers]
+        try:
+            yield WorkerPool(workers, tasks)
+        finally:
+            try:
+                await grace.idle()
+            finally:
+                # Also those whose tasks have not begun yet: told nothing, they would begin now and run for ever.
+                await asyncio.gather(*(worker.shutdown() for worker in workers))
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _activity_worker(
+    client: Client, queue: str, activities: Sequence[Callable[..., object]], slots: int, grace: Grace | None = None
+) -> Worker:
+    """With a grace, what it has in hand is waited for."""
+    return Worker(
+        client,
+        task_queue=queue,
+        activities=activities,
+        max_concurrent_activities=slots,
+        activity_task_poller_behavior=PollerBehaviorSimpleMaximum(2),
+        max_heartbeat_throttle_interval=_HEARTBEAT_THROTTLE,
+        default_heartbeat_throttle_interval=_HEARTBEAT_THROTTLE,
+        graceful_shutdown_timeout=_LAST,
+        interceptors=[grace] if grace else [],
+    )

@@ -16,7 +16,6 @@ from engine.runtimes.runtime import Progress
 from engine.store.routes import RouteTable
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.routes import ControlAction, ToolControl, ToolRoute
-from toolagent.contracts.sources import BuiltinSource
 from toolagent_service import step_names
 from toolagent_service.calls.shared_processes import place_of, place_of_process, place_of_volumes
 
@@ -78,7 +77,7 @@ class ControlTool:
 
     async def _require_removable(self, tool_id: str) -> None:
         entry = await self._registry.entry(tool_id)
-        if entry is not None and any(isinstance(source, BuiltinSource) for source in entry.sources):
+        if entry is not None and any(source.traits.of_engine for source in entry.sources):
             message = f"Tool {tool_id!r} is part of the engine and cannot be removed."
             raise ApplicationError(message, type=ErrorType.PERMISSION_DENIED.value, non_retryable=True)
 

@@ -17,7 +17,7 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.http import FoundTool, ListedTool, Matches, Parameter, RuntimeCount, ToolDetail, ToolListing, ToolStates
 from toolagent.contracts.manifest import JsonSchema
 from toolagent.contracts.routes import ControlAction, RunState, ToolControl, ToolRoute
-from toolagent.contracts.sources import BackendRuntime, DockerSource, LocalSource, McpSource, RemoteSource
+from toolagent.contracts.sources import BackendRuntime, HttpSource, LocalSource, McpSource
 from toolagent.core.catalog.namespaces import is_among
 from toolagent_service.calls.reachability import port_of
 
@@ -156,7 +156,7 @@ def _found(entry: ToolEntry, route: ToolRoute) -> FoundTool:
     manifest = entry.manifest
     sources = entry.sources
     source = sources[route.active_source] if 0 <= route.active_source < len(sources) else next(iter(sources), None)
-    over_http = source if isinstance(source, LocalSource | DockerSource | RemoteSource) else None
+    over_http = source if isinstance(source, HttpSource) else None
     params = tuple(_parameters(manifest.input_schema))
     return FoundTool(
         tool_id=manifest.tool_id,

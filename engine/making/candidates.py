@@ -11,7 +11,6 @@ from engine.store.file_references import hold_files, holder_of_candidates, named
 from engine.store.files import FileStore
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate
-from toolagent.contracts.sources import DockerSource, LocalSource, McpSource, ScriptSource, ToolSource
 from toolagent.core.failures import ContentMissingError
 
 __all__ = ["Candidates"]
@@ -78,17 +77,7 @@ def _locks_of(candidate: Candidate, folders: Mapping[str, Path]) -> dict[str, st
 def _with_content(entry: ToolEntry, content: str | None) -> ToolEntry:
     if content is None:
         return entry
-    return entry.model_copy(update={"sources": tuple(_named(source, content) for source in entry.sources)})
-
-
-def _named(source: ToolSource, content: str) -> ToolSource:
-    match source:
-        case LocalSource() | DockerSource() | ScriptSource():
-            return source.model_copy(update={"content": content})
-        case McpSource(host_dir=str()):
-            return source.model_copy(update={"content": content})
-        case _:
-            return source
+    return entry.model_copy(update={"sources": tuple(source.packed_as(content) for source in entry.sources)})
 
 
 async def _chunks(content: bytes) -> AsyncIterator[bytes]:

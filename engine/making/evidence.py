@@ -15,7 +15,7 @@ from engine.store.model_turns import ModelTurnTable
 from engine.store.tasks import TaskTable
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate, CheckResult, Evidence
-from toolagent.contracts.sources import DockerSource, LocalSource, McpSource, ScriptLanguage, ScriptSource, ToolSource
+from toolagent.contracts.sources import LocalSource, McpSource, ScriptLanguage, ScriptSource, ToolSource
 from toolagent_service.contracts.making_steps import VerifyStep
 
 __all__ = ["Accounts", "evidence_for", "lock_of"]
@@ -70,8 +70,8 @@ class Accounts:
 
 def evidence_for(entry: ToolEntry, candidate: Candidate, evidence: Evidence) -> Evidence:
     """With the files and the lock of this one of its tools."""
-    contents = (source.content for source in entry.sources if isinstance(source, LocalSource | DockerSource | ScriptSource | McpSource))
-    return evidence.model_copy(update={"source": next(contents, None), "lock": candidate.locks.get(entry.manifest.tool_id)})
+    archives = (source.archive for source in entry.sources if source.archive is not None)
+    return evidence.model_copy(update={"source": next(archives, None), "lock": candidate.locks.get(entry.manifest.tool_id)})
 
 
 def lock_of(folder: Path, source: ToolSource) -> str | None:

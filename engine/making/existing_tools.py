@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from engine.registry.registry import ToolRegistry
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import JsonSchema, PermissionClass, SideEffectScope, ToolManifest, ToolStatus
-from toolagent.contracts.sources import BuiltinSource, DockerSource, LocalSource, McpSource, ScriptSource, ToolSource
+from toolagent.contracts.sources import ToolSource
 from toolagent.contracts.task_specs import BuildTool, Example, GithubDeploy
 from toolagent.core.schemas import FILE_PATH, mentions_format, with_defaults
 from toolagent.validation.schemas import find_issues
@@ -91,8 +91,4 @@ def _expects(example: Example) -> bool:
 
 
 def _is_here(source: ToolSource) -> bool:
-    match source:
-        case McpSource(url=url):
-            return url is None
-        case _:
-            return isinstance(source, LocalSource | DockerSource | ScriptSource | BuiltinSource)
+    return not source.traits.elsewhere

@@ -26,7 +26,9 @@ def wire_contracts() -> Mapping[str, type[Contract]]:
         module = importlib.import_module(info.name)
         for name in module.__all__:
             value: object = getattr(module, name)
-            if inspect.isclass(value) and issubclass(value, Contract) and value is not Contract and value.__module__ == info.name:
+            if not inspect.isclass(value) or value is Contract or inspect.isabstract(value):
+                continue
+            if issubclass(value, Contract) and value.__module__ == info.name:
                 if name in found:
                     raise ValueError(f"Two contracts are called {name}: {found[name].__module__} and {info.name}.")
                 found[name] = value

@@ -15,7 +15,7 @@ from engine.calls.file_parameters import CallFolder, FileParameters, FileRefused
 from engine.disk.leftovers import discard
 from engine.making.gate.replies import answered, failed, misfitting, of_status
 from engine.making.gate.sightings import Sightings
-from engine.making.gate.subject import Account, Came, Params, Reply
+from engine.making.gate.subject import Account, Came, Params, Reply, server_of_others
 from engine.making.uv.outages import Outage, is_outage
 from engine.network.peers import peer_client
 from engine.runtimes import RUNTIMES
@@ -35,7 +35,7 @@ from engine.runtimes.scripts.service import ScriptService
 from toolagent.contracts.calls import Caller, ErrorType
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.routes import ToolRoute
-from toolagent.contracts.sources import DockerSource, LocalSource, RemoteSource
+from toolagent.contracts.sources import HttpSource, RemoteSource
 from toolagent.core.schemas import with_defaults
 from toolagent.validation.schemas import find_issues
 from toolagent_service.calls.shared_processes import place_of_calls
@@ -152,7 +152,7 @@ class Trial:
         self._progress(progress)
 
     async def _exchange(self, entry: ToolEntry, params: Params, progress: Progress) -> Reply:
-        if isinstance(entry.sources[0], RemoteSource):
+        if server_of_others(entry) is not None:
             if self._remote >= self._limits.remote_requests:
                 return Reply(Came.SPARED, message=f"At most {self._limits.remote_requests} requests go to a server of others.")
             self._remote += 1
@@ -284,7 +284,7 @@ async def _posted(target: tuple[str, str], route: ToolRoute, body: bytes, timeou
 def _target(entry: ToolEntry, route: ToolRoute) -> tuple[str, str] | None:
     """Method and URL."""
     match entry.sources[route.active_source], route.endpoint:
-        case (LocalSource() | DockerSource()) as source, str() as endpoint:
+        case HttpSource() as source, str() as endpoint if source.traits.on_host:
             base = "http://tool" if endpoint.startswith(_UNIX) else endpoint.rstrip("/")
             return source.http_method, f"{base}{source.endpoint_path}"
         case _:

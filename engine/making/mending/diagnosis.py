@@ -22,7 +22,7 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import JsonSchema
 from toolagent.contracts.records import CallRecord
-from toolagent.contracts.sources import DockerSource, LocalSource, McpSource
+from toolagent.contracts.sources import LocalSource, McpSource
 from toolagent.contracts.task_specs import Example, RepairTool
 from toolagent.core.calls.masking import masked_params, masked_text
 from toolagent_service.calls.shared_processes import place_of
@@ -115,9 +115,9 @@ class Diagnoses:
 
     async def _files_of(self, entry: ToolEntry, progress: Progress) -> Path:
         source, tool_id = entry.sources[0], entry.manifest.tool_id
-        if self._parts.projects is None or not isinstance(source, LocalSource | DockerSource | McpSource) or source.content is None:
+        if self._parts.projects is None or source.archive is None:
             raise StartFailed(ErrorType.DEPENDENCY_ERROR, f"The files of {tool_id!r} cannot be had on this host.")
-        return await self._parts.projects.folder_of(source.content, tool_id, progress)
+        return await self._parts.projects.folder_of(source.archive, tool_id, progress)
 
 
 def log_of(folder: Path, most: int = _MOST_LOG) -> str:

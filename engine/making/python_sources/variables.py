@@ -11,7 +11,7 @@ from engine.making.repositories.asides import is_aside
 from engine.making.repositories.trees import Tree
 from toolagent.contracts.making import Candidate
 from toolagent.contracts.sandbox import OWNED_VARIABLES
-from toolagent.contracts.sources import BuiltinSource, DockerSource, LocalSource, McpSource, RemoteSource, ScriptSource, ToolSource
+from toolagent.contracts.sources import ToolSource
 
 __all__ = ["Variables", "variables_for", "with_environment"]
 
@@ -76,11 +76,8 @@ def with_environment(candidate: Candidate, values: Mapping[str, str]) -> Candida
 
 
 def _given(source: ToolSource, values: Mapping[str, str]) -> ToolSource:
-    match source:
-        case LocalSource() | DockerSource() | ScriptSource() | McpSource():
-            return source.model_copy(update={"environment": {**values, **source.environment}})
-        case RemoteSource() | BuiltinSource():
-            return source
+    own: Mapping[str, str] | None = getattr(source, "environment", None)
+    return source if own is None else source.model_copy(update={"environment": {**values, **own}})
 
 
 def _of_examples(tree: Tree, folder: PurePosixPath) -> Iterator[tuple[str, str]]:

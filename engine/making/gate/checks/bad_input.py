@@ -12,7 +12,7 @@ from engine.making.gate.wording import listed, quoted
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import CheckResult
 from toolagent.contracts.manifest import JsonSchema
-from toolagent.contracts.sources import DockerSource, LocalSource, RemoteSource
+from toolagent.contracts.sources import HttpSource
 
 __all__ = ["NAME", "check"]
 
@@ -29,13 +29,11 @@ async def check(subject: Subject) -> CheckResult:
     asked = 0
     deaths = subject.trial.account().deaths
     for entry in subject.each(NAME):
-        match entry.sources[0]:
-            case LocalSource() | DockerSource() | RemoteSource() as source if subject.may_be_probed(entry):
-                done, wrong = await _tried(subject, entry, source)
-                asked += done
-                faults += wrong
-            case _:
-                continue
+        source = entry.sources[0]
+        if isinstance(source, HttpSource) and subject.may_be_probed(entry):
+            done, wrong = await _tried(subject, entry, source)
+            asked += done
+            faults += wrong
     if not asked and not faults:
         details = "There is no input that it could be given and must refuse, or it may change something elsewhere."
         return CheckResult(check=NAME, passed=True, applies=False, details=details)
@@ -45,7 +43,7 @@ async def check(subject: Subject) -> CheckResult:
     return CheckResult(check=NAME, passed=not faults or not (subject.written_by_us or died), details=details)
 
 
-async def _tried(subject: Subject, entry: ToolEntry, source: LocalSource | DockerSource | RemoteSource) -> tuple[int, list[str]]:
+async def _tried(subject: Subject, entry: ToolEntry, source: HttpSource) -> tuple[int, list[str]]:
     """How many were sent, until the time was up or enough was seen; and what was wrong."""
     faults: list[str] = []
     done = 0
@@ -64,9 +62,7 @@ async def _tried(subject: Subject, entry: ToolEntry, source: LocalSource | Docke
     return done, faults
 
 
-async def _replies(
-    subject: Subject, entry: ToolEntry, source: LocalSource | DockerSource | RemoteSource
-) -> AsyncGenerator[tuple[str, Reply]]:
+async def _replies(subject: Subject, entry: ToolEntry, source: HttpSource) -> AsyncGenerator[tuple[str, Reply]]:
     manifest = entry.manifest
     base = await _base(subject, entry)
     names, as_text = _names(manifest.input_schema), _as_text(manifest.input_schema, source)
@@ -75,16 +71,14 @@ async def _replies(
     # Others' apps may take more than their document says; what is strange does not come as far as them.
     is_strict = takes_more and subject.written_by_us
     schema = manifest.input_schema
-    most = min(_MOST, subject.remote_share(subject.limits.remote_bad)) if isinstance(source, RemoteSource) else _MOST
+    most = min(_MOST, subject.remote_share(subject.limits.remote_bad)) if source.traits.elsewhere else _MOST
     found = await asyncio.to_thread(lambda: [*bad_params(schema, base, as_text=as_text, takes_more=is_strict, most=most)])
     for what, params in found:
         reply = await subject.trial.send(manifest.tool_id, params)
         if reply.came.was_sent:  # a part of the path cannot be left out
             yield f"{what} ({quoted(params)})", reply
     # Where a part of the path is missing, or the body may be a list, these are no bad bodies. To others' servers only calls are sent.
-    has_bad_bodies = (
-        takes_more and source.body_encoding == "json" and "{" not in source.endpoint_path and not isinstance(source, RemoteSource)
-    )
+    has_bad_bodies = takes_more and source.body_encoding == "json" and "{" not in source.endpoint_path and not source.traits.elsewhere
     for what, body in _BODIES if has_bad_bodies else ():
         yield f"with {what}", await subject.trial.send(manifest.tool_id, body)
 
@@ -94,7 +88,7 @@ def _names(schema: JsonSchema) -> frozenset[str]:
     return frozenset(properties) if isinstance(properties, dict) else frozenset()
 
 
-def _as_text(schema: JsonSchema, source: LocalSource | DockerSource | RemoteSource) -> frozenset[str]:
+def _as_text(schema: JsonSchema, source: HttpSource) -> frozenset[str]:
     """Parameters that go into the path, the query, a header or a form."""
     if source.http_method in ("GET", "DELETE") or source.body_encoding != "json":
         return _names(schema)

@@ -9,7 +9,6 @@ from engine.making.gate.wording import listed
 from engine.runtimes.failures import NotSent
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import CheckResult
-from toolagent.contracts.sources import BuiltinSource, DockerSource, LocalSource, McpSource, RemoteSource, ScriptSource
 from toolagent.core.catalog.expectations import unexpected
 from toolagent_service.calls.shared_processes import process_key
 
@@ -39,11 +38,7 @@ async def check(subject: Subject) -> CheckResult:
 
 def _has_process(entry: ToolEntry) -> bool:
     """Between calls. What has none is not asked in vain."""
-    match entry.sources[0]:
-        case LocalSource() | DockerSource() | McpSource():
-            return True
-        case ScriptSource() | RemoteSource() | BuiltinSource():
-            return False
+    return entry.sources[0].traits.stays_up
 
 
 def _by_process(entries: Sequence[ToolEntry]) -> Iterable[Sequence[ToolEntry]]:

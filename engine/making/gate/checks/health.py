@@ -4,7 +4,7 @@ from engine.making.gate.subject import Subject
 from engine.making.gate.wording import listed
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import CheckResult
-from toolagent.contracts.sources import DockerSource, LocalSource, RemoteSource
+from toolagent.contracts.sources import HttpSource, RemoteSource
 
 __all__ = ["NAME", "check"]
 
@@ -29,7 +29,7 @@ async def check(subject: Subject) -> CheckResult:
                     servers[source.remote_url] = await _faults(subject, entry, source)
                 if found := servers[source.remote_url]:
                     faults[entry.manifest.tool_id] = f"{source.remote_url}: {' '.join(found)} {_UNREACHED}"
-            case LocalSource() | DockerSource() as source:
+            case HttpSource() as source:
                 asked += 1
                 if found := await _faults(subject, entry, source):
                     faults[entry.manifest.tool_id] = " ".join(found)
@@ -42,7 +42,7 @@ async def check(subject: Subject) -> CheckResult:
     return CheckResult(check=NAME, passed=not faults, details=details, faults=faults)
 
 
-async def _faults(subject: Subject, entry: ToolEntry, source: LocalSource | DockerSource | RemoteSource) -> list[str]:
+async def _faults(subject: Subject, entry: ToolEntry, source: HttpSource) -> list[str]:
     tool_id, path = entry.manifest.tool_id, source.health_path
     if subject.written_by_us:
         status = await subject.trial.health(tool_id, _OURS)
@@ -50,7 +50,7 @@ async def _faults(subject: Subject, entry: ToolEntry, source: LocalSource | Dock
     status = await subject.trial.health(tool_id, path)
     if status == _NOT_FOUND:
         path, status = "/", await subject.trial.health(tool_id, "/")
-    elif not (isinstance(source, RemoteSource) or path == _OURS):
+    elif not (source.traits.elsewhere or path == _OURS):
         return [] if status == _OK else [f"GET {path} of {tool_id!r} {_said(status)} instead of 200."]
     # Nobody declared this path. A server of others refuses those that it does not know, and whoever shows no key.
     is_well = status is not None and status < _SERVER_ERROR

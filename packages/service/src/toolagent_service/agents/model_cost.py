@@ -119,11 +119,11 @@ def _affordable(money: float, price: Price, last: Usage, new: int) -> int:
     """How many tokens can be written for what is left after reading, of which `new` were in no turn before."""
     fresh = last.output_tokens + new
     plain, cached = Usage(input_tokens=last.read + fresh), Usage(cache_read_tokens=last.read, cache_write_tokens=fresh)
-    # Whoever has cached nothing so far will not begin to; before the first turn nobody knows.
+    # Whoever has read without a cache will not begin to use one; of who has read nothing nobody knows.
     if last.cache_read_tokens + last.cache_write_tokens > 0:
         reading = cached
     else:
-        reading = plain if last.total else max(plain, cached, key=lambda usage: cost_of(price, usage))
+        reading = plain if last.input_tokens else max(plain, cached, key=lambda usage: cost_of(price, usage))
     left = money - cost_of(price, reading)
     output = _rates(price, reading).output
     if left < 0:

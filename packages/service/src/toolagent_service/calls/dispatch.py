@@ -5,7 +5,7 @@ from collections.abc import Collection
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
-from toolagent.contracts.sources import BuiltinSource, DockerSource, LocalSource, McpSource, RemoteSource, ScriptSource, ToolSource
+from toolagent.contracts.sources import ToolSource
 from toolagent_service.contracts.steps import Placement
 
 __all__ = ["DEFAULT_BUCKET", "bucket_of", "lives_on_host", "placement_of", "timeout_of"]
@@ -23,13 +23,7 @@ def bucket_of(manifest: ToolManifest, buckets: Collection[str]) -> str:
 
 def lives_on_host(source: ToolSource) -> bool:
     """Whether a tool with this source runs on one host and can only be called from there."""
-    match source:
-        case LocalSource() | DockerSource() | ScriptSource():
-            return True
-        case McpSource(url=url):
-            return url is None
-        case BuiltinSource() | RemoteSource():
-            return False
+    return source.traits.on_host
 
 
 def placement_of(entry: ToolEntry, buckets: Collection[str], host: str) -> Placement:

@@ -1,7 +1,7 @@
 """Which tools can be mended here: those whose files we have."""
 
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.sources import BuiltinSource, DockerSource, LocalSource, McpSource, RemoteSource, ScriptSource
+from toolagent.contracts.sources import BuiltinSource, DockerSource, LocalSource, McpSource, PackedSource, RemoteSource, ScriptSource
 from toolagent.core.calls.masking import shortened
 
 __all__ = ["content_of", "unmendable"]
@@ -30,7 +30,7 @@ def unmendable(entry: ToolEntry) -> str:
 
 def content_of(entry: ToolEntry) -> str:
     """The archive of the files that would be mended; empty when there is none."""
-    return next((source.content or "" for source in entry.sources[:1] if isinstance(source, LocalSource | DockerSource | McpSource)), "")
+    return next((source.archive or "" for source in entry.sources[:1] if isinstance(source, PackedSource)), "")
 
 
 def _of_container(tool_id: str, source: DockerSource) -> str:

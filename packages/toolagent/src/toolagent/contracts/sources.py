@@ -1,6 +1,8 @@
 """Where a tool's implementation lives: a union tagged by `type`."""
 
 import re
+from abc import abstractmethod
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
@@ -16,6 +18,7 @@ __all__ = [
     "BuiltinSource",
     "DockerSource",
     "HttpMethod",
+    "HttpSource",
     "LocalSource",
     "Login",
     "McpSource",
@@ -24,7 +27,9 @@ __all__ = [
     "RemoteSource",
     "ScriptLanguage",
     "ScriptSource",
+    "Source",
     "ToolSource",
+    "Traits",
     "backend_runtime_of",
 ]
 
@@ -73,7 +78,41 @@ class ScriptLanguage(StrEnum):
     BUN = "bun"
 
 
-class HttpSource(Contract):
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What the rest of the service has to know of a source, whatever its type."""
+
+    runtime: BackendRuntime
+    on_host: bool = False
+    """It is started on one host, and can be called from there only."""
+    stays_up: bool = False
+    """What is started for it stays between calls, and can be killed."""
+    apart: bool = False
+    """The sandbox holds all that it does: made-up input reaches nothing that it does not declare."""
+    elsewhere: bool = False
+    """Somebody else runs it."""
+    of_engine: bool = False
+    """It is a part of the service: it cannot be removed."""
+
+
+class Source(Contract):
+    """What every type of source is."""
+
+    @property
+    @abstractmethod
+    def traits(self) -> Traits: ...
+
+    @property
+    def archive(self) -> str | None:
+        """Its files in the content store, where it has any."""
+        return getattr(self, "content", None)
+
+    def packed_as(self, archive: str) -> Self:
+        """The same with these files; unchanged where it has none."""
+        return self.model_copy(update={"content": archive}) if "content" in type(self).model_fields else self
+
+
+class HttpSource(Source):
     """What all sources that are reached over HTTP say of it."""
 
     endpoint_path: Annotated[str, Field(pattern=r"^/", description="Path of the call; `{name}` is filled from the parameters.")] = "/"
@@ -140,6 +179,10 @@ class LocalSource(HttpSource):
     login: Login | None = None
     process: SharedProcess = None
 
+    @property
+    def traits(self) -> Traits:
+        return Traits(BackendRuntime.LOCAL, on_host=True, stays_up=True, apart=True)
+
 
 class DockerSource(HttpSource):
     """A container: one that is there (`container_id`), or one made of a Dockerfile, or of an image; the first of these that is given."""
@@ -169,6 +212,10 @@ class DockerSource(HttpSource):
     gpu_count: Annotated[int, Field(ge=-1, description="-1: all of them.")] = -1
     process: SharedProcess = None
 
+    @property
+    def traits(self) -> Traits:
+        return Traits(BackendRuntime.DOCKER, on_host=True, stays_up=True, apart=self.container_id is None and not self.volumes)
+
 
 class RemoteSource(HttpSource):
     """A service somewhere else, reached over HTTP."""
@@ -195,6 +242,10 @@ class RemoteSource(HttpSource):
         False
     )
 
+    @property
+    def traits(self) -> Traits:
+        return Traits(BackendRuntime.REMOTE, elsewhere=True)
+
     @model_validator(mode="after")
     def _says_where_tokens_and_cookies_go(self) -> Self:
         if self.auth_kind == "client_credentials" and not self.token_url:
@@ -209,7 +260,7 @@ class RemoteSource(HttpSource):
         return _without_user(value)
 
 
-class ScriptSource(Contract):
+class ScriptSource(Source):
     """A script that reads JSON from stdin and writes JSON to stdout."""
 
     type: Literal["script"] = "script"
@@ -221,15 +272,23 @@ class ScriptSource(Contract):
     ] = None
     environment: Environment = {}
 
+    @property
+    def traits(self) -> Traits:
+        return Traits(BackendRuntime.LOCAL, on_host=True, apart=True)
 
-class BuiltinSource(Contract):
+
+class BuiltinSource(Source):
     """Code of the engine itself, by the name of its handler."""
 
     type: Literal["builtin"] = "builtin"
     handler: ToolId
 
+    @property
+    def traits(self) -> Traits:
+        return Traits(BackendRuntime.LOCAL, of_engine=True)
 
-class McpSource(Contract):
+
+class McpSource(Source):
     """A tool of an MCP server: one that is reached over HTTP (`url`), or one that is started here and speaks on its stdin and stdout.
 
     `host_dir` is started as `main.py`, or as `command` says; `command` alone is a program of the machine.
@@ -257,6 +316,16 @@ class McpSource(Contract):
     auth_scheme: Annotated[str, Field(description="Written before the key; empty sends the key alone.")] = "Bearer"
     only_public: Annotated[bool, Field(description="Ask it only at public addresses.")] = False
 
+    @property
+    def traits(self) -> Traits:
+        if self.url is not None:
+            return Traits(BackendRuntime.REMOTE, elsewhere=True)
+        return Traits(BackendRuntime.LOCAL, on_host=True, stays_up=True, apart=True)
+
+    def packed_as(self, archive: str) -> Self:
+        """The same with these files; unchanged for a server elsewhere, or a program of the machine."""
+        return self if self.host_dir is None else super().packed_as(archive)
+
     @field_validator("url")
     @classmethod
     def _carries_no_secret(cls, value: str | None) -> str | None:
@@ -275,15 +344,7 @@ ToolSource = Annotated[
 
 def backend_runtime_of(source: ToolSource) -> BackendRuntime:
     """The backend runtime that a source means."""
-    match source:
-        case LocalSource() | ScriptSource() | BuiltinSource():
-            return BackendRuntime.LOCAL
-        case DockerSource():
-            return BackendRuntime.DOCKER
-        case RemoteSource():
-            return BackendRuntime.REMOTE
-        case McpSource(url=url):
-            return BackendRuntime.REMOTE if url else BackendRuntime.LOCAL
+    return source.traits.runtime
 
 
 def _without_user(url: str) -> str:

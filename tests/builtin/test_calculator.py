@@ -8,6 +8,7 @@ from pydantic import JsonValue
 
 from engine.runtimes.builtin import builtin_tools
 from engine.runtimes.builtin.calculator import evaluate
+from engine.runtimes.builtin.conformance import run_alone
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.failures import CallFailed
 from toolagent.contracts.calls import ErrorType
@@ -16,7 +17,7 @@ CALCULATOR = builtin_tools(BuiltinOptions())["calculator"]
 
 
 async def calculate(expression: str) -> JsonValue:
-    answer = await CALCULATOR.invoke({"expression": expression})
+    answer = await run_alone(CALCULATOR, {"expression": expression})
     assert isinstance(answer, dict)
     assert answer["expression"] == expression
     return answer["result"]

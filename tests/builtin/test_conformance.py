@@ -6,6 +6,7 @@ from pydantic import JsonValue
 from engine.runtimes.builtin import builtin_tools, entries
 from engine.runtimes.builtin.conformance import check_tool
 from engine.runtimes.builtin.options import BuiltinOptions
+from engine.runtimes.builtin.tool import ToolContext
 from toolagent.contracts.manifest import SideEffectScope, ToolExample, ToolManifest
 from toolagent.contracts.sources import BuiltinSource
 
@@ -35,7 +36,9 @@ class Careless:
         examples=(ToolExample(input={"n": 1}, expected_output={"n": 2}),),
     )
 
-    async def invoke(self, params: dict[str, JsonValue]) -> JsonValue:
+    starts_processes = False
+
+    async def invoke(self, params: dict[str, JsonValue], context: ToolContext) -> JsonValue:  # noqa: ARG002
         return {"n": params.get("n")}
 
 

@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from pydantic_core import to_json
 
 from engine.runtimes.builtin import builtin_tools
+from engine.runtimes.builtin.conformance import run_alone
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.failures import CallFailed
 from tests.builtin.conftest import Site
@@ -24,14 +25,14 @@ ALLOWED = builtin_tools(BuiltinOptions(http_request_allow=("127.0.0.1",), http_r
 
 
 async def fetch(url: str, **params: JsonValue) -> dict[str, JsonValue]:
-    answer = await ALLOWED.invoke({"url": url, **params})
+    answer = await run_alone(ALLOWED, {"url": url, **params})
     assert isinstance(answer, dict)
     return answer
 
 
 async def failure_of(url: str, **params: JsonValue) -> CallFailed:
     with pytest.raises(CallFailed) as failure:
-        await ALLOWED.invoke({"url": url, **params})
+        await run_alone(ALLOWED, {"url": url, **params})
     return failure.value
 
 
@@ -108,7 +109,7 @@ async def test_a_result_with_all_its_json_stays_within_the_bound_and_close_to_it
     site.answer("/", content, Content_Type=kind)
     bound = 1024 * 1024
     tool = builtin_tools(BuiltinOptions(http_request_allow=("127.0.0.1",)))["http_request"]
-    answer = await tool.invoke({"url": site.url("/")})
+    answer = await run_alone(tool, {"url": site.url("/")})
     assert isinstance(answer, dict)
     assert (answer["body_encoding"], answer["truncated"]) == (encoding, True)
     assert 0.8 * bound < len(to_json(answer)) <= bound
@@ -129,7 +130,7 @@ async def test_a_large_body_is_cut_in_one_walk_and_keeps_nobody_waiting(site: Si
     bound = 1024 * 1024
     site.answer("/", b"0" * (2 * bound))
     tool = builtin_tools(BuiltinOptions(http_request_allow=("127.0.0.1",), http_request_max_bytes=bound))["http_request"]
-    answer = await tool.invoke({"url": site.url("/")})
+    answer = await run_alone(tool, {"url": site.url("/")})
     assert isinstance(answer, dict)
     assert answer["truncated"] is True
     assert sum(encoded) < 3 * bound
@@ -178,7 +179,7 @@ async def test_redirects_without_end_are_given_up(site: Site) -> None:
 async def test_a_private_target_is_refused_before_anything_is_connected(site: Site, host: str) -> None:
     site.answer("/", b"secret")
     with pytest.raises(CallFailed) as failure:
-        await GUARDED.invoke({"url": site.url("/", host=host)})
+        await run_alone(GUARDED, {"url": site.url("/", host=host)})
     assert (failure.value.error_type, site.connections) == (ErrorType.SECURITY_ERROR, 0)
     assert "TOOL_AGENT_HTTP_REQUEST_ALLOW" in failure.value.message
 
@@ -222,7 +223,7 @@ async def test_a_redirect_to_a_private_target_is_refused_before_anything_is_conn
 )
 async def test_what_cannot_be_sent_is_refused(params: dict[str, JsonValue]) -> None:
     with pytest.raises(CallFailed) as failure:
-        await ALLOWED.invoke(params)
+        await run_alone(ALLOWED, params)
     assert failure.value.error_type is ErrorType.VALIDATION_ERROR
 
 

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from engine.runtimes.builtin import builtin_tools
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.builtin.runtime import BuiltinRuntime
-from engine.runtimes.builtin.tool import BuiltinTool
+from engine.runtimes.builtin.tool import BuiltinTool, ToolContext
 from engine.runtimes.failures import CallFailed, NotSent, StartFailed
 from engine.runtimes.runtime import Running, Runtime, ToolRequest
 from toolagent.contracts.calls import ErrorType
@@ -29,7 +29,9 @@ class Endless:
         self.begun = asyncio.Event()
         self.ended = asyncio.Event()
 
-    async def invoke(self, params: dict[str, JsonValue]) -> JsonValue:  # noqa: ARG002 - as BuiltinTool has it
+    starts_processes = False
+
+    async def invoke(self, params: dict[str, JsonValue], context: ToolContext) -> JsonValue:  # noqa: ARG002 - as BuiltinTool has it
         self.begun.set()
         try:
             return await asyncio.get_running_loop().create_future()

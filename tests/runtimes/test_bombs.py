@@ -23,6 +23,7 @@ from engine.roles.provider import ModelFailure
 from engine.roles.provider_options import ProviderOptions
 from engine.roles.providers.anthropic import AnthropicProvider
 from engine.runtimes.builtin import builtin_tools
+from engine.runtimes.builtin.conformance import run_alone
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.failures import CallFailed
 from engine.runtimes.http.exchange import HttpExchange, Target
@@ -133,7 +134,7 @@ async def gate(url: str) -> None:
 
 async def request(url: str) -> None:
     tool = builtin_tools(BuiltinOptions(http_request_allow=("127.0.0.1",), http_request_max_bytes=64 * 1024))["http_request"]
-    assert isinstance(await tool.invoke({"url": url}), dict)
+    assert isinstance(await run_alone(tool, {"url": url}), dict)
 
 
 async def callback(url: str) -> None:

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from engine.runtimes.builtin.execute_script import ExecuteScript
+from engine.runtimes.builtin.execute_script import tool
+from engine.runtimes.builtin.options import BuiltinOptions
+from engine.runtimes.builtin.tool import ToolContext
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.runtime import ToolRequest
 from engine.runtimes.scripts.accounts import ScriptAccounts
@@ -19,7 +21,7 @@ from toolagent.contracts.sandbox import SandboxLevel
 from toolagent.contracts.sources import ScriptLanguage, ScriptSource
 
 CALLER = Caller(caller_id="agent-7", caller_type="agent", variables={"lang": "en"})
-TOOL = ExecuteScript()
+TOOL = tool(BuiltinOptions())
 ECHO = "import json, sys\njson.dump(json.load(sys.stdin), sys.stdout)\n"
 
 
@@ -41,9 +43,8 @@ def lines_of(scripts: Scripts) -> list[AuditEntry]:
 
 async def executed(scripts: Scripts, params: dict[str, JsonValue], caller: Caller = CALLER) -> JsonValue:
     manifest = TOOL.manifest.model_copy(update={"tool_id": "core:execute-python-script", "version": "1.0.0"})
-    return await TOOL.serve(
-        ToolRequest("call-12345678", params, 60.0, scripts.state, silent, manifest=manifest, caller=caller), scripts.service
-    )
+    request = ToolRequest("call-12345678", params, 60.0, scripts.state, silent, manifest=manifest, caller=caller)
+    return await TOOL.invoke(params, ToolContext.of(TOOL.manifest, request, scripts.service))
 
 
 async def test_a_run_says_who_asked_for_it_and_what_was_run(scripts: Scripts) -> None:

@@ -10,7 +10,9 @@ import jsonschema_rs
 import pytest
 from pydantic import JsonValue
 
-from engine.runtimes.builtin.execute_script import ExecuteScript
+from engine.runtimes.builtin.execute_script import tool
+from engine.runtimes.builtin.options import BuiltinOptions
+from engine.runtimes.builtin.tool import ToolContext
 from engine.runtimes.environments.execution import Executor
 from engine.runtimes.failures import CallFailed
 from engine.runtimes.runtime import ToolRequest
@@ -20,13 +22,13 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sandbox import SandboxPolicy
 
 EXAMPLES = Path(__file__).parents[2] / "data" / "scripts" / "examples"
-TOOL = ExecuteScript()
+TOOL = tool(BuiltinOptions())
 
 
 async def executed(scripts: Scripts, params: dict[str, JsonValue], tool_id: str = "core:execute-python-script") -> Mapping[str, JsonValue]:
     manifest = TOOL.manifest.model_copy(update={"tool_id": tool_id})
     request = ToolRequest("call-12345678", params, 60.0, scripts.state, scripts.told.append, manifest)
-    output = await TOOL.serve(request, scripts.service)
+    output = await TOOL.invoke(params, ToolContext.of(TOOL.manifest, request, scripts.service))
     assert isinstance(output, dict)
     assert jsonschema_rs.is_valid(TOOL.manifest.output_schema, output)
     return output

@@ -11,7 +11,7 @@ from pydantic import Field, WithJsonSchema
 from simpleeval import InvalidExpression, SimpleEval
 
 from engine.runtimes.builtin.options import BuiltinOptions
-from engine.runtimes.builtin.tool import BuiltinTool, ToolArguments, ToolOutput, TypedTool, schema_of
+from engine.runtimes.builtin.tool import BuiltinTool, ToolArguments, ToolContext, ToolOutput, TypedTool, schema_of
 from engine.runtimes.failures import CallFailed
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import PermissionClass, SideEffectScope, ToolExample, ToolManifest
@@ -68,7 +68,7 @@ def tool(_options: BuiltinOptions) -> BuiltinTool:
     return TypedTool(_MANIFEST, Arguments, run)
 
 
-async def run(arguments: Arguments) -> Result:
+async def run(arguments: Arguments, _context: ToolContext) -> Result:
     """In the event loop's own thread: 1,000 characters over bounded numbers take milliseconds."""
     return Result(result=evaluate(arguments.expression), expression=arguments.expression)
 

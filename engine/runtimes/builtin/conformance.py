@@ -1,14 +1,17 @@
 """What every built-in tool has to keep to."""
 
+from pathlib import Path
+
 import jsonschema_rs
 from pydantic import JsonValue
 
-from engine.runtimes.builtin.tool import BuiltinTool, ScriptingTool
+from engine.runtimes.builtin.tool import BuiltinTool, ToolContext
 from engine.runtimes.failures import CallFailed
+from engine.runtimes.runtime import ToolRequest
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolExample
 
-__all__ = ["check_tool"]
+__all__ = ["check_tool", "run_alone"]
 
 _PROBES: tuple[JsonValue, ...] = (None, True, 7, -0.5, "", "x", [], [1], {}, {"x": 1})
 
@@ -32,6 +35,12 @@ async def check_tool(key: str, tool: BuiltinTool) -> tuple[str, ...]:
     return tuple(problems)
 
 
+async def run_alone(tool: BuiltinTool, params: dict[str, JsonValue]) -> JsonValue:
+    """What it gives without a host around it. Raises CallFailed."""
+    request = ToolRequest(call_id="call-alone", params=params, timeout_s=tool.manifest.timeout_s, output_dir=Path("nowhere"))
+    return await tool.invoke(params, ToolContext.of(tool.manifest, request, None))
+
+
 def _schema_problems(name: str, schema: dict[str, JsonValue]) -> list[str]:
     if schema.get("type") != "object":
         return [f"{name} is not of an object"]
@@ -43,9 +52,9 @@ def _schema_problems(name: str, schema: dict[str, JsonValue]) -> list[str]:
 async def _example_problems(tool: BuiltinTool, example: ToolExample) -> list[str]:
     if not jsonschema_rs.is_valid(tool.manifest.input_schema, example.input):
         return [f"the example {example.input!r} does not fit input_schema"]
-    if example.expected_output is None or isinstance(tool, ScriptingTool):  # which needs a host to run on
+    if example.expected_output is None or tool.starts_processes:  # which needs a host to run on
         return []
-    output = await tool.invoke(dict(example.input))
+    output = await run_alone(tool, dict(example.input))
     problems = [] if jsonschema_rs.is_valid(tool.manifest.output_schema, output) else [f"{output!r} does not fit output_schema"]
     if output != example.expected_output:
         problems.append(f"the example {example.input!r} gave {output!r}, not {example.expected_output!r}")
@@ -65,7 +74,7 @@ def _bad_params(tool: BuiltinTool) -> list[dict[str, JsonValue]]:
 
 async def _refusal_problems(tool: BuiltinTool, params: dict[str, JsonValue]) -> list[str]:
     try:
-        await tool.invoke(params)
+        await run_alone(tool, params)
     except CallFailed as failure:
         return [] if failure.error_type is ErrorType.VALIDATION_ERROR else [f"{params!r} gave {failure.error_type}"]
     return [f"{params!r} was accepted against input_schema"]

@@ -3,7 +3,7 @@
 from pydantic import JsonValue
 
 from engine.runtimes.builtin.options import BuiltinOptions
-from engine.runtimes.builtin.tool import BuiltinTool, ToolArguments, ToolOutput, TypedTool, schema_of
+from engine.runtimes.builtin.tool import BuiltinTool, ToolArguments, ToolContext, ToolOutput, TypedTool, schema_of
 from toolagent.contracts.manifest import PermissionClass, SideEffectScope, ToolExample, ToolManifest
 
 __all__ = ["Arguments", "Result", "run", "tool"]
@@ -38,5 +38,5 @@ def tool(_options: BuiltinOptions) -> BuiltinTool:
     return TypedTool(_MANIFEST, Arguments, run)
 
 
-async def run(arguments: Arguments) -> Result:
+async def run(arguments: Arguments, _context: ToolContext) -> Result:
     return Result(message=arguments.message)

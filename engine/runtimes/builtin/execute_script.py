@@ -13,10 +13,9 @@ from typing import Annotated
 from pydantic import Field, JsonValue
 
 from engine.runtimes.builtin.options import BuiltinOptions
-from engine.runtimes.builtin.tool import ScriptingTool, ToolArguments, ToolOutput, checked, schema_of
+from engine.runtimes.builtin.tool import BuiltinTool, ToolArguments, ToolContext, ToolOutput, TypedTool, schema_of
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
 from engine.runtimes.failures import CallFailed
-from engine.runtimes.runtime import ToolRequest
 from engine.runtimes.scripts.commands import ScriptCall
 from engine.runtimes.scripts.service import ScriptService
 from engine.runtimes.scripts.verdicts import ScriptReply
@@ -24,7 +23,7 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import FileAccess, PermissionClass, SecurityContext, SideEffectScope, ToolExample, ToolManifest
 from toolagent.contracts.sources import ScriptLanguage
 
-__all__ = ["Arguments", "ExecuteScript", "ExecutionError", "Result", "tool"]
+__all__ = ["Arguments", "ExecutionError", "Result", "run", "tool"]
 
 _ENDINGS = {
     ".py": ScriptLanguage.PYTHON,
@@ -38,7 +37,7 @@ _MARGIN_S = 1.0
 
 
 class Arguments(ToolArguments):
-    scriptPath: Annotated[str, Field(description="Path of the script, relative to the script root: `examples/echo.py`.")]  # noqa: N815 - the seed's
+    scriptPath: Annotated[str, Field(description="Path of the script, relative to the script root: `examples/echo.py`.")]  # noqa: N815 - specified
     language: Annotated[
         ScriptLanguage | None, Field(strict=False, description="Unset: as the tool's id says, or else the ending of the script's name.")
     ] = None
@@ -56,6 +55,8 @@ class ExecutionError(ToolOutput):
 
 class Result(ToolOutput):
     """A ScriptExecutionResult. What there is nothing to say of is left out."""
+
+    leaves_out_none = True
 
     success: bool
     outputData: Annotated[dict[str, JsonValue] | None, Field(description="What the script wrote on stdout.")] = None  # noqa: N815
@@ -96,57 +97,49 @@ _MANIFEST = ToolManifest(
 )
 
 
-def tool(_options: BuiltinOptions) -> ScriptingTool:
-    return ExecuteScript()
+def tool(_options: BuiltinOptions) -> BuiltinTool:
+    return TypedTool(_MANIFEST, Arguments, run, starts_processes=True)
 
 
-class ExecuteScript:
-    """The built-in handler. `serve` needs the service of the host; without it there is nothing to be run."""
-
-    manifest = _MANIFEST
-
-    async def invoke(self, params: dict[str, JsonValue]) -> JsonValue:
-        checked(self.manifest.tool_id, Arguments, params)
+async def run(arguments: Arguments, context: ToolContext) -> Result:
+    """Raises CallFailed (`unavailable`) where no host is that could execute it; everything else is a result."""
+    if context.scripts is None:
         raise CallFailed(ErrorType.UNAVAILABLE, "Scripts are executed by a host, and this is none.")
+    try:
+        reply = await _execute(arguments, context, context.scripts)
+        return Result(success=True, outputData=_object(reply), logs=reply.logs)
+    except ScriptFailure as failure:
+        details = failure.told or (json.dumps(failure.facts, ensure_ascii=False) if failure.facts else None)
+        error = ExecutionError(type=failure.kind.value, message=failure.message, details=details)
+        return Result(success=False, error=error, logs=failure.logs)
 
-    async def serve(self, request: ToolRequest, scripts: ScriptService) -> JsonValue:
-        """Raises CallFailed for parameters that are not valid; everything else is a result."""
-        called = request.manifest or self.manifest
-        arguments = checked(called.tool_id, Arguments, request.params)
-        try:
-            reply = await self._execute(arguments, called, request, scripts)
-            result = Result(success=True, outputData=_object(reply), logs=reply.logs)
-        except ScriptFailure as failure:
-            details = failure.told or (json.dumps(failure.facts, ensure_ascii=False) if failure.facts else None)
-            error = ExecutionError(type=failure.kind.value, message=failure.message, details=details)
-            result = Result(success=False, error=error, logs=failure.logs)
-        return result.model_dump(mode="json", exclude_none=True)
 
-    async def _execute(self, arguments: Arguments, called: ToolManifest, request: ToolRequest, scripts: ScriptService) -> ScriptReply:
-        most_s = max(request.timeout_s - _MARGIN_S, request.timeout_s / 2)
-        call = ScriptCall(
-            tool_id=called.tool_id,
-            version=called.version,
-            call_id=request.call_id,
-            own=called.tool_id,
-            params=arguments.inputData,
-            asked=request.params,
-            schema=called.input_schema,
-            wall_s=most_s,
-            context=called.security_context,
-            caller=request.caller,
-        )
-        try:
-            language = _language(arguments, called)
-            prepared = await scripts.prepare(scripts.root, arguments.scriptPath, language, called.tool_id, request.progress)
-        except ScriptFailure as failure:
-            scripts.refuse(call, failure)
-            raise
-        # What scripts may write is kept apart from each other, as their files are.
-        own = hashlib.sha256(prepared.script.path.encode()).hexdigest()[:16]
-        wall_s = arguments.timeoutMs / 1000 if arguments.timeoutMs is not None else scripts.usual_wall_s(call)
-        bounded = replace(call, own=f"{called.tool_id}/{own}", wall_s=most_s if wall_s is None else min(wall_s, most_s))
-        return await scripts.execute(prepared, bounded, request.progress)
+async def _execute(arguments: Arguments, context: ToolContext, scripts: ScriptService) -> ScriptReply:
+    called = context.tool
+    most_s = max(context.timeout_s - _MARGIN_S, context.timeout_s / 2)
+    call = ScriptCall(
+        tool_id=called.tool_id,
+        version=called.version,
+        call_id=context.call_id,
+        own=called.tool_id,
+        params=arguments.inputData,
+        asked=context.asked,
+        schema=called.input_schema,
+        wall_s=most_s,
+        context=called.security_context,
+        caller=context.caller,
+    )
+    try:
+        language = _language(arguments, called)
+        prepared = await scripts.prepare(scripts.root, arguments.scriptPath, language, called.tool_id, context.progress)
+    except ScriptFailure as failure:
+        scripts.refuse(call, failure)
+        raise
+    # What scripts may write is kept apart from each other, as their files are.
+    own = hashlib.sha256(prepared.script.path.encode()).hexdigest()[:16]
+    wall_s = arguments.timeoutMs / 1000 if arguments.timeoutMs is not None else scripts.usual_wall_s(call)
+    bounded = replace(call, own=f"{called.tool_id}/{own}", wall_s=most_s if wall_s is None else min(wall_s, most_s))
+    return await scripts.execute(prepared, bounded, context.progress)
 
 
 def _language(arguments: Arguments, called: ToolManifest) -> ScriptLanguage:

@@ -104,7 +104,7 @@ _MANIFEST = ToolManifest(
 
 def tool(options: BuiltinOptions) -> BuiltinTool:
     sender = HttpRequest(Destinations(options.http_request_allow), options.http_request_max_bytes)
-    return TypedTool(_MANIFEST, Arguments, sender.run)
+    return TypedTool(_MANIFEST, Arguments, lambda arguments, _context: sender.run(arguments))
 
 
 class HttpRequest:

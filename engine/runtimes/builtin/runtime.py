@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from pydantic import JsonValue
 
-from engine.runtimes.builtin.tool import BuiltinTool, ScriptingTool
+from engine.runtimes.builtin.tool import BuiltinTool, ToolContext
 from engine.runtimes.failures import CallFailed, NotSent, StartFailed
 from engine.runtimes.runtime import Progress, Running, ToolRequest
 from engine.runtimes.scripts.service import ScriptService
@@ -36,7 +36,8 @@ class BuiltinRuntime:
         return True
 
     def ends_with_call(self, running: Running) -> bool:
-        return isinstance(self._tools.get(running.endpoint.removeprefix("builtin:")), ScriptingTool)
+        tool = self._tools.get(running.endpoint.removeprefix("builtin:"))
+        return tool is not None and tool.starts_processes
 
     async def call(self, running: Running, source: BuiltinSource, request: ToolRequest) -> JsonValue:  # noqa: ARG002 - the source says it all
         tool = self._tools.get(source.handler)
@@ -45,9 +46,7 @@ class BuiltinRuntime:
         limit = asyncio.timeout(request.timeout_s)
         try:
             async with limit:
-                if isinstance(tool, ScriptingTool) and self._scripts is not None:
-                    return await tool.serve(request, self._scripts)
-                return await tool.invoke(request.params)
+                return await tool.invoke(request.params, ToolContext.of(tool.manifest, request, self._scripts))
         except TimeoutError as error:
             if not limit.expired():
                 raise

@@ -2,20 +2,21 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from pathlib import Path
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 import jsonschema_rs
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 
 from engine.runtimes.failures import CallFailed
-from engine.runtimes.runtime import ToolRequest
+from engine.runtimes.runtime import Progress, ToolRequest
 from engine.runtimes.scripts.service import ScriptService
-from toolagent.contracts.calls import ErrorType, ValidationIssue
+from toolagent.contracts.calls import Caller, ErrorType, ValidationIssue
 from toolagent.contracts.manifest import JsonSchema, ToolManifest
 from toolagent.core.json_paths import json_path
 
-__all__ = ["BuiltinTool", "ScriptingTool", "ToolArguments", "ToolOutput", "TypedTool", "checked", "schema_of"]
+__all__ = ["BuiltinTool", "ToolArguments", "ToolContext", "ToolOutput", "TypedTool", "checked", "schema_of"]
 
 
 class ToolArguments(BaseModel):
@@ -26,6 +27,34 @@ class ToolArguments(BaseModel):
 
 class ToolOutput(BaseModel):
     model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+    leaves_out_none: ClassVar[bool] = False
+    """Whether fields that are None are not there at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """Who called, and what a tool may use besides its arguments."""
+
+    tool: ToolManifest
+    """The tool as it was called: several may have one handler."""
+    call_id: str
+    caller: Caller
+    asked: dict[str, JsonValue]
+    """The parameters as they came."""
+    timeout_s: float
+    progress: Progress
+    """Told, in a few words, what is being done."""
+    files: Path
+    """Where the tool may leave files for this call."""
+    scripts: ScriptService | None = None
+    """The sandbox of this host, for what is not the engine's own code; None where nothing can be run."""
+
+    @classmethod
+    def of(cls, tool: ToolManifest, request: ToolRequest, scripts: ScriptService | None) -> "ToolContext":
+        called = request.manifest or tool
+        return cls(
+            called, request.call_id, request.caller, request.params, request.timeout_s, request.progress, request.output_dir, scripts
+        )
 
 
 class BuiltinTool(Protocol):
@@ -34,17 +63,13 @@ class BuiltinTool(Protocol):
     @property
     def manifest(self) -> ToolManifest: ...
 
-    async def invoke(self, params: dict[str, JsonValue]) -> JsonValue:
-        """Check the parameters, run, and return plain JSON. Raises CallFailed."""
+    @property
+    def starts_processes(self) -> bool:
+        """Whether what it starts for a call ends with that."""
         ...
 
-
-@runtime_checkable
-class ScriptingTool(BuiltinTool, Protocol):
-    """A tool that has the host execute scripts."""
-
-    async def serve(self, request: ToolRequest, scripts: ScriptService) -> JsonValue:
-        """As `invoke`, with the service of the host. Raises CallFailed."""
+    async def invoke(self, params: dict[str, JsonValue], context: ToolContext) -> JsonValue:
+        """Check the parameters, run, and return plain JSON. Raises CallFailed."""
         ...
 
 
@@ -58,10 +83,12 @@ class TypedTool(Generic[A, R]):
 
     manifest: ToolManifest
     arguments: type[A]
-    run: Callable[[A], Awaitable[R]]
+    run: Callable[[A, ToolContext], Awaitable[R]]
+    starts_processes: bool = False
 
-    async def invoke(self, params: dict[str, JsonValue]) -> JsonValue:
-        return (await self.run(checked(self.manifest.tool_id, self.arguments, params))).model_dump(mode="json")
+    async def invoke(self, params: dict[str, JsonValue], context: ToolContext) -> JsonValue:
+        result = await self.run(checked(context.tool.tool_id, self.arguments, params), context)
+        return result.model_dump(mode="json", exclude_none=result.leaves_out_none)
 
 
 def checked(tool_id: str, model: type[A], params: dict[str, JsonValue]) -> A:

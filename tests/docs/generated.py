@@ -54,7 +54,7 @@ def _default(value: object) -> str:
 GENERATED: Mapping[str, tuple[Path, Callable[[], str]]] = {
     "settings": (DOCS / "settings.md", settings),
     "command line": (DOCS / "cli.md", command_line),
-    "attempts": (DOCS / "security.md", table),
+    "attempts": (DOCS / "isolation.md", table),
 }
 """What stands between `<!-- generated: NAME -->` and `<!-- end -->`."""
 

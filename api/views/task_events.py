@@ -81,7 +81,7 @@ async def _pause(stopping: asyncio.Event) -> None:
 
 
 async def _require_own(dependencies: Dependencies, task_id: str, position: int) -> None:
-    """Raises Refusal for a position that nothing of this task has had: whoever waited after it would wait in vain."""
+    """Raises Refusal for a position that nothing of this task has had: whoever waited after it would wait for ever."""
     if position == 0:
         return
     newest = next((note.position for note in await dependencies.notes.tail(task_id, 1)), 0)

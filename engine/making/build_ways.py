@@ -81,7 +81,7 @@ class WayBuilder:
             raise BuildFailed(f"What the repository says of itself cannot be used: {' '.join(str(error).split())[:_LONGEST]}") from error
 
     async def _with_what_is_older(self, step: BuildStep, variables: Variables, progress: Progress) -> tuple[Built, tuple[str, ...]]:
-        """What installs need not run: a package or a Python may be newer than the project. With what was tried in vain.
+        """What installs need not run: a package or a Python may be newer than the project. With what was tried without success.
 
         Raises the first failure where nothing runs.
         """

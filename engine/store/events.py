@@ -35,7 +35,7 @@ class EventTable:
         return await self._find(events.c.tool_id == tool_id)
 
     async def latest_alert(self, tool_id: str) -> Event | None:
-        """The last time that a tool which ran was not well; None when it never was."""
+        """The last time that a tool which ran was unhealthy; None when it never was."""
         alerts = select(events).where(events.c.tool_id == tool_id, events.c.event_type == EventType.HEALTH_ALERT.value)
         async with self._database.read() as connection:
             query = alerts.order_by(events.c.at.desc(), events.c.event_id.desc()).limit(1)

@@ -107,7 +107,7 @@ async def test_the_setting_lets_a_named_target_through(allow: str) -> None:
     assert await Destinations((allow,), Names(["10.0.0.7"])).of(httpx.URL("http://inner.test/")) == [ip_address("10.0.0.7")]
 
 
-async def test_an_allowed_network_is_allowed_in_its_ipv6_clothes_too() -> None:
+async def test_an_allowed_network_is_allowed_as_mapped_into_ipv6_too() -> None:
     mapped = ip_address("::ffff:10.0.0.7")
     assert await Destinations(("10.0.0.0/8",), Names([str(mapped)])).of(httpx.URL("http://inner.test/")) == [mapped]
 

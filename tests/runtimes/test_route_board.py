@@ -1,4 +1,4 @@
-"""Who is told that a tool which ran is not well any more."""
+"""Who is told that a tool which ran is unhealthy."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -110,7 +110,7 @@ class SshClient:
             raise CloneFailed(CloneFailure.NOT_ALLOWED, message) from refusal
         if not found:
             raise CloneFailed(CloneFailure.UNAVAILABLE, f"The host {address.host} has no address.")
-        # ssh tries one only; where there is no route by IPv6 it would be in vain.
+        # ssh tries one only; where there is no route by IPv6 that would fail.
         return min(found, key=lambda one: one.version)
 
     def _command(self, address: RepositoryAddress, at: Address) -> list[str]:

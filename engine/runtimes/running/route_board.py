@@ -16,7 +16,7 @@ from toolagent.core.calls.masking import masked_text
 __all__ = ["Alert", "RouteBoard", "RouteStore", "no_alert"]
 
 Alert: TypeAlias = Callable[[Event], Awaitable[None]]
-"""Where it is told that a tool which ran is not well any more: a `health_alert`."""
+"""Where it is told that a tool which ran is unhealthy now: a `health_alert`."""
 
 
 class RouteStore(Protocol):

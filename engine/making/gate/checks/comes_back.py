@@ -37,7 +37,7 @@ async def check(subject: Subject) -> CheckResult:
 
 
 def _has_process(entry: ToolEntry) -> bool:
-    """Between calls. What has none is not asked in vain."""
+    """Between calls. What has none is not asked."""
     return entry.sources[0].traits.stays_up
 
 

@@ -185,7 +185,7 @@ def run(
 
 @app.command()
 def status(json_output: AsJson = False, url: Url = DEFAULT_URL, api_key: ApiKey = None) -> None:
-    """Show whether the service is well, and the tools that run. Exit code 1 when it is not well.
+    """Show whether the service is healthy, and the tools that run. Exit code 1 when it is not.
 
     `toolagent status`
     """

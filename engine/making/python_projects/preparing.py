@@ -52,7 +52,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """`files` are those that say to whoever starts it what it depends on; `notes` what was tried without success, and what was chosen instead."""
+    """`files` are those that say to whoever starts it what it depends on; `notes` what failed, and what was chosen instead."""
 
     files: Mapping[str, str]
     environment: Environment

@@ -137,7 +137,11 @@ async def test_a_script_behind_a_link_that_leads_out_is_refused(files: ToolFiles
     assert await files.faults() == {("a/bad.tool.json", "$.handler.scriptPath")}
 
 
-@pytest.mark.parametrize("pattern", ["no.py", "*.txt", "/etc/passwd", "~/x", "../x.py", "lib/../../x.py", "a\\b", "", "x" * 1025, "**x"])
+DEEP = "/".join(["**", "*"] * 5)
+NO_PATTERNS = ["no.py", "*.txt", "/etc/passwd", "~/x", "../x.py", "lib/../../x.py", "a\\b", "", "x" * 1025, "**x", ".", "./.", DEEP]
+
+
+@pytest.mark.parametrize("pattern", NO_PATTERNS)
 async def test_a_pattern_that_names_nothing_or_leads_out_of_the_folder_is_refused(files: ToolFiles, pattern: str) -> None:
     files.write_script("main.py")
     files.write_script("helper.py")

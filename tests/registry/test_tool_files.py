@@ -3,6 +3,7 @@
 import io
 import json
 import tarfile
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from tests.registry.importing import files_of
 from tests.registry.tool_files import SCRIPT, ToolFiles, tool_file
 from toolagent.contracts.manifest import ToolStatus
 from toolagent.contracts.sources import BackendRuntime, BuiltinSource, ScriptLanguage, ScriptSource
+from toolagent.contracts.tool_files import ExternalScript
+from toolagent.validation.tool_folders import NoScriptError, find_script
 
 
 @pytest.fixture
@@ -61,6 +64,29 @@ async def test_a_script_right_among_other_tools_is_given_itself_alone_and_what_i
     files.write_script("c.json", "{}")
     assert await files.run() == ()
     assert await files.registry.entry("custom:b") == before
+
+
+async def test_a_pattern_that_would_walk_for_ever_is_answered_at_once(files: ToolFiles) -> None:
+    place = files.folder / "a"
+    for _ in range(40):
+        place = place / "d"
+    place.mkdir(parents=True)
+    files.write_script("a/main.py")
+    files.write("a/a", tool_file(handler={**SCRIPT, "files": ["/".join(["**"] * 7 + ["nope"])]}))
+    begun = time.monotonic()
+    assert await files.faults() == {("a/a.tool.json", "$.handler.files[0]")}
+    assert time.monotonic() - begun < 10
+
+
+@pytest.mark.parametrize("pattern", ["../../x/evil.py", "sub/../../evil.py"])
+def test_a_pattern_that_leads_out_and_back_is_none(tmp_path: Path, pattern: str) -> None:
+    """Also for who has not read the file by the rules: the name would lead out of wherever the file is copied to."""
+    (tmp_path / "x" / "sub").mkdir(parents=True)
+    for name in ("main.py", "evil.py"):
+        (tmp_path / "x" / name).write_text("print(1)", "utf-8")
+    handler = ExternalScript.model_validate({**SCRIPT, "files": [pattern]})
+    with pytest.raises(NoScriptError, match="is no pattern"):
+        find_script(handler, tmp_path / "x", None)
 
 
 async def _kept(files: ToolFiles, tool_id: str, root: Path) -> list[str]:

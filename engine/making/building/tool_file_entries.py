@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from engine.disk.removal import remove
@@ -11,6 +11,7 @@ from engine.making.openapi.operations import LeftOut
 from engine.making.openapi.tools import Described
 from engine.making.recognisers.tool_file import recognise_tool_files
 from engine.making.repositories.trees import Tree
+from engine.registry.archives import MAX_BYTES, MAX_FILES
 from engine.registry.formats import tool_json
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate
@@ -39,7 +40,7 @@ def tool_file_candidate(repository: Path, paths: Sequence[str], about: Described
     by_path = {path: (file.tool_id, script) for path, (file, script) in zip(paths, read, strict=True)}
     for path, (index, reason) in anothers_scripts(by_path).items():
         raise ValueError(f"{path}: $.handler.files[{index}]: {reason}")
-    folders = {tool_id: _folder_of(script, work / tool_id) for (_, script), tool_id in zip(read, ids, strict=True)}
+    folders = _folders_of({tool_id: script for (_, script), tool_id in zip(read, ids, strict=True)}, work)
     group = ToolGroup(group_id=about.tool_name, name=about.tool_name, description=about.description, tool_ids=tuple(ids))
     return Candidate(entries=entries, group=group if groups else None), folders
 
@@ -64,15 +65,23 @@ def _read(tree: Tree, path: str) -> tuple[ToolFile, Script]:
         raise ValueError(f"{path}: {error}") from error
 
 
-def _folder_of(script: Script, alone: Path) -> Path:
-    """Its own, or `alone` with a copy of the files that it is given."""
-    if script.given is None:
-        return script.folder
-    remove(alone)
-    for name in script.given:
-        (alone / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(script.folder / name, alone / name)
-    return alone
+def _folders_of(scripts: Mapping[str, Script], work: Path) -> dict[str, Path]:
+    """By tool, its script's own folder, or one below `work` with a copy of the files that it is given."""
+    remove(work)
+    folders: dict[str, Path] = {}
+    size = count = 0
+    for tool_id, script in scripts.items():
+        folders[tool_id] = script.folder if script.given is None else work / tool_id
+        for name in script.given or ():
+            source, target = script.folder / name, work / tool_id / name
+            # As a link counts, it is copied: as what it leads to.
+            size, count = size + source.stat().st_size, count + 1
+            if size > MAX_BYTES or count > MAX_FILES:
+                limit = f"{MAX_BYTES // 1_048_576} MiB or {MAX_FILES:,} files"
+                raise ValueError(f"The files that the tools name are more than {limit} together.")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target)
+    return folders
 
 
 def _entry(file: ToolFile, script: Script, tool_id: str, groups: tuple[str, ...]) -> ToolEntry:

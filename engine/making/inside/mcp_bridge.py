@@ -4,6 +4,8 @@ The server has the main thread, this another one. A free port is in the usual va
 Messages go to and fro as they are, by the transports of the SDK that the server itself is made with. The two end together.
 """
 
+import datetime
+import functools
 import http.client
 import io
 import json
@@ -23,6 +25,8 @@ _LISTENS = "0A"
 _START_S = 120.0
 _PROBE_S = 10.0
 _PAUSE_S = 0.1
+_ANSWER_S = 30.0
+_SILENT_S = 86_400.0
 _PDEATHSIG = 1
 _SAID = re.compile(r"[\"'](/[\w/-]{0,100})[\"']")
 _HELLO = {
@@ -185,11 +189,15 @@ def _forwarded(asked, answered, kind, url):
 
 
 def _client(kind):
+    """A call may be silent for as long as its own time-out allows, which the service watches over."""
     if kind == "SSE":
         from mcp.client.sse import sse_client
 
-        return sse_client
+        return functools.partial(sse_client, sse_read_timeout=_SILENT_S)
     from mcp.client import streamable_http
 
-    # Its name in mcp 2, and that in mcp 1.
-    return getattr(streamable_http, "streamable_http_client", None) or streamable_http.streamablehttp_client
+    if (of_2 := getattr(streamable_http, "streamable_http_client", None)) is None:
+        return functools.partial(streamable_http.streamablehttp_client, sse_read_timeout=datetime.timedelta(seconds=_SILENT_S))
+    client = streamable_http.create_mcp_http_client()
+    client.timeout = type(client.timeout)(_ANSWER_S, read=_SILENT_S)
+    return functools.partial(of_2, http_client=client)

@@ -251,6 +251,18 @@ async def test_a_script_that_names_its_files_has_these_alone(tmp_path: Path, bui
         await builder.of_tool_files(ToolFileBuild(paths=("a.tool.json", "b.tool.json")), tmp_path, ABOUT, place)
 
 
+async def test_the_files_that_tools_name_have_one_bound_together(tmp_path: Path, builder: ModellessBuilder, place: Place) -> None:
+    with (tmp_path / "data.bin").open("wb") as file:
+        file.truncate(30 << 20)
+    (tmp_path / "link.bin").symlink_to("data.bin")
+    for name in "ab":
+        (tmp_path / f"{name}.py").write_text("print(1)")
+        handler = {"type": "external-script", "scriptPath": f"{name}.py", "language": "python", "files": ["link.bin"]}
+        (tmp_path / f"{name}.tool.json").write_text(json.dumps({**json.loads(tool_file(name)), "handler": handler}))
+    with pytest.raises(BuildFailed, match="more than 48 MiB"):
+        await builder.of_tool_files(ToolFileBuild(paths=("a.tool.json", "b.tool.json")), tmp_path, ABOUT, place)
+
+
 async def test_what_is_no_tool_of_those_in_files_is_told(tmp_path: Path, builder: ModellessBuilder, place: Place) -> None:
     for folder in ("", "examples", "scripts"):
         (tmp_path / folder).mkdir(exist_ok=True)

@@ -58,7 +58,21 @@ async function bridge(server) {
   await transport.start();
   const lines = createInterface({ input: process.stdin });
   lines.on("close", () => process.exit(0));
-  for await (const line of lines) if (line.trim()) transport.send(JSON.parse(line)).catch(ended);
+  for await (const line of lines) {
+    if (!line.trim()) continue;
+    const message = JSON.parse(line);
+    const sent = transport.send(message).catch((error) => refused(message, error));
+    // A notification is there before what comes after it.
+    if (message.id === undefined) await sent;
+  }
+}
+
+// An answer that is none ends its own call, not those beside it.
+function refused(message, error) {
+  process.stderr.write(`${message.method ?? "An answer"} was not taken: ${error?.message ?? error}\n`);
+  if (message.id === undefined || !message.method) return;
+  const told = { code: -32603, message: `The server refused the request: ${error?.message ?? error}`.slice(0, 2000) };
+  say(`${JSON.stringify({ jsonrpc: "2.0", id: message.id, error: told })}\n`);
 }
 
 function made(kind, url) {

@@ -52,7 +52,7 @@ class ExternalScript(Contract):
     files: Annotated[
         tuple[Annotated[str, Field(min_length=1, max_length=1024)], ...],
         Field(
-            max_length=100,
+            max_length=20,
             description="Ours: patterns (`lib/*.py`, `data/**`) of files in the script's folder. It is given itself and these alone; "
             "unset: its whole folder, or, where that holds many tools, itself alone.",
         ),

@@ -2,10 +2,10 @@
 
 import os
 import stat
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from pathlib import Path
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
 
 from toolagent.contracts.tool_files import ExternalScript
 from toolagent.core.catalog.tool_file_rules import ScriptPlace, misplaced, too_large
@@ -13,7 +13,8 @@ from toolagent.core.catalog.tool_files import SUFFIX
 
 __all__ = ["NoScriptError", "NotReadError", "Script", "anothers_scripts", "files_below", "find_script", "real", "text_of"]
 
-_MOST_MATCHED = 15_000
+MOST_PARTS = 8
+_MOST_LOOKED = 15_000
 _LEFT_OUT = frozenset({".venv", "__pycache__", ".git", "node_modules", ".pytest_cache", ".ruff_cache", ".mypy_cache"})
 
 
@@ -108,31 +109,54 @@ def anothers_scripts(scripts: Mapping[str, tuple[str, Script]]) -> dict[str, tup
 
 
 def _matched(folder: Path, pattern: str, index: int) -> tuple[str, ...]:
-    """Files, and those below folders, but no description of a tool."""
+    """Files, and those below folders, but no description of a tool. Looks only where the pattern may lead; follows no link to a folder."""
     field = ("handler", "files", index)
-    try:
-        found = [*islice(_files_of(folder, folder.glob(pattern), set()), _MOST_MATCHED + 1)]
-    except (OSError, RuntimeError, ValueError, NotImplementedError) as error:
-        raise NoScriptError(f"{pattern!r} cannot be looked for: {error}.", field) from error
+    parts = PurePosixPath(pattern).parts
+    if not parts or ".." in parts or pattern.startswith("/") or len(parts) > MOST_PARTS:
+        raise NoScriptError(f"{pattern!r} is no pattern of files below {str(folder)!r}, of at most {MOST_PARTS} names.", field)
+    found: list[str] = []
+    looked = 0
+    waiting = [(folder, _onward(parts, {0}))]
+    while waiting:
+        place, steps = waiting.pop()
+        for entry in _entries(place, field):
+            looked += 1
+            if looked > _MOST_LOOKED:
+                raise NoScriptError(f"{pattern!r} leads to more than {_MOST_LOOKED:,} files and folders.", field)
+            reached = _reached(parts, steps, entry.name)
+            if reached and entry.is_dir(follow_symlinks=False):
+                waiting.append((Path(entry.path), reached))
+            elif len(parts) in reached and entry.is_file() and not entry.name.endswith(SUFFIX):
+                found.append(_inside(folder, Path(entry.path), field))
     if not found:
         raise NoScriptError(f"{pattern!r} names no file in {str(folder)!r}.", field)
-    if len(found) > _MOST_MATCHED:
-        raise NoScriptError(f"{pattern!r} names more than {_MOST_MATCHED:,} files.", field)
-    for path in found:
-        if not real(path).is_relative_to(folder):
-            raise NoScriptError(f"{path.name!r} leads out of {str(folder)!r} by a link. Put a copy there.", field)
-    return tuple(sorted(path.relative_to(folder).as_posix() for path in found))
+    return tuple(sorted(found))
 
 
-def _files_of(folder: Path, matches: Iterable[Path], seen: set[Path]) -> Iterator[Path]:
-    for path in matches:
-        if path in seen or _LEFT_OUT.intersection(path.relative_to(folder).parts):
-            continue
-        seen.add(path)
-        if path.is_dir() and not path.is_symlink():
-            yield from _files_of(folder, path.iterdir(), seen)
-        elif path.is_file() and not path.name.endswith(SUFFIX):
-            yield path
+def _inside(folder: Path, path: Path, field: tuple[str | int, ...]) -> str:
+    if not real(path).is_relative_to(folder):
+        raise NoScriptError(f"{path.name!r} leads out of {str(folder)!r} by a link. Put a copy there.", field)
+    return path.relative_to(folder).as_posix()
+
+
+def _entries(folder: Path, field: tuple[str | int, ...]) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return [entry for entry in entries if entry.name not in _LEFT_OUT]
+    except OSError as error:
+        raise NoScriptError(f"{str(folder)!r} cannot be read: {error.strerror}.", field) from error
+
+
+def _onward(parts: Sequence[str], steps: set[int]) -> frozenset[int]:
+    """Numbers of parts that have been passed; `**` may be passed by nothing."""
+    return frozenset(steps | {step + 1 for step in steps if parts[step : step + 1] == ("**",)})
+
+
+def _reached(parts: Sequence[str], steps: frozenset[int], name: str) -> frozenset[int]:
+    """What has been passed with one more name. What is below a folder that a pattern means is meant too."""
+    end = len(parts)
+    kept = {step for step in steps if step == end or parts[step] == "**"}
+    return _onward(parts, kept | {step + 1 for step in steps if step < end and parts[step] != "**" and fnmatchcase(name, parts[step])})
 
 
 def _place(base: Path, script_path: str) -> ScriptPlace | None:

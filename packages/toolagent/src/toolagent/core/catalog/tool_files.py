@@ -227,7 +227,7 @@ def _of_script(handler: ExternalScript) -> Iterator[Found]:
     if reason := unsafe_script_path(handler.script_path):
         yield ("handler", "scriptPath"), reason
     for index, pattern in enumerate(handler.files):
-        if _leads_out(pattern) or pattern.startswith(("/", "~")):
+        if _leads_out(pattern) or pattern.startswith(("/", "~")) or not PurePosixPath(pattern).parts:
             reason = "A pattern of files in the script's folder is expected here: `helper.py`, `lib/*.py`, `data/**`; without `..`."
             yield ("handler", "files", index), reason
 

@@ -137,12 +137,19 @@ def _files_in(folder: Path, given: tuple[str, ...] | None) -> list[Path]:
     size = 0
     for path in _walk(folder) if given is None else (folder / name for name in given):
         found.append(path)
-        # A link is packed as what it leads to.
-        size += (path.stat() if path.exists() else path.lstat()).st_size
+        size += _size(path)
         if size > MAX_BYTES or len(found) > MAX_FILES:
             limit = f"{MAX_BYTES // 1_048_576} MiB" if size > MAX_BYTES else f"{MAX_FILES:,} files"
             raise NotPackedError(f"The folder holds more than {limit}. Fetch what is large when the tool runs.")
     return sorted(found, key=lambda path: path.relative_to(folder).as_posix())
+
+
+def _size(path: Path) -> int:
+    """A link is packed as what it leads to; one that leads nowhere is refused later, by its name."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return path.lstat().st_size
 
 
 def _walk(folder: Path) -> Iterator[Path]:

@@ -9,7 +9,7 @@ UV_VERSION := 0.13.8
 TEST_PROCESSES ?= 3
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: help setup bootstrap demo up test check lint types contracts bench chaos attack repositories lock clean histories golden docs sandbox-image
+.PHONY: help setup bootstrap demo up test quick check lint types contracts bench chaos attack repositories lock clean histories golden docs sandbox-image
 
 help: ## list these habits
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -41,6 +41,11 @@ test: setup ## all tests, several at a time; TEST_PROCESSES=0 one after the othe
 	@# Hundreds of processes load the same modules, and where PYTHONDONTWRITEBYTECODE is set none keeps what it has compiled.
 	@$(PY) -m compileall -q activities api engine packages workers workflows
 	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(ARGS)
+
+QUICK = core contracts calls callbacks roles validation house/test_names.py house/test_texts.py house/test_promises.py house/test_workflow_imports.py docs/test_pages.py
+
+quick: setup ## the tests that start no service, in less than a minute: before each commit
+	@$(PY) -m pytest -q -n 2 --dist loadfile --ignore tests/roles/test_local_model.py $(addprefix tests/,$(QUICK)) $(ARGS)
 
 check: setup lint types contracts test ## what .ci/run runs: format, lint, types, import contracts, tests
 

@@ -12,6 +12,7 @@ from api.ports import Check, Dependencies, Limits
 from engine.callbacks.posting import SECRET, CallbackPoster, callback_destinations
 from engine.calling.exchange import Exchange
 from engine.calling.fast_call import FastCall
+from engine.calling.lane_call import LaneCalls
 from engine.calling.queued_call import QueuedCall
 from engine.calls.admission import Admissions
 from engine.calls.call_folders import CallFolders
@@ -24,7 +25,9 @@ from engine.calls.settled import SettledCalls
 from engine.calls.settlement import Settlements
 from engine.calls.step_trace import StepTrace
 from engine.calls.steps import Steps
+from engine.calls.usual_durations import UsualDurations
 from engine.registry.archives import ProjectArchives
+from engine.registry.cached_tools import CachedTools
 from engine.registry.catalog import CatalogImport
 from engine.registry.catalog_watch import ImportCatalog
 from engine.registry.export import CatalogExport
@@ -37,6 +40,7 @@ from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.builtin.tool import BuiltinTool
 from engine.runtimes.running.supervisor import Supervisor
 from engine.store.calls import CallTable
+from engine.store.catalog_state import CatalogState
 from engine.store.database import Database
 from engine.store.events import EventTable
 from engine.store.evidence import EvidenceTable
@@ -87,6 +91,8 @@ class Store:
         self.evidence = EvidenceTable(database)
         self.placements = Placements(state.host or None, frozenset(settings.bucket_limits), self.hosts, self.routes)
         self.registry = ToolRegistry(self.tools, self.routes)
+        self.cached_tools = CachedTools(self.registry, CatalogState(database))
+        self.durations = UsualDurations()
         self.settled = SettledCalls()
         self.lost_steps = LostStepTable(database)
         self.audit = AuditLog(state.root / "audit")
@@ -153,6 +159,16 @@ def activities_of(
         settle=Settle(settlements, steps),
         control=ControlTool(store.registry, supervisor, store.routes, (state.tools, state.calls), state.host, state.root / "volumes"),
         callbacks=DeliverCallback(poster_of(settings, state), store.events),
+        lane=LaneCalls(
+            store.cached_tools,
+            Admissions(Sources(store.cached_tools, store.calls, files, limits), store.placements, places),
+            supervisor,
+            exchange,
+            settlements,
+            store.calls,
+            settings.bucket_limits,
+            state.host,
+        ),
     )
 
 

@@ -20,6 +20,7 @@ __all__ = [
     "control",
     "deliver_callback",
     "look",
+    "make_batch",
     "note_callback",
     "place",
     "settle",
@@ -102,6 +103,15 @@ def admit(tool_id: str) -> BoundedLocalOptions:
         "retry_policy": RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=5)),
         "local_retry_threshold": _LONG_PAUSE,
         "summary": f"admit {tool_id}",
+    }
+
+
+def make_batch(summary: str) -> LocalOptions:
+    """Returns when the lane's budget is over, whatever its calls do; made again it makes nothing twice."""
+    return {
+        "start_to_close_timeout": timedelta(seconds=10),
+        "retry_policy": RetryPolicy(initial_interval=timedelta(milliseconds=50), maximum_interval=timedelta(seconds=1)),
+        "summary": summary,
     }
 
 

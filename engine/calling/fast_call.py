@@ -17,7 +17,7 @@ from toolagent.contracts.manifest import SideEffectScope
 from toolagent.core.failures import StoreUnavailableError
 from toolagent_service.contracts.steps import AdmitRequest, CallPlan, Finished, SettleRequest
 
-__all__ = ["FAST_TIMEOUT_S", "FastCall", "is_fast"]
+__all__ = ["FAST_TIMEOUT_S", "FastAttempt", "FastCall", "is_fast"]
 
 FAST_TIMEOUT_S = 2.0
 """A local activity blocks its workflow and cannot be cancelled: nothing slower goes this way."""
@@ -25,7 +25,7 @@ FAST_TIMEOUT_S = 2.0
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
-class _FastAttempt(Attempt):
+class FastAttempt(Attempt):
     def after_failure(self, failure: RuntimeFailure) -> Finished:
         if is_lost(failure) and self.plan.repeatable:
             raise NotRunningHere(self.plan.tool_id) from failure
@@ -46,7 +46,7 @@ class FastCall:
         """Its result; None where it is to wait in its queue like any other call. Raises Interrupted, StoreUnavailableError."""
         plan = plan.model_copy(update={"fast": True})
         try:
-            outcome = await self._exchange.make(self._supervisor.call_running, _FastAttempt(plan, entry, self._host), turn)
+            outcome = await self._exchange.make(self._supervisor.call_running, FastAttempt(plan, entry, self._host), turn)
         except NotRunningHere:
             return None
         except (Interrupted, StoreUnavailableError):

@@ -34,9 +34,12 @@ class Admissions:
     def __init__(self, sources: Sources, placements: Placements, places: Places) -> None:
         self._sources, self._placements, self._places = sources, placements, places
 
-    async def admit(self, request: AdmitRequest) -> Decision:
-        """A plan for the call, or its answer: an earlier one under the same id, or why it is refused."""
-        asked = Asked(request.call_id, request.call, fingerprint(request.call), request.call.params)
+    async def admit(self, request: AdmitRequest, *, is_new: bool = False) -> Decision:
+        """A plan for the call, or its answer: an earlier one under the same id, or why it is refused.
+
+        `is_new`: it is known that no call was made under this id.
+        """
+        asked = Asked(request.call_id, request.call, fingerprint(request.call), request.call.params, is_new=is_new)
         try:
             for check in CHECKS:
                 asked = await check.run(asked, self._sources)

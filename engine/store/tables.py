@@ -7,8 +7,11 @@ __all__ = [
     "blob_chunks",
     "calls",
     "catalog_files",
+    "catalog_state",
+    "claims",
     "containers",
     "content_removals",
+    "doors",
     "events",
     "evidence",
     "faults",
@@ -138,6 +141,40 @@ calls = Table(
     Column("result", Text),
     Index("ix_calls_tool_id_created_at", "tool_id", "created_at"),
     Index("ix_calls_conversation_id", "conversation_id"),
+)
+
+claims = Table(
+    "claims",
+    METADATA,
+    # Of a call that was accepted and has not ended; with what its caller sent, which is shown nowhere.
+    Column("call_id", String(100), primary_key=True),
+    Column("fingerprint", String(64), nullable=False),
+    Column("call", Text, nullable=False),
+    # The front door that has it in hand. Each other owner has a greater number: who wakes up after a long pause sees that it is not his.
+    Column("owner", String(64), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("cancelled_at", _TIME),
+    Column("claimed_at", _TIME, nullable=False),
+    Index("ix_claims_owner", "owner"),
+)
+
+doors = Table(
+    "doors",
+    METADATA,
+    # One life of a process that answers HTTP.
+    Column("door", String(64), primary_key=True),
+    # The host in the same process, if there is one.
+    Column("host", String(64)),
+    Column("started_at", _TIME, nullable=False),
+    Column("seen_at", _TIME, nullable=False),
+)
+
+catalog_state = Table(
+    "catalog_state",
+    METADATA,
+    Column("slot", Integer, primary_key=True, autoincrement=False),
+    # Triggers count here whenever tools, versions or sources change.
+    Column("number", BigInteger, nullable=False),
 )
 
 events = Table(

@@ -49,6 +49,8 @@ class RunningHost:
     lease: HostLease
     faults: tuple[CatalogFault, ...]
     lacking: Mapping[str, Check]
+    lane: object
+    is_ready: object
     """What only some tools need."""
 
     async def ended(self) -> None:
@@ -114,7 +116,7 @@ async def running_host(
         await stack.enter_async_context(sweeping_leftovers(folders))
         activities = activities_of(store, supervisor, frozenset(runtimes), settings, state, folders)
         workers = await stack.enter_async_context(running_workers(client, state.host, settings.bucket_limits, activities, making, grace))
-        yield RunningHost(workers, lease, faults, {"docker": engine_check(runtimes)})
+        yield RunningHost(workers, lease, faults, {"docker": engine_check(runtimes)}, activities.lane, supervisor.is_ready)
 
 
 async def _require_shared_files(store: Store, settings: Settings, state: StateDirectory) -> None:

@@ -48,6 +48,8 @@ class Asked:
     params: dict[str, JsonValue]
     """Those of the call, and once they are checked with the defaults of the schema."""
     entry: ToolEntry | None = None
+    is_new: bool = False
+    """No call was made under this id before."""
 
     @property
     def found(self) -> ToolEntry:

@@ -9,6 +9,8 @@ __all__ = ["CHECK"]
 
 
 async def _check(asked: Asked, sources: Sources) -> Asked:
+    if asked.is_new:
+        return asked
     record = await sources.calls.get(asked.call_id)
     if record is None:
         return asked

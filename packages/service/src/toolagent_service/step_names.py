@@ -12,18 +12,23 @@ __all__ = [
     "CALL",
     "CALLBACKS_QUEUE",
     "CALLBACK_NOT_TAKEN",
+    "CALL_LANE",
     "CLEAR_TASK",
+    "CLOSE",
     "CONTROL",
     "DELIVER_CALLBACK",
     "DIAGNOSE",
     "END_TASK",
     "ENTER_STAGE",
+    "FIGURES",
     "FIND_HOST",
     "HOST_LOST",
     "INSPECT_TASK",
+    "LANE_DRAINS",
     "LAY_OUT",
     "LOOKS_QUEUE",
     "LOOK_AT_CALL",
+    "MAKE_BATCH",
     "MODEL_BUSY",
     "MODEL_REFUSED",
     "NOTE_CALLBACK",
@@ -31,10 +36,13 @@ __all__ = [
     "REGISTER_CANDIDATE",
     "SETTLE",
     "STILL_RUNNING",
+    "TAKE",
     "TOOL_CONNECTION_LOST",
     "USE_TOOL",
     "VERIFY_CANDIDATE",
     "control_queue",
+    "door_queue",
+    "lane_id",
     "making_queue",
 ]
 
@@ -46,6 +54,9 @@ ATTEMPT_ENDED = "attempt_ended"
 
 CALLBACK_NOT_TAKEN = "callback_not_taken"
 """Error type of a post that the receiver did not take; it is sent again later."""
+
+LANE_DRAINS = "lane_drains"
+"""Error type of a batch that a run of a lane refuses because it is about to go on as a new one; it is sent again."""
 
 HOST_LOST = "host_lost"
 """Error type of an agent whose host does not come back; its files are there alone."""
@@ -65,7 +76,18 @@ LOOKS_QUEUE = f"{TASK_QUEUE}:looks"
 CALLBACKS_QUEUE = f"{TASK_QUEUE}:callbacks"
 """Where deliveries of callbacks wait: receivers that hang keep nobody else waiting."""
 
+CALL_LANE = "CallLane"
+TAKE = "take"
+"""Update of a `CallLane`: a `LaneBatch`."""
+
+CLOSE = "close"
+"""Signal to a `CallLane`: its door is closed."""
+
+FIGURES = "figures"
+"""Query of a `CallLane`: its `LaneFigures`."""
+
 ADMIT = "admit"
+MAKE_BATCH = "make_batch"
 PLACE = "place"
 CALL = "call_tool"
 SETTLE = "settle"
@@ -97,3 +119,13 @@ def control_queue(host: str) -> str:
 def making_queue(host: str) -> str:
     """Where a host takes the steps of tasks that make tools: their folders and containers are there."""
     return f"{host}/making"
+
+
+def lane_id(door: str) -> str:
+    """The workflow of a front door's lane."""
+    return f"lane-{door}"
+
+
+def door_queue(door: str) -> str:
+    """Where a front door takes the batches of its lane, and calls that it has in hand."""
+    return f"door/{door}"

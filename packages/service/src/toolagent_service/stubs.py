@@ -11,6 +11,7 @@ from toolagent.contracts.making import MakeRequest
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent_service import step_names
 from toolagent_service.contracts.agent import AgentRequest, ModelAsk, ModelTurnNote, ToolNote, ToolRun
+from toolagent_service.contracts.lanes import LaneBatch, LaneEnds
 from toolagent_service.contracts.making_steps import (
     Assessed,
     BriefStep,
@@ -46,6 +47,7 @@ __all__ = [
     "inspect_task",
     "lay_out",
     "look_at_call",
+    "make_batch",
     "note_callback",
     "place",
     "register_candidate",
@@ -66,6 +68,12 @@ def _bodiless() -> Never:
 @activity.defn(name=step_names.ADMIT)
 async def admit(_request: AdmitRequest) -> Admission:
     """Decide whether and how a call is made."""
+    _bodiless()
+
+
+@activity.defn(name=step_names.MAKE_BATCH)
+async def make_batch(_batch: LaneBatch) -> LaneEnds:
+    """Make the calls of a batch, as far as the budget of the lane goes."""
     _bodiless()
 
 

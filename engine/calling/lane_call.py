@@ -1,0 +1,101 @@
+"""Making one call in a lane: admitted, sent and settled in this process, with the marks that its kind needs."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator
+from typing import Protocol
+
+import structlog
+
+from engine.calling.attempt import AlreadySent, QueuedAttempt
+from engine.calling.exchange import Exchange
+from engine.calling.fast_call import FastAttempt
+from engine.calling.lane import Flight
+from engine.calling.turn import Again, Interrupted
+from engine.calls.admission import Admissions
+from engine.calls.settlement import Settlements
+from engine.calls.steps import MOST_LOST, Steps
+from engine.runtimes.running.supervisor import NotRunningHere, Supervisor
+from engine.store.calls import CallTable
+from toolagent.contracts.calls import ToolResult
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.manifest import SideEffectScope
+from toolagent.core.failures import StoreUnavailableError
+from toolagent_service.calls.dispatch import bucket_of
+from toolagent_service.contracts.steps import AdmitRequest, Admitted, Answered, CallPlan, Finished, SettleRequest
+
+__all__ = ["Catalog", "LaneCalls"]
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class Catalog(Protocol):
+    async def renew(self) -> None:
+        """Forget what has changed. Raises StoreUnavailableError."""
+        ...
+
+
+class _Turn:
+    """The only attempt at a call that a lane makes."""
+
+    tries, earlier_s = 0, 0.0
+
+    def __init__(self, flight: Flight, workflow_id: str, run_id: str) -> None:
+        self._flight, self.workflow_id, self.run_id = flight, workflow_id, run_id
+
+    @property
+    def is_call_cancelled(self) -> bool:
+        return self._flight.is_cancelled
+
+    def say(self, progress: str) -> None: ...
+    def sending(self) -> None: ...
+    def not_sent(self) -> None: ...
+    def only_waited(self) -> None: ...
+    def beat(self) -> None: ...
+
+
+class LaneCalls:
+    """`slots` are how many calls of a bucket a lane makes at once."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        admissions: Admissions,
+        supervisor: Supervisor,
+        exchange: Exchange,
+        settlements: Settlements,
+        calls: CallTable,
+        slots: Mapping[str, int],
+        host: str,
+    ) -> None:
+        self._catalog, self._admissions, self._supervisor, self._exchange = catalog, admissions, supervisor, exchange
+        self._settlements, self._calls, self._host = settlements, calls, host
+        self._free = dict(slots)
+
+    async def prepare(self) -> None:
+        await self._catalog.renew()
+
+    async def make(self, flight: Flight, workflow_id: str, run_id: str) -> ToolResult | None:
+        turn = _Turn(flight, workflow_id, run_id)
+        request = AdmitRequest(call=flight.call, call_id=flight.call_id, workflow_id=workflow_id, run_id=run_id)
+        try:
+            decision = await self._admissions.admit(request, is_new=True)
+            admission, entry = decision.admission, decision.entry
+            if isinstance(admission, Answered):
+                return admission.result
+            if entry is None or not self._supervisor.is_ready(entry):
+                return None
+            return await self._made(admission.plan, entry, turn)
+        except (StoreUnavailableError, NotRunningHere, Again, Interrupted, AlreadySent):
+            return None
+        except Exception:  # noqa: BLE001 - whatever it is, a workflow of its own bounds how often that is tried
+            _log.warning("lane_call_failed", call_id=flight.call_id, then="it gets a workflow of its own", exc_info=True)
+            return None
+
+    async def _made(self, plan: CallPlan, entry: ToolEntry, turn: _Turn) -> ToolResult | None:
+        plan = plan.model_copy(update={"fast": True})
+        attempt = FastAttempt(plan, entry, self._host)
+        outcome = await self._exchange.make(self._supervisor.call_running, attempt, turn)
+        settling = SettleRequest.model_construct(plan=plan, outcome=outcome, workflow_id=turn.workflow_id, run_id=turn.run_id)
+        return await self._settlements.settle_with(entry, settling)

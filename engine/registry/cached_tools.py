@@ -1,0 +1,42 @@
+"""Tools as calls see them, remembered until the catalog changes, whichever process changes it."""
+
+from engine.calls.lookup import ToolLookup
+from engine.store.catalog_state import CatalogState
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.validation.versions import NoSuchVersion
+
+__all__ = ["CachedTools"]
+
+_MOST = 10_000
+
+
+class CachedTools:
+    """A ToolLookup. What was asked after a `renew` is as the catalog was then, or later."""
+
+    def __init__(self, tools: ToolLookup, state: CatalogState) -> None:
+        self._tools, self._state = tools, state
+        self._number = -1
+        self._found: dict[tuple[str, str | None], ToolEntry] = {}
+
+    async def renew(self) -> None:
+        """Forget what may have changed: one small read. Raises StoreUnavailableError."""
+        number = await self._state.number()
+        if number != self._number or len(self._found) > _MOST:
+            self._found.clear()
+        self._number = number
+
+    async def entry(self, tool_id: str, version: str | None = None) -> ToolEntry | None:
+        return await self._tools.entry(tool_id, version)
+
+    async def find(self, tool_id: str, wanted: str | None) -> ToolEntry | NoSuchVersion | None:
+        key = (tool_id, wanted)
+        if (known := self._found.get(key)) is not None:
+            return known
+        number, found = self._number, await self._tools.find(tool_id, wanted)
+        # Read under a number that has passed it may be older than what others see.
+        if isinstance(found, ToolEntry) and number == self._number:
+            self._found[key] = found
+        return found
+
+    async def list_ids(self) -> tuple[str, ...]:
+        return await self._tools.list_ids()

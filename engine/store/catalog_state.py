@@ -1,0 +1,20 @@
+"""The table `catalog_state`: a number that grows with every change of tools, versions and sources. The database itself counts."""
+
+from sqlalchemy import select
+
+from engine.store.database import Database
+from engine.store.tables import catalog_state
+
+__all__ = ["CatalogState"]
+
+_NUMBER = select(catalog_state.c.number)
+
+
+class CatalogState:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def number(self) -> int:
+        """Raises StoreUnavailableError."""
+        async with self._database.read() as connection:
+            return (await connection.execute(_NUMBER)).scalar_one()

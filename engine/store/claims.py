@@ -1,0 +1,146 @@
+"""The table `claims`: calls that were accepted and have not ended, each in the hands of one owner."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+from sqlalchemy import Delete, and_, bindparam, delete, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from engine.store.clock import now, timestamp
+from engine.store.database import Database
+from engine.store.group_commit import GroupCommit
+from engine.store.tables import calls, claims
+from engine.store.upserts import insert_new
+from toolagent.contracts.calls import ToolCall
+
+__all__ = ["WORKFLOW", "Claim", "ClaimTable", "Standing", "delete_claims"]
+
+WORKFLOW = "workflow"
+"""The owner of a call that has an `InvokeTool` of its own: Temporal sees to its end."""
+
+Standing: TypeAlias = Literal["ours", "held", "settled"]
+"""What became of a claim: it is ours; somebody else has it in hand; the call has ended, and its record has the result."""
+
+_HELD = select(claims.c.call_id, claims.c.fingerprint, claims.c.owner, claims.c.number, claims.c.cancelled_at).where(
+    claims.c.call_id.in_(bindparam("calls", expanding=True))
+)
+_SETTLED = select(calls.c.call_id).where(calls.c.call_id.in_(bindparam("calls", expanding=True)), calls.c.settled_at.is_not(None))
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Who has a call in hand. `number` grows with each owner; `call` is there where it was asked for."""
+
+    call_id: str
+    fingerprint: str
+    owner: str
+    number: int = 1
+    is_cancelled: bool = False
+    call: ToolCall | None = None
+
+
+class ClaimTable:
+    """All methods raise StoreUnavailableError; what they write may be written again."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._taking = GroupCommit[_Asked](database, _take)
+
+    async def take(self, claim: Claim, call: ToolCall) -> tuple[Standing, Claim]:
+        """Accept the call on behalf of the claim's owner: once this returns, it ends with a result whatever dies. Else, who has it."""
+        asked = _Asked(claim, _row(claim, call), claim)
+        await self._taking.write(asked)
+        return asked.standing, asked.found
+
+    async def withdraw(self, call_id: str, owner: str) -> None:
+        """The call is not accepted after all; its caller is told to come again."""
+        async with self._database.write_once() as connection:
+            await connection.execute(delete(claims).where(claims.c.call_id == call_id, claims.c.owner == owner))
+
+    async def get(self, call_id: str) -> Claim | None:
+        async with self._database.read() as connection:
+            row = (await connection.execute(select(claims).where(claims.c.call_id == call_id))).mappings().one_or_none()
+        return None if row is None else _claim(dict(row))
+
+    async def cancel(self, call_id: str) -> str | None:
+        """Write down that the call is to end; its owner, None where nobody has it."""
+        cancelled = update(claims).where(claims.c.call_id == call_id).values(cancelled_at=timestamp(now())).returning(claims.c.owner)
+        async with self._database.write_once() as connection:
+            return (await connection.execute(cancelled)).scalar_one_or_none()
+
+    async def cancelled(self, owner: str) -> tuple[str, ...]:
+        """Calls of an owner that are to end."""
+        query = select(claims.c.call_id).where(claims.c.owner == owner, claims.c.cancelled_at.is_not(None))
+        async with self._database.read() as connection:
+            return tuple((await connection.execute(query)).scalars())
+
+    async def abandoned(self, living: Collection[str], most: int) -> tuple[Claim, ...]:
+        """Claims of owners that are not among the living, the oldest first, with their calls."""
+        query = select(claims).where(claims.c.owner.not_in([*living, WORKFLOW])).order_by(claims.c.claimed_at).limit(most)
+        async with self._database.read() as connection:
+            return tuple(_claim(dict(row)) for row in (await connection.execute(query)).mappings())
+
+    async def take_over(self, claim: Claim, owner: str) -> bool:
+        """Make it another owner's; False when somebody was quicker, or the call has ended."""
+        mine = and_(claims.c.call_id == claim.call_id, claims.c.owner == claim.owner, claims.c.number == claim.number)
+        taken = update(claims).where(mine).values(owner=owner, number=claim.number + 1).returning(claims.c.number)
+        async with self._database.write_once() as connection:
+            return (await connection.execute(taken)).scalar_one_or_none() is not None
+
+
+async def delete_claims(connection: AsyncConnection, ended: Sequence[str]) -> None:
+    """Of calls that have ended, with what their callers sent."""
+    await connection.execute(_delete(), {"calls": ended})
+
+
+@dataclass(slots=True)
+class _Asked:
+    claim: Claim
+    row: dict[str, object]
+    found: Claim
+    standing: Standing = field(default="held")
+
+
+async def _take(connection: AsyncConnection, unordered: Sequence[_Asked]) -> None:
+    # Two doors that claim the same calls take their rows in one order, and so never wait for each other.
+    asked = sorted(unordered, key=lambda one: one.claim.call_id)
+    await insert_new(connection, claims, [one.row for one in asked])
+    wanted = {"calls": [one.claim.call_id for one in asked]}
+    held = {row.call_id: row for row in await connection.execute(_HELD, wanted)}
+    settled = set((await connection.execute(_SETTLED, wanted)).scalars())
+    if settled:
+        await delete_claims(connection, sorted(settled))
+    for one in asked:
+        row = held[one.claim.call_id]
+        one.found = Claim(row.call_id, row.fingerprint, row.owner, row.number, row.cancelled_at is not None)
+        is_ours = row.owner == one.claim.owner
+        one.standing = "settled" if row.call_id in settled else "ours" if is_ours else "held"
+
+
+@lru_cache
+def _delete() -> Delete:
+    return delete(claims).where(claims.c.call_id.in_(bindparam("calls", expanding=True)))
+
+
+def _row(claim: Claim, call: ToolCall) -> dict[str, object]:
+    return {
+        "call_id": claim.call_id,
+        "fingerprint": claim.fingerprint,
+        "call": call.model_dump_json(exclude_defaults=True),
+        "owner": claim.owner,
+        "number": claim.number,
+        "claimed_at": timestamp(now()),
+    }
+
+
+def _claim(row: dict[str, object]) -> Claim:
+    return Claim(
+        str(row["call_id"]),
+        str(row["fingerprint"]),
+        str(row["owner"]),
+        int(str(row["number"])),
+        row["cancelled_at"] is not None,
+        ToolCall.model_validate_json(str(row["call"])),
+    )

@@ -1,0 +1,74 @@
+"""Which way a call takes: by a lane, with others, or by a workflow of its own."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+__all__ = ["REASONS", "LaneMode", "Reason", "Way", "WayFacts", "reason_for_workflow", "way_of"]
+
+MOST_BYTES = 64 * 1024
+"""Of parameters; what is larger would make its batch a burden to the others of it."""
+
+SLOW_S = 0.1
+"""What is mostly longer than this delays the others of its batch."""
+
+
+class LaneMode(StrEnum):
+    """Which short calls share a lane: none, those without side effects, or those that act too."""
+
+    OFF = "off"
+    HARMLESS = "harmless"
+    ALL = "all"
+
+
+class Way(StrEnum):
+    LANE = "lane"
+    WORKFLOW = "workflow"
+
+
+@dataclass(frozen=True, slots=True)
+class WayFacts:
+    """What is known of a call before it is made. `usual_s`: nine of ten calls of its tool were over by then; None: none was seen."""
+
+    lanes: LaneMode
+    is_waited_for: bool
+    streams: bool
+    names_files: bool
+    params_bytes: int
+    is_ready: bool
+    has_effects: bool
+    usual_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a call has a workflow of its own; `says` it in words."""
+
+    name: str
+    says: str
+    holds: Callable[[WayFacts], bool]
+
+
+REASONS: tuple[Reason, ...] = (
+    Reason("off", "`TOOL_AGENT_LANES` is `off`", lambda facts: facts.lanes is LaneMode.OFF),
+    Reason("nobody_waits", "the call is asynchronous", lambda facts: not facts.is_waited_for),
+    Reason("streams", "the call asks for a stream", lambda facts: facts.streams),
+    Reason("acts", "the tool has side effects, and `TOOL_AGENT_LANES` is not `all`", lambda facts: _acts(facts)),
+    Reason("files", "a parameter may name a file", lambda facts: facts.names_files),
+    Reason("large", "the parameters are larger than 64 KiB", lambda facts: facts.params_bytes > MOST_BYTES),
+    Reason("not_ready", "the tool is not up in this process", lambda facts: not facts.is_ready),
+    Reason("slow", "one in ten of its last calls took longer than 0.1 s", lambda facts: (facts.usual_s or 0.0) > SLOW_S),
+)
+"""In the order of asking; a call for which none holds takes the lane."""
+
+
+def way_of(facts: WayFacts) -> Way:
+    return Way.LANE if reason_for_workflow(facts) is None else Way.WORKFLOW
+
+
+def reason_for_workflow(facts: WayFacts) -> Reason | None:
+    return next((reason for reason in REASONS if reason.holds(facts)), None)
+
+
+def _acts(facts: WayFacts) -> bool:
+    return facts.has_effects and facts.lanes is not LaneMode.ALL

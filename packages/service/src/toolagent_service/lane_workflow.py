@@ -1,0 +1,70 @@
+"""The workflow of a front door's lane, as its door sees it."""
+
+from datetime import timedelta
+
+from temporalio.client import Client, WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
+from temporalio.common import WorkflowIDConflictPolicy
+from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError, RPCStatusCode
+
+from toolagent.client.patience import is_away
+from toolagent_service import step_names
+from toolagent_service.calls.lanes import LaneUnreachableError
+from toolagent_service.contracts.lanes import LaneBatch, LaneEnds
+
+__all__ = ["LaneWorkflow"]
+
+_TASK_TIMEOUT = timedelta(seconds=1)
+"""So long the lane stands still after its worker was killed."""
+
+_PATIENCE = timedelta(seconds=10)
+
+
+class LaneWorkflow:
+    """It is started where it is not there, also when somebody has ended it."""
+
+    def __init__(self, client: Client, door: str) -> None:
+        self._client, self.workflow_id, self._queue = client, step_names.lane_id(door), step_names.door_queue(door)
+        self._is_started = False
+
+    async def send(self, batch: LaneBatch) -> None:
+        """Returns when the workflow is done with the batch. Raises LaneUnreachableError."""
+        try:
+            if not self._is_started:
+                await self._start()
+            handle = self._client.get_workflow_handle(self.workflow_id)
+            await handle.execute_update(step_names.TAKE, batch, result_type=LaneEnds, rpc_timeout=_PATIENCE)
+        except WorkflowUpdateRPCTimeoutOrCancelledError as error:
+            raise LaneUnreachableError("Temporal did not say in time what became of a batch.") from error
+        except WorkflowUpdateFailedError as error:
+            if not isinstance(error.cause, ApplicationError) or error.cause.type != step_names.LANE_DRAINS:
+                raise LaneUnreachableError(f"A batch failed: {error.cause}") from error
+            await self.send(batch)
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                self._is_started = False
+            elif not is_away(error) and error.status is not RPCStatusCode.FAILED_PRECONDITION:
+                raise
+            raise LaneUnreachableError(f"Temporal did not take a batch ({error.status.name}).") from error
+
+    async def close(self) -> None:
+        """Its door is closed. Raises LaneUnreachableError."""
+        if not self._is_started:
+            return
+        try:
+            await self._client.get_workflow_handle(self.workflow_id).signal(step_names.CLOSE, rpc_timeout=_PATIENCE)
+        except RPCError as error:
+            if error.status is not RPCStatusCode.NOT_FOUND:
+                raise LaneUnreachableError(f"Temporal did not close the lane ({error.status.name}).") from error
+
+    async def _start(self) -> None:
+        await self._client.start_workflow(
+            step_names.CALL_LANE,
+            id=self.workflow_id,
+            task_queue=self._queue,
+            id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+            task_timeout=_TASK_TIMEOUT,
+            static_summary="short calls, in batches",
+            rpc_timeout=_PATIENCE,
+        )
+        self._is_started = True

@@ -1,0 +1,77 @@
+"""The lane of one front door: batches of short calls, each an update. Its door makes them; the record says how each ended."""
+
+from collections import Counter
+
+from pydantic import JsonValue
+from temporalio import workflow
+from temporalio.exceptions import ApplicationError
+
+from toolagent_service import step_names, stubs
+from toolagent_service.contracts.lanes import LaneBatch, LaneEnds, LaneFigures
+from workflows import options
+from workflows.inputs import input_of
+
+__all__ = ["CallLane"]
+
+_MOST_UPDATES, _MOST_CALLS = 1_000, 5_000
+"""Of one run; a server may refuse more than 2,000 updates."""
+
+_NAMED = 4
+"""Tools that the summary of a batch names."""
+
+
+@workflow.defn(name=step_names.CALL_LANE)
+class CallLane:
+    def __init__(self) -> None:
+        self._figures = LaneFigures()
+        self._updates, self._calls = 0, 0
+        self._is_closed = False
+
+    @workflow.run
+    async def run(self, figures: JsonValue = None, *_: JsonValue) -> LaneFigures:
+        """Goes on as a new run when this one is long enough; ends when its door closes."""
+        self._figures = self._figures if figures is None else input_of(LaneFigures, figures, ())
+        await workflow.wait_condition(lambda: self._is_closed or self._is_full)
+        await workflow.wait_condition(workflow.all_handlers_finished)
+        if not self._is_closed:
+            workflow.continue_as_new(self._figures)
+        return self._figures
+
+    @workflow.update(name=step_names.TAKE)
+    async def take(self, batch: JsonValue = None, *surplus: JsonValue) -> LaneEnds:
+        """Have a batch made: it takes no longer than the lane's budget, whatever its calls take."""
+        asked = input_of(LaneBatch, batch, surplus)
+        self._updates, self._calls = self._updates + 1, self._calls + len(asked.calls)
+        made = await workflow.execute_local_activity(stubs.make_batch, asked, **options.make_batch(_summary(asked)))
+        moved = sum(end.status == "moved" for end in made.ends)
+        self._figures = LaneFigures(
+            updates=self._figures.updates + 1, calls=self._figures.calls + len(asked.calls), moved=self._figures.moved + moved
+        )
+        return made
+
+    @take.validator
+    def _require_batch(self, batch: JsonValue = None, *surplus: JsonValue) -> None:
+        """What is refused here leaves nothing in the history."""
+        if self._is_closed or self._is_full:
+            raise ApplicationError("This run of the lane takes no more; ask again.", type=step_names.LANE_DRAINS)
+        input_of(LaneBatch, batch, surplus)
+
+    @workflow.signal(name=step_names.CLOSE)
+    def close(self, *_: JsonValue) -> None:
+        self._is_closed = True
+
+    @workflow.query(name=step_names.FIGURES)
+    def figures(self) -> LaneFigures:
+        return self._figures
+
+    @property
+    def _is_full(self) -> bool:
+        is_long = self._updates >= _MOST_UPDATES or self._calls >= _MOST_CALLS
+        return is_long or workflow.info().is_continue_as_new_suggested()
+
+
+def _summary(batch: LaneBatch) -> str:
+    """Such as `echo ×41, calculator ×2`."""
+    counted = Counter(call.tool_id for call in batch.calls).most_common()
+    named = ", ".join(f"{tool} ×{times}" if times > 1 else tool for tool, times in counted[:_NAMED])
+    return named + (f" and {len(counted) - _NAMED} more tools" if len(counted) > _NAMED else "")

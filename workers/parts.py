@@ -8,7 +8,7 @@ from activities.call_tool import CallTool
 from activities.control_tool import ControlTool
 from activities.deliver_callback import DeliverCallback
 from activities.settle import Settle
-from api.ports import Check, Dependencies, Limits
+from api.ports import Calls, Check, Dependencies, Limits
 from engine.callbacks.posting import SECRET, CallbackPoster, callback_destinations
 from engine.calling.exchange import Exchange
 from engine.calling.fast_call import FastCall
@@ -41,7 +41,9 @@ from engine.runtimes.builtin.tool import BuiltinTool
 from engine.runtimes.running.supervisor import Supervisor
 from engine.store.calls import CallTable
 from engine.store.catalog_state import CatalogState
+from engine.store.claims import ClaimTable
 from engine.store.database import Database
+from engine.store.doors import DoorTable
 from engine.store.events import EventTable
 from engine.store.evidence import EvidenceTable
 from engine.store.faults import FaultTable
@@ -56,7 +58,6 @@ from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
 from engine.store.tool_outcomes import ToolOutcomeTable
 from engine.store.tools import ToolTable
-from toolagent.client.temporal import ToolAgentClient
 from workers.failures import CannotRun
 from workers.loop_watch import LoopWatch
 from workers.settings import SHIPPED_DATA, Settings, environment
@@ -79,6 +80,8 @@ class Store:
         self.groups = GroupTable(database)
         self.faults = FaultTable(database)
         self.calls = CallTable(database)
+        self.claims = ClaimTable(database)
+        self.doors = DoorTable(database, settings.host_lease_s)
         self.events = EventTable(database)
         self.content = content_of(database, settings, state)
         self.files = FileStore(database, self.content, state.content, settings.max_file_bytes)
@@ -146,22 +149,24 @@ def activities_of(
         max_values=settings.max_result_values,
     )
     exchange = Exchange(supervisor, files, results, folders)
-    places = Places(store.calls, store.settled)
+    places = Places(store.calls, store.settled, store.durations)
     settlements = Settlements(store.registry, places)
     steps = Steps(StepTrace(state.steps), store.lost_steps)
+    queued = QueuedCall(store.registry, supervisor, exchange, store.calls, state.host)
     return Activities(
         admit=Admit(
-            Admissions(Sources(store.registry, store.calls, files, limits), store.placements, places),
+            Admissions(Sources(store.registry, store.calls, files, limits, store.claims, store.doors), store.placements, places),
             FastCall(supervisor, exchange, settlements, state.host),
             steps,
         ),
-        call=CallTool(QueuedCall(store.registry, supervisor, exchange, store.calls, state.host)),
+        call=CallTool(queued),
+        queued=queued,
         settle=Settle(settlements, steps),
         control=ControlTool(store.registry, supervisor, store.routes, (state.tools, state.calls), state.host, state.root / "volumes"),
         callbacks=DeliverCallback(poster_of(settings, state), store.events),
         lane=LaneCalls(
             store.cached_tools,
-            Admissions(Sources(store.cached_tools, store.calls, files, limits), store.placements, places),
+            Admissions(Sources(store.cached_tools, store.calls, files, limits, store.claims, store.doors), store.placements, places),
             supervisor,
             exchange,
             settlements,
@@ -174,7 +179,7 @@ def activities_of(
 
 def doors_of(
     store: Store,
-    client: ToolAgentClient,
+    client: Calls,
     settings: Settings,
     state: StateDirectory,
     checks: Mapping[str, Check],

@@ -17,12 +17,8 @@ from toolagent.contracts.records import CatalogFault
 from workers.failures import CannotRun
 from workers.front.door import bound_socket, never_ended, serving
 from workers.front.guarded_calls import GuardedCalls
+from workers.front.lane import running_door
 from workers.front.prompt_calls import PromptCalls
-from workers.front.lane_calls import LaneDoor
-from workers.temporal.host_workers import running_lane
-from toolagent_service.lane_workflow import LaneWorkflow
-from toolagent_service.calls.ways import LaneMode
-from engine.calling.lane import Lane
 from workers.grace import Grace
 from workers.host.hosting import RunningHost, running_host, swept_state
 from workers.loop_watch import watched_loop
@@ -69,17 +65,8 @@ async def running_service(settings: Settings) -> AsyncGenerator[Running]:
         recording = await _watched(stack, parts, temporal, store)
         calls = PromptCalls(temporal.client, store.settled, recording, patience_s=settings.temporal_patience_s)
         stack.push_async_callback(calls.close)
-        if settings.lanes is not LaneMode.OFF:
-            import secrets
-            door = f"door-{secrets.token_hex(4)}"
-            flow = LaneWorkflow(temporal.client, door)
-            async def move(flight):
-                await calls.start(flight.call, flight.call_id)
-            lane = Lane(host.lane, flow.send, move)
-            await stack.enter_async_context(running_lane(temporal.client, lane, door))
-            stack.push_async_callback(lane.close)
-            calls = LaneDoor(calls, lane, store.cached_tools, host.is_ready, store.durations, settings.lanes)
-        app = create_app(doors_of(store, calls, settings, state, checks, watch))
+        client = await stack.enter_async_context(running_door(settings, state, store, temporal.client, calls, host.lane, host.queued))
+        app = create_app(doors_of(store, client, settings, state, checks, watch))
         await stack.enter_async_context(serving(app, listener, grace))
         yield Running(temporal, state, host.ended, url_of(listener), host.faults)
 

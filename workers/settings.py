@@ -13,8 +13,8 @@ from toolagent.client.names import TASK_QUEUE
 from toolagent.contracts.sandbox import SandboxLevel
 from toolagent.core.calls.json_size import MAX_STARTED_VALUES
 from toolagent.core.suggestions import nearest
-from toolagent_service.calls.ways import LaneMode
 from toolagent_service.calls.dispatch import DEFAULT_BUCKET
+from toolagent_service.calls.ways import LaneMode
 
 __all__ = ["SHIPPED_DATA", "Settings", "environment", "unread"]
 
@@ -157,7 +157,9 @@ class Settings(BaseSettings):
     ] = None
 
     # Calls
-    lanes: Annotated[LaneMode, Field(description="Which short calls share a lane: `off`, `harmless` (those without side effects) or `all`.")] = LaneMode.HARMLESS
+    lanes: Annotated[
+        LaneMode, Field(description="Which short calls share a lane: `off`, `harmless` (those without side effects) or `all`.")
+    ] = LaneMode.HARMLESS
     bucket_limits: Annotated[
         dict[str, Annotated[int, Field(ge=1)]], Field(description="Calls at once by bucket, on this host and on each of its queues; JSON.")
     ] = {"default": 16, "http": 5, "ai": 2, "database": 3}

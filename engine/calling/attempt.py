@@ -11,6 +11,7 @@ from engine.calls.large_results import FittedOutput
 from engine.calls.records import record_of
 from engine.runtimes.failures import CallFailed, NoSlot, RuntimeFailure
 from engine.store.calls import CallTable
+from engine.store.claims import Claim
 from engine.store.clock import now
 from toolagent.contracts.calls import ErrorType, ToolError, ValidationIssue
 from toolagent.contracts.catalog import ToolEntry
@@ -111,9 +112,9 @@ class Attempt:
 class QueuedAttempt(Attempt):
     """Commits that the request leaves before it does."""
 
-    def __init__(self, plan: CallPlan, entry: ToolEntry, host: str, calls: CallTable, turn: Turn) -> None:
+    def __init__(self, plan: CallPlan, entry: ToolEntry, host: str, calls: CallTable, turn: Turn, claim: Claim | None = None) -> None:
         super().__init__(plan, entry, host)
-        self._calls, self._turn = calls, turn
+        self._calls, self._turn, self._claim = calls, turn, claim
         self._sends = 0
 
     @property
@@ -125,7 +126,7 @@ class QueuedAttempt(Attempt):
     async def before_send(self) -> None:
         """Raises AlreadySent when earlier attempts may have reached a tool that may not be asked again, or the call is settled."""
         record = await record_of(self.plan, self.entry.manifest, self._turn.workflow_id, self._turn.run_id)
-        self._sends = await self._calls.mark_sent(record, again=self.plan.repeatable)
+        self._sends = await self._calls.mark_sent(record, again=self.plan.repeatable, claim=self._claim)
         if not 0 < self._sends <= MAX_SENDS:
             raise AlreadySent
         self._turn.sending()

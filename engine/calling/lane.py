@@ -71,9 +71,7 @@ Move = Callable[[Flight], Awaitable[None]]
 class Lane:
     """`run` is the front door's side, `perform` the side of Temporal. To be closed with `close`."""
 
-    def __init__(
-        self, maker: LaneMaker, send: Send, move: Move, *, budget_s: float = BUDGET_S, most_waiting: int = _MOST_WAITING
-    ) -> None:
+    def __init__(self, maker: LaneMaker, send: Send, move: Move, *, budget_s: float = BUDGET_S, most_waiting: int = _MOST_WAITING) -> None:
         self._maker, self._send, self._move_to_workflow = maker, send, move
         self._budget_s, self._most_waiting = budget_s, most_waiting
         self._flights: dict[str, Flight] = {}
@@ -126,11 +124,6 @@ class Lane:
                 self._move_later(flight)
         known = {flight.call_id: flight for flight in flights}
         return tuple(LaneEnd(call_id=call.call_id, status=_status(known.get(call.call_id))) for call in asked)
-
-    async def joined(self, call_id: str) -> bool:
-        """Wait for the end of a call that is in flight here; False when none is, or it ends without a result."""
-        flight = self._flights.get(call_id)
-        return flight is not None and await asyncio.shield(flight.done) is not None
 
     async def close(self) -> None:
         """Calls that no batch has taken end without a result; those that are made are waited for by nobody."""

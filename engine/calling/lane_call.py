@@ -1,29 +1,28 @@
 """Making one call in a lane: admitted, sent and settled in this process, with the marks that its kind needs."""
 
-import asyncio
-from collections.abc import Mapping
-from contextlib import asynccontextmanager
-from collections.abc import AsyncGenerator
+from collections import Counter
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from typing import Protocol
 
 import structlog
 
-from engine.calling.attempt import AlreadySent, QueuedAttempt
+from engine.calling.attempt import AlreadySent, Attempt, QueuedAttempt
 from engine.calling.exchange import Exchange
 from engine.calling.fast_call import FastAttempt
 from engine.calling.lane import Flight
 from engine.calling.turn import Again, Interrupted
 from engine.calls.admission import Admissions
 from engine.calls.settlement import Settlements
-from engine.calls.steps import MOST_LOST, Steps
 from engine.runtimes.running.supervisor import NotRunningHere, Supervisor
-from engine.store.calls import CallTable
+from engine.store.calls import CallTable, OvertakenError
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import SideEffectScope
 from toolagent.core.failures import StoreUnavailableError
 from toolagent_service.calls.dispatch import bucket_of
-from toolagent_service.contracts.steps import AdmitRequest, Admitted, Answered, CallPlan, Finished, SettleRequest
+from toolagent_service.calls.ways import Way
+from toolagent_service.contracts.steps import AdmitRequest, Answered, SettleRequest
 
 __all__ = ["Catalog", "LaneCalls"]
 
@@ -56,7 +55,7 @@ class _Turn:
 
 
 class LaneCalls:
-    """`slots` are how many calls of a bucket a lane makes at once."""
+    """`slots` are how many calls with side effects a lane makes at once, by bucket."""
 
     def __init__(
         self,
@@ -71,31 +70,45 @@ class LaneCalls:
     ) -> None:
         self._catalog, self._admissions, self._supervisor, self._exchange = catalog, admissions, supervisor, exchange
         self._settlements, self._calls, self._host = settlements, calls, host
-        self._free = dict(slots)
+        self._slots, self._taken = slots, Counter[str]()
+
+    def is_ready(self, entry: ToolEntry) -> bool:
+        return self._supervisor.is_ready(entry)
 
     async def prepare(self) -> None:
         await self._catalog.renew()
 
     async def make(self, flight: Flight, workflow_id: str, run_id: str) -> ToolResult | None:
         turn = _Turn(flight, workflow_id, run_id)
-        request = AdmitRequest(call=flight.call, call_id=flight.call_id, workflow_id=workflow_id, run_id=run_id)
+        request = AdmitRequest.model_construct(call=flight.call, call_id=flight.call_id, workflow_id=workflow_id, run_id=run_id)
         try:
             decision = await self._admissions.admit(request, is_new=True)
-            admission, entry = decision.admission, decision.entry
-            if isinstance(admission, Answered):
-                return admission.result
-            if entry is None or not self._supervisor.is_ready(entry):
-                return None
-            return await self._made(admission.plan, entry, turn)
-        except (StoreUnavailableError, NotRunningHere, Again, Interrupted, AlreadySent):
+            if isinstance(decision.admission, Answered) or decision.entry is None:
+                return decision.admission.result if isinstance(decision.admission, Answered) else None
+            plan = decision.admission.plan.model_copy(update={"way": Way.LANE})
+            if decision.entry.manifest.side_effect_scope is SideEffectScope.NONE:
+                return await self._made(FastAttempt(plan.model_copy(update={"fast": True}), decision.entry, self._host), turn, flight)
+            with self._slot(bucket_of(decision.entry.manifest, self._slots)):
+                attempt = QueuedAttempt(plan, decision.entry, self._host, self._calls, turn, flight.claim)
+                return await self._made(attempt, turn, flight)
+        except (StoreUnavailableError, NotRunningHere, Again, Interrupted, AlreadySent, OvertakenError):
             return None
         except Exception:  # noqa: BLE001 - whatever it is, a workflow of its own bounds how often that is tried
             _log.warning("lane_call_failed", call_id=flight.call_id, then="it gets a workflow of its own", exc_info=True)
             return None
 
-    async def _made(self, plan: CallPlan, entry: ToolEntry, turn: _Turn) -> ToolResult | None:
-        plan = plan.model_copy(update={"fast": True})
-        attempt = FastAttempt(plan, entry, self._host)
+    async def _made(self, attempt: Attempt, turn: _Turn, flight: Flight) -> ToolResult | None:
         outcome = await self._exchange.make(self._supervisor.call_running, attempt, turn)
-        settling = SettleRequest.model_construct(plan=plan, outcome=outcome, workflow_id=turn.workflow_id, run_id=turn.run_id)
-        return await self._settlements.settle_with(entry, settling)
+        settling = SettleRequest.model_construct(plan=attempt.plan, outcome=outcome, workflow_id=turn.workflow_id, run_id=turn.run_id)
+        return await self._settlements.settle_with(attempt.entry, settling, flight.claim)
+
+    @contextmanager
+    def _slot(self, bucket: str) -> Generator[None]:
+        """Raises NotRunningHere where all are taken: Temporal has calls wait, by their priority."""
+        if self._taken[bucket] >= self._slots.get(bucket, 0):
+            raise NotRunningHere(bucket)
+        self._taken[bucket] += 1
+        try:
+            yield
+        finally:
+            self._taken[bucket] -= 1

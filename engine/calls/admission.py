@@ -16,6 +16,7 @@ from toolagent.core.calls.idempotency import fingerprint
 from toolagent.core.calls.results import failed
 from toolagent_service.calls.dispatch import timeout_of
 from toolagent_service.contracts.steps import Admission, AdmitRequest, Admitted, Answered, CallPlan, Placement, PlaceRequest
+from toolagent_service.step_names import door_queue
 
 __all__ = ["Admissions", "Decision"]
 
@@ -71,7 +72,9 @@ class Admissions:
             version=manifest.version,
             params=asked.params,
             fingerprint=asked.fingerprint,
-            placement=await self._placements.choose(asked.found),
+            placement=Placement(queue=door_queue(asked.door), host=asked.door)
+            if asked.door
+            else await self._placements.choose(asked.found),
             fast=False,
             repeatable=manifest.repeatable,
             timeout_s=timeout_of(asked.call, manifest),

@@ -7,6 +7,7 @@ from engine.calls.endings import LEFT_BEHIND, as_not_sent, as_sent, faulty_step,
 from engine.calls.following import settled
 from engine.calls.lookup import ToolLookup
 from engine.calls.records import record_of
+from engine.store.claims import Claim
 from engine.store.clock import now
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.catalog import ToolEntry
@@ -28,11 +29,11 @@ class Settlements:
         """The result of the call, after it has been recorded."""
         return await self.settle_with(await self._lookup.entry(request.plan.tool_id, request.plan.version), request)
 
-    async def settle_with(self, entry: ToolEntry | None, request: SettleRequest) -> ToolResult:
-        """As `settle`, for whoever has just looked the tool up; None when it is gone."""
+    async def settle_with(self, entry: ToolEntry | None, request: SettleRequest, claim: Claim | None = None) -> ToolResult:
+        """As `settle`, for whoever has just looked the tool up; None when it is gone. Raises OvertakenError."""
         manifest = entry.manifest if entry else None
         result = await _result(request.plan, await self._honest(request.plan, request.outcome), manifest)
-        return await self._recorded(request, result, manifest, started=request.outcome.started_at is not None)
+        return await self._recorded(request, result, manifest, started=request.outcome.started_at is not None, claim=claim)
 
     async def give_up(self, request: SettleRequest, lost: int) -> ToolResult:
         """The result of a call whose settlement was lost with its worker so often: without the output, which nobody has looked at."""
@@ -50,10 +51,12 @@ class Settlements:
         result = failed(plan.call_id, plan.tool_id, error, outcome.started_at or now(), execution_time=outcome.execution_time)
         return await self._recorded(request, result, None, started=ran or outcome.started_at is not None)
 
-    async def _recorded(self, request: SettleRequest, result: ToolResult, manifest: ToolManifest | None, *, started: bool) -> ToolResult:
+    async def _recorded(
+        self, request: SettleRequest, result: ToolResult, manifest: ToolManifest | None, *, started: bool, claim: Claim | None = None
+    ) -> ToolResult:
         """The result that stands: somebody may have settled the call before."""
         record = await record_of(request.plan, manifest, request.workflow_id, request.run_id)
-        return await settled(Ended(record, result, started), self._places)
+        return await settled(Ended(record, result, started, claim), self._places)
 
     async def _honest(self, plan: CallPlan, outcome: Finished) -> Finished:
         """Whoever says that a call failed may not know whether an earlier attempt had sent it; the mark does.
@@ -74,6 +77,7 @@ async def _result(plan: CallPlan, outcome: Finished, manifest: ToolManifest | No
         "host": outcome.host,
         "active_source": outcome.active_source,
         "fast": plan.fast,
+        "way": plan.way.value,
     }
     if outcome.left_behind:
         metadata[LEFT_BEHIND] = outcome.left_behind

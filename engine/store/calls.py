@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Insert, RowMapping, and_, bindparam, case,
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql.dml import ReturningInsert
 
+from engine.store.claims import Claim, delete_claims, held_claims, put_claims
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
 from engine.store.events import event_row
@@ -21,12 +22,16 @@ from engine.store.upserts import dialect_insert, insert_new
 from toolagent.contracts.calls import Caller, ErrorType, ToolResult
 from toolagent.contracts.records import CallRecord, Event
 
-__all__ = ["CallTable"]
+__all__ = ["CallTable", "OvertakenError"]
 
 
 # Of every call: composing them takes longer than asking them.
 _RECORD = select(calls).where(calls.c.call_id == bindparam("call"))
 _SETTLED = select(calls.c.call_id, calls.c.settled_at).where(calls.c.call_id.in_(bindparam("calls", expanding=True)))
+
+
+class OvertakenError(Exception):
+    """The call is in another owner's hands, who sees to its end."""
 
 
 class CallTable:
@@ -35,6 +40,7 @@ class CallTable:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._settling = GroupCommit[_Ending](database, _settle)
+        self._marking = GroupCommit[_Mark](database, _mark_all)
 
     async def get(self, call_id: str) -> CallRecord | None:
         async with self._database.read() as connection:
@@ -49,19 +55,16 @@ class CallTable:
         """Calls of a tool that ended with an error of these kinds, the newest first."""
         return await self._latest(calls.c.tool_id == tool_id, calls.c.error_type.in_([kind.value for kind in kinds]), most=most)
 
-    async def mark_sent(self, record: CallRecord, *, again: bool = False) -> int:
+    async def mark_sent(self, record: CallRecord, *, again: bool = False, claim: Claim | None = None) -> int:
         """Commit that the request is about to leave; how often it has by then, as far as is known.
 
-        0 when it may not leave: the call is settled, or that was committed before and it may not leave `again`. `sent_at` is of the
-        first time.
+        0 when it may not leave: the call is settled, or that was committed before and it may not leave `again`, or the `claim` on it
+        is another owner's by now, or the call is to end. `sent_at` is of the first time. A claim that carries its call is written too.
         """
         row = _row(record) | {"sent_at": timestamp(now()), "sends": 1}
-        files = named_files(str(row["params"]))
-        async with self._database.write() if files else self._database.write_once() as connection:
-            # They are kept while the call runs, and as long as its record.
-            await hold_files(connection, holder_of_call(record.call_id), files)
-            marked = await connection.execute(_mark(connection.dialect.name, tuple(row), again=again), row)
-            return marked.scalar_one_or_none() or 0
+        mark = _Mark(row, record.call_id, again, claim, named_files(str(row["params"])))
+        await self._marking.write(mark)
+        return mark.sends
 
     async def unmark_sent(self, call_id: str) -> None:
         """Take the last mark back, because it is certain that nothing left then. What left before stays marked."""
@@ -69,10 +72,13 @@ class CallTable:
         async with self._database.write() as connection:
             await connection.execute(update(calls).where(calls.c.call_id == call_id).values(left))
 
-    async def settle(self, record: CallRecord, result: ToolResult, what_happened: tuple[Event, ...]) -> ToolResult:
+    async def settle(
+        self, record: CallRecord, result: ToolResult, what_happened: tuple[Event, ...], claim: Claim | None = None
+    ) -> ToolResult:
         """Write down how a call ended, and the events of it, in one transaction.
 
-        Returns the result that stands: of several settlements of a call the first one, which somebody may have been told.
+        Returns the result that stands: of several settlements of a call the first one, which somebody may have been told. Raises
+        OvertakenError when the `claim` on the call is another owner's by now, and the call has not ended.
         """
         ended = {
             "settled_at": timestamp(now()),
@@ -83,9 +89,11 @@ class CallTable:
         }
         row = _row(record) | ended
         named = named_files(str(row["params"]), str(row["result"]))
-        ending = _Ending(row, tuple(map(event_row, what_happened)), record.call_id, named)
+        ending = _Ending(row, tuple(map(event_row, what_happened)), record.call_id, named, claim)
         await self._settling.write(ending)
         earlier = None if ending.stands else await self.get(record.call_id)
+        if ending.is_overtaken and (earlier is None or earlier.result is None):
+            raise OvertakenError(record.call_id)
         return earlier.result if earlier is not None and earlier.result is not None else result
 
     async def _latest(self, *conditions: ColumnElement[bool], most: int) -> tuple[CallRecord, ...]:
@@ -103,14 +111,61 @@ class _Ending:
     events: tuple[Mapping[str, object], ...]
     call_id: str
     files: tuple[str, ...]
+    claim: Claim | None = None
     stands: bool = False
+    is_overtaken: bool = False
+
+
+@dataclass(slots=True)
+class _Mark:
+    """That a request leaves; `sends` says whether it may. `claim` is that of its maker."""
+
+    row: Mapping[str, object]
+    call_id: str
+    again: bool
+    claim: Claim | None
+    files: tuple[str, ...]
+    sends: int = 0
+
+
+async def _mark_all(connection: AsyncConnection, unordered: Sequence[_Mark]) -> None:
+    claimed = sorted((mark.claim for mark in unordered if mark.claim is not None), key=lambda claim: claim.call_id)
+    await put_claims(connection, claimed)
+    held = await held_claims(connection, [claim.call_id for claim in claimed])
+    valid = [mark for mark in unordered if mark.claim is None or _may_leave(mark.claim, held.get(mark.call_id))]
+    for again in (False, True):
+        # A statement takes each call once: of those who mark the same one, each has a turn of its own.
+        turns: list[_Mark] = [mark for mark in valid if mark.again is again]
+        while turns:
+            once = {mark.call_id: mark for mark in sorted(turns, key=lambda mark: mark.call_id, reverse=True)}
+            await _mark_once(connection, once, again=again)
+            turns = [mark for mark in turns if once[mark.call_id] is not mark]
+
+
+def _may_leave(claim: Claim, held: Claim | None) -> bool:
+    return held is not None and not held.is_cancelled and claim.is_held_as(held)
+
+
+async def _mark_once(connection: AsyncConnection, marks: Mapping[str, _Mark], *, again: bool) -> None:
+    for mark in marks.values():
+        # They are kept while the call runs, and as long as its record.
+        await hold_files(connection, holder_of_call(mark.call_id), mark.files)
+    rows = [marks[call_id].row for call_id in sorted(marks)]
+    for call_id, sends in await connection.execute(_mark(connection.dialect.name, tuple(rows[0]), again=again), rows):
+        marks[call_id].sends = sends
 
 
 async def _settle(connection: AsyncConnection, unordered: Sequence[_Ending]) -> None:
     # Two hosts that settle the same calls take their rows in one order, and so never wait for each other.
-    endings = sorted(unordered, key=lambda ending: ending.call_id)
+    claimed = await held_claims(connection, [ending.call_id for ending in unordered if ending.claim is not None])
+    for ending in unordered:
+        ending.is_overtaken = ending.claim is not None and not ending.claim.is_held_as(claimed.get(ending.call_id))
+    endings = sorted((ending for ending in unordered if not ending.is_overtaken), key=lambda ending: ending.call_id)
+    if not endings:
+        return
     await connection.execute(_end(connection.dialect.name, tuple(endings[0].call)), [ending.call for ending in endings])
     settled = (await connection.execute(_SETTLED, {"calls": [ending.call_id for ending in endings]})).all()
+    await delete_claims(connection, [ending.call_id for ending in endings])
     standing = {call_id: settled_at for call_id, settled_at in settled}
     for ending in endings:
         ending.stands = standing.get(ending.call_id) == ending.call["settled_at"]
@@ -120,14 +175,14 @@ async def _settle(connection: AsyncConnection, unordered: Sequence[_Ending]) -> 
 
 
 @lru_cache
-def _mark(dialect: str, columns: tuple[str, ...], *, again: bool) -> ReturningInsert[int]:
+def _mark(dialect: str, columns: tuple[str, ...], *, again: bool) -> ReturningInsert[str, int]:
     statement = dialect_insert(dialect, calls).values({name: bindparam(name) for name in columns})
     changed = {"sent_at": func.coalesce(calls.c.sent_at, statement.excluded.sent_at), "sends": calls.c.sends + 1}
     # What is settled must not be sent any more: whoever waited was told how it ended.
     is_open = calls.c.settled_at.is_(None)
     may_leave = is_open if again else and_(calls.c.sent_at.is_(None), is_open)
     marked = statement.on_conflict_do_update(index_elements=["call_id"], set_=changed, where=may_leave)
-    return marked.returning(calls.c.sends)
+    return marked.returning(calls.c.call_id, calls.c.sends)
 
 
 @lru_cache

@@ -1,6 +1,6 @@
 """The table `claims`: calls that were accepted and have not ended, each in the hands of one owner."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal, TypeAlias
@@ -15,7 +15,7 @@ from engine.store.tables import calls, claims
 from engine.store.upserts import insert_new
 from toolagent.contracts.calls import ToolCall
 
-__all__ = ["WORKFLOW", "Claim", "ClaimTable", "Standing", "delete_claims"]
+__all__ = ["WORKFLOW", "Claim", "ClaimTable", "Standing", "delete_claims", "held_claims", "put_claims"]
 
 WORKFLOW = "workflow"
 """The owner of a call that has an `InvokeTool` of its own: Temporal sees to its end."""
@@ -39,6 +39,10 @@ class Claim:
     number: int = 1
     is_cancelled: bool = False
     call: ToolCall | None = None
+
+    def is_held_as(self, other: "Claim | None") -> bool:
+        """Whether nobody has taken it over."""
+        return other is not None and (other.owner, other.number) == (self.owner, self.number)
 
 
 class ClaimTable:
@@ -95,6 +99,19 @@ async def delete_claims(connection: AsyncConnection, ended: Sequence[str]) -> No
     await connection.execute(_delete(), {"calls": ended})
 
 
+async def put_claims(connection: AsyncConnection, new: Sequence[Claim]) -> None:
+    """Those that carry their call are written where nobody has claimed it."""
+    await insert_new(connection, claims, [_row(claim, claim.call) for claim in new if claim.call is not None])
+
+
+async def held_claims(connection: AsyncConnection, call_ids: Sequence[str]) -> Mapping[str, Claim]:
+    """By call id, as they are now."""
+    if not call_ids:
+        return {}
+    rows = await connection.execute(_HELD, {"calls": call_ids})
+    return {row.call_id: Claim(row.call_id, row.fingerprint, row.owner, row.number, row.cancelled_at is not None) for row in rows}
+
+
 @dataclass(slots=True)
 class _Asked:
     claim: Claim
@@ -107,16 +124,15 @@ async def _take(connection: AsyncConnection, unordered: Sequence[_Asked]) -> Non
     # Two doors that claim the same calls take their rows in one order, and so never wait for each other.
     asked = sorted(unordered, key=lambda one: one.claim.call_id)
     await insert_new(connection, claims, [one.row for one in asked])
-    wanted = {"calls": [one.claim.call_id for one in asked]}
-    held = {row.call_id: row for row in await connection.execute(_HELD, wanted)}
-    settled = set((await connection.execute(_SETTLED, wanted)).scalars())
+    ids = [one.claim.call_id for one in asked]
+    held = await held_claims(connection, ids)
+    settled = set((await connection.execute(_SETTLED, {"calls": ids})).scalars())
     if settled:
         await delete_claims(connection, sorted(settled))
     for one in asked:
-        row = held[one.claim.call_id]
-        one.found = Claim(row.call_id, row.fingerprint, row.owner, row.number, row.cancelled_at is not None)
-        is_ours = row.owner == one.claim.owner
-        one.standing = "settled" if row.call_id in settled else "ours" if is_ours else "held"
+        one.found = held[one.claim.call_id]
+        is_ours = one.found.owner == one.claim.owner
+        one.standing = "settled" if one.claim.call_id in settled else "ours" if is_ours else "held"
 
 
 @lru_cache

@@ -7,7 +7,7 @@ from sqlalchemy import delete, select
 from engine.store.database import Database
 from engine.store.hosts import database_time
 from engine.store.tables import doors
-from engine.store.upserts import upsert
+from engine.store.upserts import insert_for
 
 __all__ = ["DoorTable"]
 
@@ -20,9 +20,10 @@ class DoorTable:
 
     async def beat(self, door: str, host: str | None) -> None:
         """Say that it is alive."""
-        async with self._database.write() as connection:
+        async with self._database.write_once() as connection:
             at = database_time(connection)
-            await upsert(connection, doors, {"door": door, "host": host, "started_at": at, "seen_at": at}, once=("started_at",))
+            insert = insert_for(connection, doors).values(door=door, host=host, started_at=at, seen_at=at)
+            await connection.execute(insert.on_conflict_do_update(index_elements=["door"], set_={"seen_at": at}))
 
     async def leave(self, door: str) -> None:
         """It is closed, or known to be gone."""
@@ -37,5 +38,7 @@ class DoorTable:
     async def gone(self, host: str | None, own: str) -> tuple[str, ...]:
         """Doors without a lease; and those of this host in an earlier life of its process, which cannot be alive beside us."""
         async with self._database.read() as connection:
-            rows = (await connection.execute(select(doors.c.door, doors.c.host, doors.c.seen_at < database_time(connection, -self._lease)))).all()
+            rows = (
+                await connection.execute(select(doors.c.door, doors.c.host, doors.c.seen_at < database_time(connection, -self._lease)))
+            ).all()
         return tuple(door for door, at, late in rows if door != own and (late or (host is not None and at == host)))

@@ -31,8 +31,10 @@ from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.runtime import RemoteRuntime
 from engine.runtimes.running.supervisor import Supervisor
 from engine.store.calls import CallTable
+from engine.store.claims import ClaimTable
 from engine.store.content.folder import FolderContent
 from engine.store.database import Database
+from engine.store.doors import DoorTable
 from engine.store.files import FileStore
 from engine.store.hosts import HostTable
 from engine.store.lost_steps import LostStepTable
@@ -83,7 +85,7 @@ async def desk(database: Database, tmp_path: Path) -> AsyncGenerator[Desk]:
     exchange = Exchange(supervisor, parameters, LargeResults(files, inline_bytes=50, max_bytes=100), CallFolders(tmp_path / "calls"))
     activity = Admit(
         Admissions(
-            Sources(registry, calls, parameters, limits),
+            Sources(registry, calls, parameters, limits, ClaimTable(database), DoorTable(database, 10)),
             Placements("h1", ("default",), HostTable(database, 10), RouteTable(database)),
             places,
         ),

@@ -17,6 +17,7 @@ from engine.calls.step_trace import StepTrace
 from engine.calls.steps import Steps
 from engine.registry.registry import ToolRegistry
 from engine.store.calls import CallTable
+from engine.store.claims import Claim
 from engine.store.database import Database
 from engine.store.lost_steps import LostStepTable
 from engine.store.routes import RouteTable
@@ -55,7 +56,9 @@ class FaultyRegistry(ToolRegistry):
 class FaultyCalls(CallTable):
     """Writes nothing down, whatever it is."""
 
-    async def settle(self, record: CallRecord, result: ToolResult, what_happened: tuple[Event, ...]) -> ToolResult:
+    async def settle(
+        self, record: CallRecord, result: ToolResult, what_happened: tuple[Event, ...], claim: Claim | None = None
+    ) -> ToolResult:
         raise ZeroDivisionError(record, result, what_happened)
 
 

@@ -16,8 +16,10 @@ from engine.calls.settled import SettledCalls
 from engine.calls.settlement import Settlements
 from engine.registry.registry import ToolRegistry
 from engine.store.calls import CallTable
+from engine.store.claims import ClaimTable
 from engine.store.content.folder import FolderContent
 from engine.store.database import Database
+from engine.store.doors import DoorTable
 from engine.store.files import FileStore
 from engine.store.hosts import HostTable
 from engine.store.routes import RouteTable
@@ -80,7 +82,10 @@ async def desk(database: Database, tmp_path: Path) -> Desk:
     parameters = FileParameters(files, root)
     limits = CallLimits(("local", "builtin", "remote"), 2000, 60.0, 600.0, max_values=500)
     placements = Placements("h1", ("default",), HostTable(database, 10), RouteTable(database))
-    sources, places = Sources(registry, calls, parameters, limits), Places(calls, SettledCalls())
+    sources, places = (
+        Sources(registry, calls, parameters, limits, ClaimTable(database), DoorTable(database, 10)),
+        Places(calls, SettledCalls()),
+    )
     admissions = Admissions(sources, placements, places)
 
     async def admit(tool_id: str, params: dict[str, JsonValue] | None = None, **fields: JsonValue) -> Admission:

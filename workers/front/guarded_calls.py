@@ -33,30 +33,30 @@ class GuardedCalls(ToolAgentClient):
     async def start(self, call: ToolCall, call_id: str | None = None) -> CallHandle:
         key = call.idempotency_key
         own = call_id_for_key(call.caller.caller_id, key) if key is not None else call_id or f"call-{uuid.uuid4().hex}"
-        async with self._answered(own, call.tool_id):
+        async with self.recorded(own, call.tool_id):
             return await super().start(call, own)
 
     async def start_batch(self, batch: ToolBatch, batch_id: str | None = None) -> BatchHandle:
         key = batch.idempotency_key
         own = batch_id_for_key(batch.caller.caller_id, key) if key is not None else batch_id or f"batch-{uuid.uuid4().hex}"
-        async with self._answered(own, ""):
+        async with self.recorded(own, ""):
             return await super().start_batch(batch, own)
 
     async def result(self, call_id: str, tool_id: str = "") -> ToolResult:
         """As of any client; but how a call ends is not waited for while its end cannot be recorded. It goes on when it can be."""
-        async with self._answered(call_id, tool_id, looks=True):
+        async with self.recorded(call_id, tool_id, looks=True):
             return await super().result(call_id, tool_id)
 
     async def batch_end(self, batch_id: str) -> BatchEnd:
-        async with self._answered(batch_id, "", looks=True):
+        async with self.recorded(batch_id, "", looks=True):
             return await super().batch_end(batch_id)
 
     async def task(self, call_id: str, workflow_id: str | None = None) -> TaskView | None:
-        async with self._answered(call_id, "", looks=True):
+        async with self.recorded(call_id, "", looks=True):
             return await super().task(call_id, workflow_id)
 
     async def cancel(self, call_id: str, workflow_id: str | None = None) -> bool:
-        async with self._answered(call_id, "", looks=True):
+        async with self.recorded(call_id, "", looks=True):
             return await super().cancel(call_id, workflow_id)
 
     async def control(self, control: ToolControl) -> ToolRoute:
@@ -67,7 +67,7 @@ class GuardedCalls(ToolAgentClient):
         return await super().control(control)
 
     @asynccontextmanager
-    async def _answered(self, call_id: str, tool_id: str, *, looks: bool = False) -> AsyncGenerator[None]:
+    async def recorded(self, call_id: str, tool_id: str, *, looks: bool = False) -> AsyncGenerator[None]:
         """Raises CallRefusedError when nothing was asked of Temporal yet, else AnswerPendingError."""
         try:
             async with self._recording.recorded(looks=looks):

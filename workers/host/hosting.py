@@ -10,6 +10,8 @@ import structlog
 from temporalio.client import Client
 
 from api.ports import Check, NotReadyError
+from engine.calling.lane_call import LaneCalls
+from engine.calling.queued_call import QueuedCall
 from engine.calls.call_folders import CallFolders
 from engine.disk.leftovers import discard
 from engine.registry.catalog_watch import imported_catalog
@@ -49,8 +51,8 @@ class RunningHost:
     lease: HostLease
     faults: tuple[CatalogFault, ...]
     lacking: Mapping[str, Check]
-    lane: object
-    is_ready: object
+    lane: LaneCalls
+    queued: QueuedCall
     """What only some tools need."""
 
     async def ended(self) -> None:
@@ -116,7 +118,7 @@ async def running_host(
         await stack.enter_async_context(sweeping_leftovers(folders))
         activities = activities_of(store, supervisor, frozenset(runtimes), settings, state, folders)
         workers = await stack.enter_async_context(running_workers(client, state.host, settings.bucket_limits, activities, making, grace))
-        yield RunningHost(workers, lease, faults, {"docker": engine_check(runtimes)}, activities.lane, supervisor.is_ready)
+        yield RunningHost(workers, lease, faults, {"docker": engine_check(runtimes)}, activities.lane, activities.queued)
 
 
 async def _require_shared_files(store: Store, settings: Settings, state: StateDirectory) -> None:

@@ -21,16 +21,14 @@ from activities.look_at_call import LookAtCall
 from activities.make_tool import MakeTool
 from activities.settle import Settle
 from activities.use_tool import UseTool
-from activities.make_batch import MakeBatch
 from api.ports import NotReadyError
-from engine.calling.lane import Lane
 from engine.calling.lane_call import LaneCalls
+from engine.calling.queued_call import QueuedCall
 from toolagent.client import names
 from toolagent.client.temporal import ToolAgentClient
 from toolagent_service import step_names
 from workers.grace import Grace
 from workers.temporal.connection import shows_outcomes
-from workflows.call_lane import CallLane
 from workflows.coding_agent import CodingAgent
 from workflows.control_tool import ControlTool
 from workflows.create_tool import CreateTool
@@ -70,6 +68,7 @@ class Activities:
     control: ControlToolActivity
     callbacks: DeliverCallbackActivity
     lane: LaneCalls
+    queued: QueuedCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,20 +177,3 @@ def _activity_worker(
         graceful_shutdown_timeout=_LAST,
         interceptors=[grace] if grace else [],
     )
-
-
-@asynccontextmanager
-async def running_lane(client: Client, lane: Lane, door: str) -> AsyncGenerator[Worker]:
-    with ThreadPoolExecutor(1, thread_name_prefix="lane") as executor:
-        worker = Worker(
-            client,
-            task_queue=step_names.door_queue(door),
-            workflows=[CallLane],
-            activities=[MakeBatch(lane).make_batch],
-            workflow_task_executor=executor,
-            max_concurrent_local_activities=4,
-            no_remote_activities=True,
-            graceful_shutdown_timeout=_LAST,
-        )
-        async with worker:
-            yield worker

@@ -1,6 +1,7 @@
 """Whether a call may be made: one module a check and one line here, in the order of asking. The first that refuses has the last word."""
 
 from engine.calls.checks import (
+    claim,
     confirmation,
     dependencies,
     earlier_result,
@@ -18,6 +19,7 @@ __all__ = ["CHECKS"]
 
 CHECKS: tuple[Check, ...] = (
     earlier_result.CHECK,
+    claim.CHECK,
     size.CHECK,
     tool.CHECK,
     status.CHECK,

@@ -9,6 +9,8 @@ from pydantic import JsonValue
 from engine.calls.file_parameters import FileParameters
 from engine.calls.lookup import ToolLookup
 from engine.store.calls import CallTable
+from engine.store.claims import ClaimTable
+from engine.store.doors import DoorTable
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult, ValidationIssue
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
@@ -36,6 +38,8 @@ class Sources:
     calls: CallTable
     files: FileParameters
     limits: CallLimits
+    claims: ClaimTable
+    doors: DoorTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,8 @@ class Asked:
     entry: ToolEntry | None = None
     is_new: bool = False
     """No call was made under this id before."""
+    door: str | None = None
+    """The front door that has it in hand."""
 
     @property
     def found(self) -> ToolEntry:

@@ -1,11 +1,13 @@
 """A call that has ended, and what follows from it: the effects, each a file of this folder."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from engine.calls.settled import SettledCalls
+from engine.calls.usual_durations import UsualDurations
 from engine.store.calls import CallTable
+from engine.store.claims import Claim
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.records import CallRecord
 
@@ -18,6 +20,7 @@ class Places:
 
     calls: CallTable
     settled: SettledCalls
+    durations: UsualDurations = field(default_factory=UsualDurations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,8 @@ class Ended:
     record: CallRecord
     result: ToolResult
     was_started: bool
+    claim: Claim | None = None
+    """Of who settles it, where he has one."""
 
 
 Run: TypeAlias = Callable[[Ended, Places], Awaitable[Ended]]

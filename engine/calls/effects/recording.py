@@ -9,7 +9,7 @@ __all__ = ["EFFECT"]
 
 
 async def _record(ended: Ended, places: Places) -> Ended:
-    stands = await places.calls.settle(ended.record, ended.result, events_of(ended.result, started=ended.was_started))
+    stands = await places.calls.settle(ended.record, ended.result, events_of(ended.result, started=ended.was_started), ended.claim)
     return replace(ended, result=stands)
 
 

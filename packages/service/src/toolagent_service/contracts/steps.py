@@ -8,6 +8,7 @@ from pydantic import Field, JsonValue
 from toolagent.contracts.calls import Caller, ToolCall, ToolError, ToolResult, ValidationIssue
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import ToolId
+from toolagent_service.calls.ways import Way
 
 __all__ = [
     "Admission",
@@ -40,6 +41,7 @@ class CallPlan(Contract):
     fingerprint: str
     placement: Placement
     fast: Annotated[bool, Field(description="The call is made inside the workflow's own task.")]
+    way: Annotated[Way, Field(description="Whether it shares a lane or has a workflow of its own.")] = Way.WORKFLOW
     repeatable: bool
     timeout_s: float
     start_timeout_s: Annotated[float, Field(description="What building and starting the tool may take, on top of `timeout_s`.")]

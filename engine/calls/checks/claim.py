@@ -1,0 +1,35 @@
+"""Whether somebody has the call in hand already: then this one waits for its end there."""
+
+from dataclasses import replace
+
+from engine.calls.checks.asked import AnsweredBefore, Asked, Check, Refused, Sources
+from engine.store.claims import WORKFLOW, Claim
+from engine.store.clock import now
+from toolagent.contracts.calls import ErrorType, ToolError
+from toolagent.core.calls.results import key_conflict
+
+__all__ = ["CHECK"]
+
+_CANCELLED = ToolError(type=ErrorType.CANCELLED, message="The call was cancelled before it was made.", details={"sent": False})
+
+
+async def _check(asked: Asked, sources: Sources) -> Asked:
+    if asked.is_new:
+        return asked
+    ours = Claim(asked.call_id, asked.fingerprint, WORKFLOW)
+    standing, found = await sources.claims.take(ours, asked.call)
+    if standing == "settled" and (record := await sources.calls.get(asked.call_id)) and record.result is not None:
+        raise AnsweredBefore(record.result)
+    if found.fingerprint != asked.fingerprint:
+        raise AnsweredBefore(key_conflict(asked.call_id, asked.call.tool_id, now()))
+    if found.is_cancelled:
+        raise Refused(_CANCELLED)
+    if found.owner == WORKFLOW:
+        return asked
+    if found.owner in await sources.doors.alive():
+        return replace(asked, door=found.owner)
+    # Whoever had it is gone. Somebody else may be quicker; then that one has it.
+    return asked if await sources.claims.take_over(found, WORKFLOW) else await _check(asked, sources)
+
+
+CHECK = Check("claim", "the claim on the call's id", _check, (ErrorType.REJECTED, ErrorType.CANCELLED))

@@ -1,0 +1,14 @@
+"""How long it took is remembered: what is usually slow takes no lane."""
+
+from engine.calls.effects.ended import Effect, Ended, Places
+
+__all__ = ["EFFECT"]
+
+
+async def _note(ended: Ended, places: Places) -> Ended:
+    if ended.was_started:
+        places.durations.note(ended.record.tool_id, ended.record.version, ended.result.execution_time)
+    return ended
+
+
+EFFECT = Effect("timing", "remembers in this process how long the tool took", _note)

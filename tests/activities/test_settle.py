@@ -59,7 +59,7 @@ class FaultyCalls(CallTable):
     async def settle(
         self, record: CallRecord, result: ToolResult, what_happened: tuple[Event, ...], claim: Claim | None = None
     ) -> ToolResult:
-        raise ZeroDivisionError(record, result, what_happened)
+        raise ZeroDivisionError(record, result, what_happened, claim)
 
 
 def settling(database: Database, trace: Path, *, registry: type[ToolRegistry] = ToolRegistry, calls: type[CallTable] = CallTable) -> Settle:

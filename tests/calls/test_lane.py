@@ -1,0 +1,157 @@
+"""The lane of a front door: batches, single flight, the budget, a Temporal that is away."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from datetime import UTC, datetime
+
+import pytest
+import pytest_asyncio
+
+from engine.calling.lane import MOST_CALLS, Flight, Lane, LaneFullError
+from toolagent.contracts.calls import ToolCall, ToolResult
+from toolagent_service.calls.lanes import LaneUnreachableError
+from toolagent_service.contracts.lanes import LaneBatch, LaneEnd
+
+AT = datetime(2026, 11, 23, tzinfo=UTC)
+
+
+def flight(number: int, size: int = 100) -> Flight:
+    return Flight(f"call-{number:08}", ToolCall(tool_id="echo", params={"number": number}), f"f{number}", size)
+
+
+class Stage:
+    """Makes calls as it is told, plays Temporal, and remembers both."""
+
+    def __init__(self) -> None:
+        self.batches: list[tuple[str, ...]] = []
+        self.ends: list[tuple[LaneEnd, ...]] = []
+        self.made: list[str] = []
+        self.moved: list[str] = []
+        self.away = 0
+        self.has_moved = asyncio.Event()
+        self.make_call: Callable[[Flight], Awaitable[bool]] = self.quickly
+        self.lane = Lane(self, self.send, self.move, budget_s=0.05, most_waiting=100)
+
+    async def quickly(self, _flight: Flight) -> bool:
+        return True
+
+    async def prepare(self) -> None: ...
+
+    async def make(self, flight: Flight, workflow_id: str, run_id: str) -> ToolResult | None:
+        assert (workflow_id, run_id) == ("lane-1", "run-1")
+        self.made.append(flight.call_id)
+        if not await self.make_call(flight):
+            return None
+        return ToolResult(status="success", call_id=flight.call_id, tool_id="echo", executed_at=AT)
+
+    async def send(self, batch: LaneBatch) -> None:
+        if self.away:
+            self.away -= 1
+            raise LaneUnreachableError("Temporal is away.")
+        self.batches.append(tuple(call.call_id for call in batch.calls))
+        self.ends.append(await self.lane.perform(batch.calls, "lane-1", "run-1"))
+
+    async def move(self, flight: Flight) -> None:
+        self.moved.append(flight.call_id)
+        self.has_moved.set()
+
+    async def run(self, *flights: Flight) -> list[ToolResult | None]:
+        async with asyncio.timeout(10):
+            return await asyncio.gather(*(self.lane.take(one).done for one in flights))
+
+
+@pytest_asyncio.fixture
+async def stage() -> AsyncGenerator[Stage]:
+    stage = Stage()
+    yield stage
+    await stage.lane.close()
+
+
+async def test_calls_that_come_while_a_batch_is_under_way_go_together(stage: Stage) -> None:
+    results = await stage.run(*map(flight, range(MOST_CALLS + 10)))
+    assert [len(batch) for batch in stage.batches] == [MOST_CALLS, 10]
+    assert all(result is not None and result.status == "success" for result in results)
+
+
+async def test_a_batch_is_bounded_in_bytes(stage: Stage) -> None:
+    await stage.run(*(flight(number, 200 * 1024) for number in range(3)))
+    assert [len(batch) for batch in stage.batches] == [1, 1, 1]
+
+
+async def test_a_call_that_is_on_its_way_is_not_made_again(stage: Stage) -> None:
+    first, again = await stage.run(flight(1), flight(1))
+    assert first is again
+    assert stage.made == ["call-00000001"]
+
+
+async def test_a_batch_that_comes_twice_makes_nothing_twice(stage: Stage) -> None:
+    release = asyncio.Event()
+
+    async def wait(_flight: Flight) -> bool:
+        await release.wait()
+        return True
+
+    stage.make_call = wait
+    running = asyncio.create_task(stage.run(flight(1)))
+    await asyncio.sleep(0)
+    batch = LaneBatch.model_validate({"calls": [{"call_id": "call-00000001", "tool_id": "echo"}]})
+    again = await stage.lane.perform(batch.calls, "lane-1", "run-1")
+    release.set()
+    await running
+    after = await stage.lane.perform(batch.calls, "lane-1", "run-1")
+    assert stage.made == ["call-00000001"]
+    assert [end.status for end in (*again, *after)] == ["moved", "unknown"]
+
+
+async def test_a_slow_call_moves_and_is_not_made_again_and_its_neighbours_do_not_wait(stage: Stage) -> None:
+    release = asyncio.Event()
+
+    async def make(flight: Flight) -> bool:
+        if flight.call_id.endswith("1"):
+            await release.wait()
+        return True
+
+    stage.make_call = make
+    slow = asyncio.create_task(stage.run(flight(1)))
+    (quick,) = await stage.run(flight(2))
+    assert quick is not None
+    await asyncio.wait_for(stage.has_moved.wait(), 10)
+    assert not slow.done()
+    release.set()
+    (result,) = await slow
+    assert result is not None
+    assert stage.moved == ["call-00000001"]
+    assert stage.made == ["call-00000001", "call-00000002"]
+    assert [end.status for ends in stage.ends for end in ends] == ["moved", "success"]
+
+
+async def test_what_cannot_be_made_here_gets_a_workflow(stage: Stage) -> None:
+    async def not_here(_flight: Flight) -> bool:
+        return False
+
+    stage.make_call = not_here
+    assert await stage.run(flight(1)) == [None]
+    assert stage.moved == ["call-00000001"]
+
+
+async def test_temporal_that_is_away_is_asked_again_and_the_call_is_made_once(stage: Stage) -> None:
+    stage.away = 2
+    (result,) = await stage.run(flight(1))
+    assert result is not None
+    assert stage.made == ["call-00000001"]
+
+
+async def test_a_call_that_no_batch_has_taken_can_be_taken_back(stage: Stage) -> None:
+    stage.away = 1_000
+    waiting = stage.lane.take(flight(1))
+    await asyncio.sleep(0)
+    assert stage.lane.leave(waiting)
+    assert (waiting.done.result(), stage.made) == (None, [])
+
+
+async def test_more_calls_than_may_wait_are_refused(stage: Stage) -> None:
+    for number in range(100):
+        stage.lane.require_room()
+        stage.lane.take(flight(number))
+    with pytest.raises(LaneFullError):
+        stage.lane.require_room()

@@ -1,0 +1,40 @@
+"""Tools that are remembered for calls: never longer than the catalog stays as it is."""
+
+from engine.registry.cached_tools import CachedTools
+from engine.registry.registry import ToolRegistry
+from engine.store.catalog_state import CatalogState
+from engine.store.database import Database
+from engine.store.routes import RouteTable
+from engine.store.tools import ToolTable
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.manifest import ToolManifest, ToolStatus
+from toolagent.contracts.sources import RemoteSource
+
+SOURCE = RemoteSource(remote_url="http://127.0.0.1:1/")
+
+
+async def test_what_another_process_changed_is_seen_by_the_next_batch(database: Database) -> None:
+    others = ToolRegistry(ToolTable(database), RouteTable(database))
+    cached = CachedTools(ToolRegistry(ToolTable(database), RouteTable(database)), CatalogState(database))
+    for version in ("1.0.0", "1.1.0"):
+        await others.register(ToolManifest(tool_id="t", name="T", version=version), (SOURCE,))
+
+    async def found() -> tuple[str, ToolStatus]:
+        await cached.renew()
+        entry = await cached.find("t", None)
+        assert isinstance(entry, ToolEntry)
+        return entry.manifest.version, entry.manifest.status
+
+    assert await found() == ("1.1.0", ToolStatus.ACTIVE)
+    first = await cached.find("t", None)
+    assert await cached.find("t", None) is first
+    await others.activate("t", "1.0.0")
+    assert await found() == ("1.0.0", ToolStatus.ACTIVE)
+    await others.deactivate("t", "1.0.0")
+    assert await found() == ("1.0.0", ToolStatus.INACTIVE)
+    await ToolTable(database).put_sources("t", "1.0.0", ())
+    await cached.renew()
+    changed = await cached.find("t", "1.0.0")
+    await others.unregister("t")
+    await cached.renew()
+    assert not isinstance(await cached.find("t", None), ToolEntry), changed

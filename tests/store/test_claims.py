@@ -1,0 +1,94 @@
+"""The table of claims: one owner a call, from being accepted to its end."""
+
+import asyncio
+
+import pytest
+
+from engine.store.calls import CallTable, OvertakenError
+from engine.store.claims import WORKFLOW, Claim, ClaimTable
+from engine.store.database import Database
+from tests.store.test_calls import RECORD, RESULT
+from toolagent.contracts.calls import ToolCall
+
+CALL = ToolCall(tool_id="echo", params={"message": "漢字"}, idempotency_key="k")
+OURS = Claim(RECORD.call_id, "f", "door-a")
+THEIRS = Claim(RECORD.call_id, "f", "door-b")
+
+
+async def test_of_many_who_claim_a_call_one_has_it(database: Database) -> None:
+    claims = ClaimTable(database)
+    owners = [Claim(RECORD.call_id, "f", f"door-{number}") for number in range(20)]
+    taken = await asyncio.gather(*(claims.take(claim, CALL) for claim in owners))
+    assert [standing for standing, _ in taken].count("ours") == 1
+    assert len({found.owner for _, found in taken}) == 1
+
+
+async def test_what_was_claimed_is_kept_whole_and_said_again_to_its_owner(database: Database) -> None:
+    claims = ClaimTable(database)
+    assert await claims.take(OURS, CALL) == ("ours", OURS)
+    assert await claims.take(OURS, CALL) == ("ours", OURS)
+    kept = await claims.get(OURS.call_id)
+    assert kept is not None
+    assert kept.call == CALL
+
+
+async def test_a_call_that_has_ended_is_not_claimed_again(database: Database) -> None:
+    calls, claims = CallTable(database), ClaimTable(database)
+    await claims.take(OURS, CALL)
+    await calls.settle(RECORD, RESULT, (), OURS)
+    assert await claims.get(OURS.call_id) is None
+    standing, _ = await claims.take(THEIRS, CALL)
+    assert standing == "settled"
+    assert await claims.get(OURS.call_id) is None
+
+
+async def test_a_claim_of_who_is_gone_is_taken_over_once(database: Database) -> None:
+    claims = ClaimTable(database)
+    await claims.take(OURS, CALL)
+    (left,) = await claims.abandoned(("door-b",), 10)
+    assert left.call == CALL
+    assert [await claims.take_over(left, WORKFLOW), await claims.take_over(left, "door-b")] == [True, False]
+    assert await claims.abandoned((), 10) == ()
+
+
+@pytest.mark.promise("never-twice")
+async def test_who_was_overtaken_may_neither_send_nor_settle(database: Database) -> None:
+    calls, claims = CallTable(database), ClaimTable(database)
+    await claims.take(OURS, CALL)
+    await claims.take_over(OURS, WORKFLOW)
+    assert await calls.mark_sent(RECORD, claim=OURS) == 0
+    assert await calls.mark_sent(RECORD) == 1
+    with pytest.raises(OvertakenError):
+        await calls.settle(RECORD, RESULT, (), OURS)
+    unsettled = await calls.get(RECORD.call_id)
+    assert unsettled is not None
+    assert unsettled.result is None
+    assert await calls.settle(RECORD, RESULT, ()) == RESULT
+    late = RESULT.model_copy(update={"result": "late"})
+    assert await calls.settle(RECORD, late, (), OURS) == RESULT
+
+
+async def test_a_call_that_is_to_end_is_not_sent(database: Database) -> None:
+    calls, claims = CallTable(database), ClaimTable(database)
+    await claims.take(OURS, CALL)
+    assert await claims.cancel(OURS.call_id) == OURS.owner
+    assert await calls.mark_sent(RECORD, claim=OURS) == 0
+    assert await claims.cancel("call-unknown-1") is None
+
+
+async def test_a_mark_brings_its_claim_along(database: Database) -> None:
+    calls, claims = CallTable(database), ClaimTable(database)
+    whole = Claim(RECORD.call_id, "f", "door-a", call=CALL)
+    assert await calls.mark_sent(RECORD, claim=whole) == 1
+    kept = await claims.get(RECORD.call_id)
+    assert kept is not None
+    assert kept.call == CALL
+
+
+async def test_a_claim_is_withdrawn_by_its_owner_alone(database: Database) -> None:
+    claims = ClaimTable(database)
+    await claims.take(OURS, CALL)
+    await claims.withdraw(OURS.call_id, "door-b")
+    assert await claims.get(OURS.call_id) is not None
+    await claims.withdraw(OURS.call_id, "door-a")
+    assert await claims.get(OURS.call_id) is None

@@ -13,8 +13,6 @@ from engine.calls.steps import MOST_LOST, Steps
 from toolagent_service import step_names
 from toolagent_service.contracts.steps import Admission, AdmitRequest, Admitted, Answered, Placement, PlaceRequest
 
-__all__ = ["Admit"]
-
 
 class Admit:
     """Joins what is decided of a call with the call that is made at once."""

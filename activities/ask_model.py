@@ -31,8 +31,6 @@ from toolagent_service.agents.tool_uses import key_of_use
 from toolagent_service.contracts.agent import ModelAsk, ModelTurnNote
 from toolagent_service.contracts.model import Message, ModelRequest, ModelTurn, Text, ToolOutcome, ToolUse, Usage
 
-__all__ = ["AskModel"]
-
 _LINE_S = 30.0
 """Between lines of the log about one turn: a model may think for minutes."""
 

@@ -10,8 +10,6 @@ from toolagent.client import names
 from toolagent_service import step_names
 from toolagent_service.contracts.steps import CallRequest, Finished
 
-__all__ = ["CallTool", "ended_from_outside"]
-
 _EXPECTED = ApplicationErrorCategory.BENIGN
 """Temporal logs and counts these as what they are: part of the plan."""
 

@@ -19,8 +19,6 @@ from toolagent.contracts.routes import ControlAction, ToolControl, ToolRoute
 from toolagent_service import step_names
 from toolagent_service.calls.shared_processes import place_of, place_of_process, place_of_volumes
 
-__all__ = ["ControlTool"]
-
 
 class ControlTool:
     """Each action may be repeated. In each of `folders` a tool, or the process that tools share, has one of its own; in `volumes` too."""

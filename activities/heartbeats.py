@@ -9,8 +9,6 @@ from temporalio import activity
 
 from toolagent.core.texts import well_formed
 
-__all__ = ["Pulse", "beating"]
-
 _INTERVAL_S = 1.0
 
 _QUIET_S = 0.5

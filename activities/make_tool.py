@@ -34,8 +34,6 @@ from toolagent_service.contracts.making_steps import (
 )
 from toolagent_service.making.task_reasons import abridged
 
-__all__ = ["MakeTool"]
-
 _PATIENCE = 3
 """Attempts, when something of ours is away, before the task is told so."""
 

@@ -23,8 +23,6 @@ from toolagent_service.agents.tool_uses import key_of_use
 from toolagent_service.contracts.agent import ToolNote, ToolRun
 from toolagent_service.contracts.model import ToolOutcome, ToolUse
 
-__all__ = ["UseTool", "shown"]
-
 _PATIENCE = 3
 """Attempts, when something of ours does not work, before the model is told so."""
 

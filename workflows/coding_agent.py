@@ -17,8 +17,6 @@ from workflows.agent_loop import AgentLoop
 from workflows.inputs import guidance_of, input_of, require_host
 from workflows.lost_hosts import HostLost, on_host
 
-__all__ = ["CodingAgent"]
-
 S = TypeVar("S")
 R = TypeVar("R")
 

@@ -11,8 +11,6 @@ from toolagent_service import stubs
 from toolagent_service.contracts.making_steps import HostStep, Slot
 from workflows import making_options as options
 
-__all__ = ["HostLost", "found_host", "is_not_taken", "on_host"]
-
 S = TypeVar("S")
 R = TypeVar("R")
 

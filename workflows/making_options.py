@@ -11,19 +11,6 @@ from toolagent_service import step_names
 from toolagent_service.contracts.making_steps import Slot
 from workflows.options import LocalOptions
 
-__all__ = [
-    "MakingOptions",
-    "SlotOptions",
-    "ask_model",
-    "await_slot",
-    "clearing",
-    "coding_agent",
-    "find_host",
-    "making",
-    "task_note",
-    "use_tool",
-]
-
 _HEARTBEAT = timedelta(seconds=15)
 """A worker that was killed is noticed after this long."""
 

@@ -11,20 +11,6 @@ from toolagent.contracts.routes import ToolControl
 from toolagent_service import step_names
 from toolagent_service.contracts.steps import CallPlan
 
-__all__ = [
-    "CALLBACK_PATIENCE",
-    "HOST_PATIENCE",
-    "admit",
-    "await_call",
-    "call",
-    "control",
-    "deliver_callback",
-    "look",
-    "note_callback",
-    "place",
-    "settle",
-]
-
 HOST_PATIENCE = timedelta(seconds=30)
 """How long a host's queue may leave a call waiting before we ask whether the host is still there; doubled each time."""
 

@@ -8,8 +8,6 @@ from activities.agent_tools.site import Site
 from activities.agents.tool import AgentTool, Arguments, Used
 from engine.runtimes.docker.building.wishes import Wishes
 
-__all__ = ["CREATE_DOCKER_ENV", "MemLimit", "NanoCpus", "Ports"]
-
 MemLimit = Annotated[str | None, Field(pattern=r"^\d+ *[kmgtKMGT]?[iI]?[bB]?$", description="Such as 512m or 2g.")]
 NanoCpus = Annotated[int | None, Field(ge=1, description="Billionths of a core.")]
 Ports = Annotated[tuple[Annotated[int, Field(ge=1, le=65_535)], ...], Field(max_length=16, description="Ports of the container.")]

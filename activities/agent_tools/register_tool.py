@@ -11,8 +11,6 @@ from toolagent.contracts.manifest import SideEffectScope
 from toolagent.contracts.sources import HttpMethod
 from toolagent_service.agents.coding import CODING
 
-__all__ = ["REGISTER_TOOL"]
-
 
 class RegisterTool(Arguments):
     tool_id: Annotated[str, Field(description="The id that the task names.")]

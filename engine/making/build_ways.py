@@ -42,8 +42,6 @@ from toolagent_service.contracts.plans import (
     ToolFileBuild,
 )
 
-__all__ = ["WayBuilder", "WaysParts"]
-
 _MOST_OLDER = 3
 _NAMED = 20
 _LONGEST = 1_000

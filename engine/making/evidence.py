@@ -18,8 +18,6 @@ from toolagent.contracts.making import Candidate, CheckResult, Evidence
 from toolagent.contracts.sources import LocalSource, McpSource, ScriptLanguage, ScriptSource, ToolSource
 from toolagent_service.contracts.making_steps import VerifyStep
 
-__all__ = ["Accounts", "evidence_for", "lock_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Accounts:

@@ -50,8 +50,6 @@ from toolagent_service.contracts.making_steps import (
 from toolagent_service.making.repository_urls import place_of_repository
 from toolagent_service.making.withheld import divided
 
-__all__ = ["Maker", "MakerParts"]
-
 _TOLD = 4_000
 _REPOSITORY = "repository"
 _SUCCESSION = "takes over"

@@ -31,8 +31,6 @@ from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import DockerSource, LocalSource
 from toolagent_service.contracts.plans import AsgiBuild, DockerBuild, OpenApiRemote, ToolFileBuild
 
-__all__ = ["BuildFailed", "Built", "ModellessBuilder", "Place", "built_of", "drafted", "not_started", "told_of"]
-
 _ASK_S = 30.0
 _LAST = 300
 _LOGS = frozenset({"stderr", "log"})

@@ -11,8 +11,6 @@ from engine.runtimes.runtime import Progress, Runtime, ToolRequest
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import DockerSource, LocalSource
 
-__all__ = ["LEFT_OUT", "OWN_DOCUMENT", "OWN_HEALTH", "PATHS", "live_document"]
-
 LEFT_OUT = "x-left-out"
 """In the document of our launcher: operations that are none there, and why."""
 

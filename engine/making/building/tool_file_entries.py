@@ -20,8 +20,6 @@ from toolagent.contracts.sources import ScriptSource, backend_runtime_of
 from toolagent.contracts.tool_files import ExternalScript, ToolFile
 from toolagent.validation.tool_folders import NoScriptError, Script, anothers_scripts, find_script
 
-__all__ = ["left_out_of", "tool_file_candidate"]
-
 _ASIDE = "It is in a folder for examples or tests."
 
 _NOT_IN_AN_ID = re.compile(r"[^a-z0-9_-]+")

@@ -8,8 +8,6 @@ from engine.runtimes.environments.environments import Indexes
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
 from toolagent.contracts.sources import ScriptLanguage
 
-__all__ = ["Addresses", "IndexAway", "addresses_from", "addresses_of"]
-
 Addresses: TypeAlias = Callable[[], Awaitable[tuple[str, ...]]]
 """Addresses of package indexes, the first one asked first; they may hold passwords. Raises IndexAway."""
 

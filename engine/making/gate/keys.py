@@ -7,8 +7,6 @@ from urllib.parse import urlsplit
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.sources import RemoteSource
 
-__all__ = ["keys_of_others", "wants_key"]
-
 _NAMED = re.compile(r"\bsecret:([A-Z][A-Z0-9_]*)")
 
 

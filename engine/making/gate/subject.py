@@ -17,8 +17,6 @@ from toolagent.contracts.sources import RemoteSource
 from toolagent.contracts.task_specs import Example
 from toolagent.validation.schemas import find_issues
 
-__all__ = ["Account", "Came", "Check", "GateLimits", "OnTrial", "Params", "Reply", "Subject"]
-
 Params: TypeAlias = dict[str, JsonValue]
 
 

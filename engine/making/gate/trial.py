@@ -40,8 +40,6 @@ from toolagent.core.schemas import with_defaults
 from toolagent.validation.schemas import find_issues
 from toolagent_service.calls.shared_processes import place_of_calls
 
-__all__ = ["Trial", "TrialLimits", "apart", "on_trial", "sweep_trials"]
-
 _FOLDER = "trials"
 _TOOLS, _CALLS, _VOLUMES = "tools", "calls", "volumes"
 _HEALTH_S = 5.0

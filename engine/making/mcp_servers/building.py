@@ -40,8 +40,6 @@ from toolagent.contracts.task_specs import GithubDeploy
 from toolagent_service.contracts.plans import McpBuild
 from toolagent_service.making.wildcards import chosen, meaningless
 
-__all__ = ["McpBuilder", "ids_of"]
-
 _MOST_STARTS = 4
 _MOST_NOTES = 3
 _MOST_TOOLS = 100

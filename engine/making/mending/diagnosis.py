@@ -30,8 +30,6 @@ from toolagent_service.contracts.making_steps import Diagnosis, FailedCall
 from toolagent_service.making.mendable import content_of, unmendable
 from toolagent_service.making.withheld import divided
 
-__all__ = ["Diagnoses", "DiagnosisParts", "log_of"]
-
 _ITS_OWN = (
     ErrorType.EXECUTION_ERROR,
     ErrorType.TIMEOUT,

@@ -20,8 +20,6 @@ from toolagent.validation.versions import next_patch
 from toolagent_service.contracts.making_steps import Registered
 from toolagent_service.making.mendable import content_of
 
-__all__ = ["Mended", "NotASuccessor", "Repairs", "successor"]
-
 _FAULTS_TOLD = 5
 _TRIES = 5
 """Of repairs of one tool that end at the same moment, each takes a version of its own."""

@@ -24,8 +24,6 @@ from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import LocalSource
 from toolagent_service.contracts.plans import NodeAppBuild
 
-__all__ = ["NodeAppBuilder"]
-
 _INSIDE = Path(__file__).parent / "inside"
 _SERVING = "tool_agent_serving"
 _MAIN = """\

@@ -25,8 +25,6 @@ from toolagent.contracts.task_specs import GithubDeploy
 from toolagent_service.contracts.plans import McpBuild, NodeAppBuild, ProgramBuild
 from toolagent_service.making.wildcards import chosen
 
-__all__ = ["NODE_BRIDGE", "NodeProgramBuilder", "prepared_of"]
-
 _CHILD = Path(__file__).parents[1] / "programs" / "inside" / "program.mjs"
 NODE_BRIDGE = Path(__file__).parent / "inside" / "mcp_bridge.mjs"
 _SCRIPT = '// Runs `{command}`. Written by Tool Agent.\nimport {{ run }} from "./program.mjs";\n\nrun({name});\n'

@@ -23,8 +23,6 @@ from engine.runtimes.environments.failures import ScriptFailure
 from engine.runtimes.runtime import Progress
 from toolagent.contracts.sources import ScriptLanguage
 
-__all__ = ["NodeLocks", "OwnLock", "own_lock"]
-
 _LOCK = "package-lock.json"
 _OTHERS = ("pnpm-lock.yaml", "yarn.lock", "bun.lock", "bun.lockb")
 _TOLD = 300

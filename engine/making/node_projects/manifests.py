@@ -11,20 +11,6 @@ from engine.making.node_projects.plain_files import text_of
 from engine.making.python_sources.projects import Table
 from engine.making.python_sources.wanted import NotWanted
 
-__all__ = [
-    "DEPENDENCIES",
-    "MANIFEST",
-    "Programs",
-    "build_script",
-    "is_made",
-    "is_name",
-    "kept_of",
-    "manifest_at",
-    "named",
-    "programs_of",
-    "started_of",
-]
-
 MANIFEST = "package.json"
 DEPENDENCIES = ("dependencies", "optionalDependencies", "peerDependencies", "devDependencies")
 _KEPT = ("name", "version", "type", "dependencies", "optionalDependencies", "peerDependencies", "overrides")

@@ -21,8 +21,6 @@ from toolagent.contracts.manifest import SecurityContext
 from toolagent.contracts.sandbox import SandboxLimits
 from toolagent.contracts.sources import ScriptLanguage
 
-__all__ = ["NpmRuns"]
-
 _MIB = 1024 * 1024
 _TOLD = 4_000
 _LIMITS = SandboxLimits(

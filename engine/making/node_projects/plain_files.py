@@ -7,8 +7,6 @@ from pathlib import Path
 from engine.making.python_sources.wanted import NotWanted
 from engine.making.uv.runs import LockFailed
 
-__all__ = ["MOST_BYTES", "new_folder", "opened", "require_plain", "text_of"]
-
 MOST_BYTES = 16 * 1024 * 1024
 _FOR_ALL = 0o777
 

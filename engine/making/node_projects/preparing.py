@@ -21,8 +21,6 @@ from engine.runtimes.environments.environments import Environment, ScriptEnviron
 from engine.runtimes.folders import entries
 from engine.runtimes.runtime import Progress
 
-__all__ = ["PACKAGE", "NodeOrder", "NodePrepared", "NodeProjects", "require_own_archives"]
-
 PACKAGE = "package"
 """The folder beside our launcher with what is published."""
 

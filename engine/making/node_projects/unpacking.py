@@ -13,8 +13,6 @@ from engine.making.python_sources.wanted import NotWanted
 from engine.making.repositories.packaging import Room
 from engine.making.uv.runs import LockFailed
 
-__all__ = ["unpacked"]
-
 _MIB = 1024 * 1024
 _DEEPEST = 100
 _FOR_HEADERS = 2048

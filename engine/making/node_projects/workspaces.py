@@ -15,8 +15,6 @@ from engine.making.python_sources.projects import Table
 from engine.making.python_sources.wanted import NotWanted
 from engine.runtimes.folders import entries
 
-__all__ = ["Layout", "Package", "laid_out"]
-
 _PNPM = "pnpm-workspace.yaml"
 _MOST_PACKAGES = 500
 _MOST_PATTERNS = 50

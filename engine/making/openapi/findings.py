@@ -11,8 +11,6 @@ from engine.making.openapi.operations import ReadOperations, operations_of
 from engine.runtimes.environments.failures import ScriptFailure
 from toolagent.contracts.making import Finding, FindingKind, Inspection
 
-__all__ = ["document_finding", "read_documents", "refused_document", "unread_document"]
-
 _MOST_NAMED = 3
 _MOST_TOLD = 500
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from engine.making.openapi.operations import Operation
 
-__all__ = ["operation_names", "tool_id_of"]
-
 _NOT_A_WORD = re.compile(r"\W", re.ASCII)
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _NOT_IN_AN_ID = re.compile(r"[^a-z0-9]+")

@@ -12,8 +12,6 @@ from engine.making.openapi.documents.document import DocumentRefused, OpenApiDoc
 from engine.making.openapi.parameters import NoTool, Parameter, parameters_of, text_of
 from toolagent.contracts.sources import HttpMethod
 
-__all__ = ["HEALTH_PATHS", "LeftOut", "Operation", "ReadOperations", "operations_of"]
-
 HEALTH_PATHS = frozenset({"/health", "/healthz", "/health/", "/livez", "/readyz", "/ping", "/-/health", "/api/health", "/status/health"})
 _METHODS: tuple[HttpMethod, ...] = get_args(HttpMethod)
 _NOT_SENT = ("HEAD", "OPTIONS", "TRACE")

@@ -15,8 +15,6 @@ from toolagent.contracts.manifest import JsonSchema
 from toolagent.contracts.sources import BodyEncoding, ParameterStyle
 from toolagent.core.schemas import FILE_PATH
 
-__all__ = ["RequestShape", "request_shape"]
-
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9]+")
 _COMPOSED = frozenset({"oneOf", "anyOf", "allOf", "not", "if", "patternProperties", "propertyNames", "minProperties", "maxProperties"})
 

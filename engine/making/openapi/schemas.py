@@ -8,8 +8,6 @@ from pydantic import JsonValue
 from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument, Part, part
 from toolagent.contracts.manifest import JsonSchema
 
-__all__ = ["Schemas"]
-
 _MAX_PARTS = 10_000
 _MAX_DEPTH = 60
 _ONE = frozenset({"items", "additionalProperties", "not", "contains", "propertyNames", "if", "then", "else", "unevaluatedProperties"})

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from engine.making.openapi.operations import LeftOut, Operation, ReadOperations
 from toolagent_service.making.wildcards import chosen, meaningless
 
-__all__ = ["NotThere", "fitting", "wanted"]
-
 _NEAREST = 5
 _MOST_TOLD = 20
 

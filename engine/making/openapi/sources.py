@@ -14,8 +14,6 @@ from engine.making.openapi.requests import RequestShape
 from engine.making.openapi.tools import SourceOf
 from toolagent.contracts.sources import BodyEncoding, DockerSource, HttpMethod, LocalSource, ParameterStyle, RemoteSource
 
-__all__ = ["docker_sources", "local_sources", "remote_sources"]
-
 _NOT_IN_A_SECRET = re.compile(r"[^A-Z0-9]+")
 _SECRETS = {"key": "API_KEY", "basic": "LOGIN", "client_credentials": "CLIENT"}
 

@@ -18,8 +18,6 @@ from toolagent.contracts.manifest import JsonSchema, PermissionClass, SideEffect
 from toolagent.contracts.sources import PackedSource, ToolSource, backend_runtime_of
 from toolagent.validation.schemas import schema_faults
 
-__all__ = ["MOST_TOOLS", "Described", "Drafted", "NoTools", "SourceOf", "draft"]
-
 MOST_TOOLS = 100
 _LONGEST_NAME = 200
 _LONGEST_DESCRIPTION = 4_000

@@ -21,8 +21,6 @@ from toolagent.contracts.task_specs import GithubDeploy
 from toolagent_service.contracts.plans import ProgramBuild
 from toolagent_service.making.wildcards import chosen, meaningless
 
-__all__ = ["ProgramBuilder", "program_files"]
-
 _CHILD = Path(__file__).parent / "inside" / "program.py"
 _SCRIPT = '''\
 """Runs `{command}`. Written by Tool Agent."""

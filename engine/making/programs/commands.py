@@ -11,8 +11,6 @@ from pydantic import Field, JsonValue, ValidationError
 from toolagent.contracts.contract import Contract
 from toolagent.core.texts import well_formed
 
-__all__ = ["Command", "Level", "NotRead", "Parameter", "ReadProgram", "commands_of", "fit_for_json"]
-
 _MOST_COMMANDS = 200
 _MOST_NOT_READ = 500
 _DEEPEST = 10

@@ -21,8 +21,6 @@ from toolagent.contracts.manifest import SecurityContext
 from toolagent.contracts.sandbox import SandboxLimits
 from toolagent.core.texts import well_formed
 
-__all__ = ["Readable", "read_programs"]
-
 _CHILD = Path(__file__).parent / "inside" / "reader.py"
 _MIB = 1024 * 1024
 _LIMITS = SandboxLimits(memory_bytes=1024 * _MIB, processes=64, open_files=1024, output_bytes=_MIB, disk_bytes=64 * _MIB, wall_s=60)

@@ -27,8 +27,6 @@ from toolagent.core.schemas import FILE_PATH
 from toolagent.core.texts import well_formed
 from toolagent.validation.schemas import schema_faults
 
-__all__ = ["OUTPUT", "commands_file", "fitting", "program_candidate", "script_names"]
-
 _SCRIPT = "run_"
 """So begin the names of the scripts that we write."""
 _LONGEST_NAME = 200

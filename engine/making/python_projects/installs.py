@@ -18,8 +18,6 @@ from engine.making.uv.runs import WORK, LockFailed, UvRuns
 from engine.runtimes.environments.environments import Index
 from engine.runtimes.environments.programs import Program
 
-__all__ = ["Installed", "ProjectInstalls"]
-
 _SOURCE, _SITE = "source", "site"
 _WHAT = "The project cannot be built"
 _MOST_BYTES = 4 * 1024 * 1024

@@ -13,8 +13,6 @@ from engine.making.python_sources.wanted import NotWanted
 from engine.making.repositories.trees import Tree
 from engine.runtimes.environments.pythons import minor_of
 
-__all__ = ["Interpreter", "interpreters_for", "is_older"]
-
 _NAMED_IN = (".python-version", "runtime.txt")
 _IMAGE = re.compile(r"^[ \t]*FROM[ \t]+(?:\S+/)?python:(3\.\d+)", re.IGNORECASE | re.MULTILINE)
 _REQUIRES = re.compile(r"\bpython_requires\s*=\s*(?:[\"']([^\"']+)[\"']|([^\s\"'#][^\"'#\n]*))")

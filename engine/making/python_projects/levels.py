@@ -12,8 +12,6 @@ from packaging.version import InvalidVersion, Version
 from engine.making.python_sources.wanted import NotWanted, Wanted, declared_of, locked_of
 from engine.making.repositories.trees import Tree
 
-__all__ = ["Level", "levels_of", "loosened"]
-
 Step: TypeAlias = Callable[[SpecifierSet], SpecifierSet]
 
 

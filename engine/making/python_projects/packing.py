@@ -9,8 +9,6 @@ from engine.making.python_projects.preparing import Prepared
 from engine.making.repositories.packaging import Room, copy_into, open_to_all, require_room
 from toolagent_service.contracts.plans import AsgiBuild
 
-__all__ = ["BRIDGE", "WORKING_FOLDER", "pack_asgi", "pack_project", "with_room"]
-
 _INSIDE = Path(__file__).parents[1] / "inside"
 WORKING_FOLDER, BRIDGE = _INSIDE / "working_folder.py", _INSIDE / "mcp_bridge.py"
 _BESIDE = ("working_folder.py", *(path.relative_to(_INSIDE).as_posix() for path in sorted((_INSIDE / "tool_agent_serving").glob("*.py"))))

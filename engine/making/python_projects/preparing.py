@@ -24,8 +24,6 @@ from engine.runtimes.environments.failures import ScriptFailure
 from engine.runtimes.runtime import Progress
 from toolagent.contracts.sources import ScriptLanguage
 
-__all__ = ["Order", "Prepared", "PythonProjects"]
-
 _MOST_PYTHONS = 3
 _PATIENCE = 0.8
 """Of the time that one installation may take: what took so long before it failed would do so again."""

@@ -15,8 +15,6 @@ from engine.making.repositories.asides import is_aside
 from engine.making.repositories.trees import Tree
 from toolagent.contracts.making import Finding, FindingKind
 
-__all__ = ["Read", "app_findings", "modules_like"]
-
 _MOST_READ = 2_000
 _MOST_PARSED = 200
 _MOST = 5

@@ -7,8 +7,6 @@ from pathlib import PurePosixPath
 
 from engine.making.repositories.trees import Tree
 
-__all__ = ["Module", "imported_names", "module_at", "parsed"]
-
 _INIT = "__init__.py"
 
 

@@ -8,8 +8,6 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from engine.making.python_sources.projects import Table
 
-__all__ = ["PoetryUnclear", "poetry_requirements", "poetry_specifier"]
-
 _CLAUSE = re.compile(r"(\^|~=|~|===?|!=|<=?|>=?|)\s*v?([0-9][^\s,|]*)")
 _NUMBERS = re.compile(r"\d+")
 _ELSEWHERE = ("git", "path", "url", "file")

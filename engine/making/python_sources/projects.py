@@ -9,8 +9,6 @@ from typing import cast
 
 from engine.making.repositories.trees import Tree
 
-__all__ = ["PYPROJECT", "Table", "dependencies_named", "is_project", "project_folder", "pyproject_of", "toml_of"]
-
 PYPROJECT = "pyproject.toml"
 _SAYING = ("uv.lock", "poetry.lock", "Pipfile.lock", "Pipfile", "requirements.lock", "requirements.txt", "setup.py", "setup.cfg")
 _MAX_BYTES = 256 * 1024

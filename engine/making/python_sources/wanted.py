@@ -13,8 +13,6 @@ from engine.making.python_sources.poetry import PoetryUnclear, poetry_requiremen
 from engine.making.python_sources.projects import PYPROJECT, Table, pyproject_of, toml_of
 from engine.making.repositories.trees import Tree
 
-__all__ = ["Locked", "NotWanted", "Wanted", "declared_of", "locked_of", "wanted_of"]
-
 _MAX_LOCK = 16 * 1024 * 1024
 _ITSELF = re.compile(r"(?:-e\s+|--editable[= ])?\.(?:/|\[[^\]]*\])?\s*(?:#.*)?")
 _INDEX = re.compile(r"\s*(?:-i\b|-f\b|--index-url|--extra-index-url|--find-links|--trusted-host|--no-index|--pre\b)")

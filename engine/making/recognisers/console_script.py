@@ -14,8 +14,6 @@ from engine.making.repositories.asides import is_aside
 from engine.making.repositories.trees import Tree
 from toolagent.contracts.making import Finding, FindingKind
 
-__all__ = ["console_scripts_of", "npm_programs_of", "recognise_console_scripts"]
-
 _MOST = 10
 _MOST_NAMED = 50
 _LONGEST = 200

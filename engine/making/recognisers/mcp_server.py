@@ -14,8 +14,6 @@ from engine.making.repositories.asides import is_aside
 from engine.making.repositories.trees import Tree
 from toolagent.contracts.making import Finding, FindingKind
 
-__all__ = ["recognise_mcp_servers"]
-
 _PACKAGES = frozenset({"mcp", "fastmcp"})
 _NODE_PACKAGES = ("@modelcontextprotocol/sdk", "@modelcontextprotocol/server", "fastmcp")
 _CODE = re.compile(r"^\s*(?:from|import)\s+(?:mcp\.server|mcp\b(?=\s+import.*\b(?:FastMCP|Server)\b)|fastmcp)\b", re.MULTILINE)

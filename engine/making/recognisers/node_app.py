@@ -11,8 +11,6 @@ from engine.making.repositories.asides import is_aside
 from engine.making.repositories.trees import Tree
 from toolagent.contracts.making import Finding, FindingKind
 
-__all__ = ["recognise_node_apps"]
-
 _FRAMEWORKS = ("express", "@nestjs/core", "fastify", "koa", "@hapi/hapi", "restify", "polka")
 _USUAL = ("server.js", "app.js", "index.js", "main.js", "src/server.js", "src/app.js", "src/index.js", "src/main.js", "bin/www")
 _LISTENS = re.compile(r"\.listen\s*\(|createServer\s*\(|express\s*\(\s*\)")

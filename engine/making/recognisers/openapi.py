@@ -10,8 +10,6 @@ from engine.making.repositories.asides import is_aside
 from engine.making.repositories.trees import Tree
 from toolagent.contracts.making import Finding
 
-__all__ = ["recognise_openapi"]
-
 _ENDINGS = (".json", ".yaml", ".yml")
 _SAYS_SO = re.compile(r"""^[ \t{,]*["']?(?:openapi|swagger)["']?\s*:\s*["']?\d|[{,]\s*"(?:openapi|swagger)"\s*:\s*"\d""", re.MULTILINE)
 _MOST_LOOKED_AT = 400

@@ -26,8 +26,6 @@ from engine.runtimes.sandbox.sandbox import run_name
 from toolagent.contracts.manifest import NetworkAccess, SecurityContext
 from toolagent.contracts.sandbox import SandboxLimits
 
-__all__ = ["Clone", "CloneLimits", "Cloner", "repository_in"]
-
 _MIB = 1024 * 1024
 _LOOK_S, _LONGEST_PAUSE_S = 0.1, 1.0
 _REST = 4

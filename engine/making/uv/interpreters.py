@@ -12,8 +12,6 @@ from engine.runtimes.sandbox.sandbox import run_name
 from toolagent.contracts.manifest import SecurityContext
 from toolagent.contracts.sandbox import SandboxLimits
 
-__all__ = ["Interpreters"]
-
 _LIMITS = SandboxLimits(processes=64, open_files=1024, wall_s=600)
 _ASK_S = 60.0
 _KNOWN = "interpreter-v*/*/*"

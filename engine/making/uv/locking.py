@@ -15,8 +15,6 @@ from engine.making.uv.runs import WORK, LockFailed, UvRuns
 from engine.runtimes.environments.environments import Index
 from engine.runtimes.environments.programs import Program
 
-__all__ = ["ProjectLocks", "pinned", "require_index"]
-
 _MIB = 1024 * 1024
 _MAX_LOCK = 16 * _MIB
 _QUIET = ("--no-header", "--no-annotate", "--quiet")

@@ -12,8 +12,6 @@ from engine.runtimes.sandbox.package_indexes import IndexesUnknown
 from toolagent.contracts.calls import ErrorType
 from toolagent.core.failures import StoreUnavailableError
 
-__all__ = ["Outage", "is_outage"]
-
 _INDEX_AWAY = re.compile(r"error sending request for url|HTTP status server error \(5\d\d|HTTP status client error \(429")
 """What uv writes when nobody answers, or one who cannot just now."""
 

@@ -15,8 +15,6 @@ from toolagent.contracts.manifest import SecurityContext
 from toolagent.contracts.sandbox import SandboxLimits
 from toolagent.contracts.sources import ScriptLanguage
 
-__all__ = ["CACHE", "WORK", "LockFailed", "UvRuns"]
-
 _MIB = 1024 * 1024
 _TOLD = 4_000
 _LIMITS = SandboxLimits(

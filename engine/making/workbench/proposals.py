@@ -36,8 +36,6 @@ from toolagent.contracts.task_specs import MakeRuntime
 from toolagent.validation.schemas import schema_faults
 from toolagent_service.contracts.dependency_policy import DependencyRefusal, DependencyVerdict, RefusalKind
 
-__all__ = ["Judge", "Proposal", "Proposals", "PutDown", "require_answers"]
-
 _MAIN = "main.py"
 _DOCKERFILE = "Dockerfile"
 _LOCK = "requirements.lock"

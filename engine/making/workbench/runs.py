@@ -21,8 +21,6 @@ from toolagent.contracts.manifest import SecurityContext
 from toolagent.contracts.sandbox import SandboxLimits
 from toolagent.contracts.sources import ScriptLanguage
 
-__all__ = ["UV", "BenchParts", "Run", "too_much"]
-
 _MIB = 1024 * 1024
 _LIMITS = SandboxLimits(
     memory_bytes=2048 * _MIB, cpus=2, processes=256, open_files=4096, file_bytes=1024 * _MIB, disk_bytes=4096 * _MIB,

@@ -10,8 +10,6 @@ from toolagent.contracts.making import CheckResult
 from toolagent.contracts.manifest import JsonSchema, ToolManifest
 from toolagent.core.schemas import FILE_PATH, mentions_format
 
-__all__ = ["NAME", "as_probed", "check", "why_not"]
-
 NAME = "derived cases"
 _FINE = (Came.ANSWER, Came.REFUSAL)
 _ALLOWED = {"none": "nothing", "safe": "what reads only and needs no key", "full": "all"}

@@ -6,8 +6,6 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import CheckResult
 from toolagent.contracts.sources import HttpSource, RemoteSource
 
-__all__ = ["NAME", "check"]
-
 NAME = "health"
 _OURS = "/health"
 _OK = 200

@@ -25,8 +25,6 @@ from toolagent.contracts.manifest import SecurityContext
 from toolagent.contracts.sandbox import SandboxLimits
 from toolagent.core.texts import well_formed_json
 
-__all__ = ["MAX_BYTES", "SMALL_BYTES", "DocumentReader"]
-
 MAX_BYTES = 32 * 1024 * 1024
 SMALL_BYTES = 512 * 1024
 _MIB = 1024 * 1024

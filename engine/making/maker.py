@@ -8,9 +8,10 @@ from pathlib import Path
 from engine.calls.file_parameters import FileParameters
 from engine.disk.leftovers import discard
 from engine.making.build_ways import WayBuilder, WaysParts
-from engine.making.building.builder import BuildFailed, Built, told_of
+from engine.making.building.builds import Built
 from engine.making.candidates import Candidates
 from engine.making.evidence import Accounts
+from engine.making.failures import BuildFailed
 from engine.making.gate import CHECKS, with_check
 from engine.making.gate.derivation import Derivation
 from engine.making.gate.judging import judge
@@ -124,7 +125,7 @@ class Maker:
         """Without a model. When it `is_patient`, it raises Outage for what of ours is away; else that is why nothing was built."""
         try:
             built = await self._built(step, progress)
-            candidate = built.candidate.model_copy(update={"left_out": told_of(built.left_out), "notes": built.notes})
+            candidate = built.candidate.model_copy(update={"left_out": built.told, "notes": built.notes})
             file_id = await self._parts.candidates.keep(step.task_id, candidate, built.folders)
             return BuildOutcome(candidate=file_id, left_out=candidate.left_out)
         except (BuildFailed, NotPackedError, ScriptFailure) as failure:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import uv
 
-from engine.making.building.builder import ModellessBuilder, Place
+from engine.making.building.builder import ModellessBuilder
+from engine.making.building.builds import Job, Place
 from engine.making.inspection import inspect
 from engine.making.openapi.tools import Described
 from engine.making.python_projects.preparing import PythonProjects
@@ -78,7 +79,7 @@ async def test_a_dockerfile_becomes_a_tool_that_answers(
         runs = UvRuns(Executor(launcher, sandbox.sandbox), programs, Installer(indexes_of(programs, environment())))
         local = LocalRuntime(LocalSettings(data, settings.state, settings.state / "calls"), launcher, sandbox, http)
         built = await ModellessBuilder(PythonProjects(runs, ProjectLocks(runs), sandbox.environments), local, runtime).docker(
-            way, repository, Described("doubler"), place, silent
+            way, Job(repository, Described("doubler"), place, silent)
         )
     assert await containers_of(engine, settings) == []
     (entry,) = built.candidate.entries

@@ -5,9 +5,10 @@ from typing import TypeVar
 
 from pydantic import JsonValue
 
+from engine.making.building.builds import Job
 from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument
 from engine.runtimes.failures import RuntimeFailure
-from engine.runtimes.runtime import Progress, Runtime, ToolRequest
+from engine.runtimes.runtime import Runtime, ToolRequest
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import DockerSource, LocalSource
 
@@ -39,27 +40,24 @@ PATHS = (
 OWN_HEALTH = "/-/health"
 """Where our launcher says that it serves, of apps that do not describe themselves."""
 
+_CALL = "call-openapi-document"
+_ASK_S = 30.0
+
 S = TypeVar("S", LocalSource, DockerSource)
 
 
 async def live_document(
-    runtime: Runtime[S],
-    manifest: ToolManifest,
-    source: S,
-    request: ToolRequest,
-    progress: Progress,
-    *,
-    is_described_by_us: bool = False,
-    paths: Sequence[str] = PATHS,
+    runtime: Runtime[S], source: S, job: Job, *, is_described_by_us: bool, paths: Sequence[str]
 ) -> OpenApiDocument | None:
     """What it says where frameworks say it; None where it says nothing of use. It has ended when this returns. Raises StartFailed.
 
-    `request` is an empty one, whose id and folder are used. `is_described_by_us`: where it says nothing, our launcher says what its routes
-    are, and that it is well.
+    `is_described_by_us`: where it says nothing, our launcher says what its routes are, and that it is well.
     """
+    manifest = ToolManifest(tool_id=job.about.tool_name, name=job.about.tool_name)
+    request = ToolRequest(_CALL, {}, _ASK_S, job.place.work)
     # Which path tells that it is well is in the document, if anywhere.
     health = OWN_HEALTH if is_described_by_us else PATHS[0]
-    running = await runtime.start(manifest, source.model_copy(update={"health_path": health}), progress)
+    running = await runtime.start(manifest, source.model_copy(update={"health_path": health}), job.progress)
     try:
         for path in paths:
             asking = source.model_copy(update={"endpoint_path": path, "http_method": "GET"})

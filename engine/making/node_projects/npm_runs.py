@@ -6,10 +6,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from engine.making.failures import LockFailed, NotWanted
 from engine.making.node_projects.manifests import MANIFEST, manifest_at
 from engine.making.node_projects.plain_files import require_plain
-from engine.making.python_sources.wanted import NotWanted
-from engine.making.uv.runs import LockFailed
 from engine.runtimes.environments.environments import Index, Installer
 from engine.runtimes.environments.execution import Executor, Order
 from engine.runtimes.environments.network import no_network

@@ -9,10 +9,10 @@ from typing import cast
 
 import yaml
 
+from engine.making.failures import NotWanted
 from engine.making.node_projects.manifests import DEPENDENCIES, MANIFEST, is_name, manifest_at, named
 from engine.making.node_projects.plain_files import text_of
 from engine.making.python_sources.projects import Table
-from engine.making.python_sources.wanted import NotWanted
 from engine.runtimes.folders import entries
 
 _PNPM = "pnpm-workspace.yaml"
@@ -125,7 +125,7 @@ def _pnpm(path: Path) -> Table:
     try:
         text = text_of(path)
         read: object = yaml.load(text, _Plain) if len(text) <= _MOST_YAML else None  # noqa: S506 - a SafeLoader
-    except (NotWanted, yaml.YAMLError, *_ODD):
+    except (yaml.YAMLError, *_ODD):
         return Table()
     return Table(cast("dict[str, object]", read)) if isinstance(read, dict) else Table()
 

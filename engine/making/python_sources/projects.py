@@ -43,7 +43,7 @@ def toml_of(tree: Tree, path: PurePosixPath, limit: int) -> Table:
     """Empty where there is none that can be read, in so many bytes. Blocks."""
     try:
         return Table(tomllib.loads(tree.text(path, limit) or ""))
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError):
+    except (RecursionError, ValueError):
         return Table()
 
 

@@ -9,6 +9,7 @@ from typing import cast
 
 from packaging.utils import canonicalize_name
 
+from engine.making.failures import NotWanted
 from engine.making.python_sources.poetry import PoetryUnclear, poetry_requirements
 from engine.making.python_sources.projects import PYPROJECT, Table, pyproject_of, toml_of
 from engine.making.repositories.trees import Tree
@@ -17,10 +18,6 @@ _MAX_LOCK = 16 * 1024 * 1024
 _ITSELF = re.compile(r"(?:-e\s+|--editable[= ])?\.(?:/|\[[^\]]*\])?\s*(?:#.*)?")
 _INDEX = re.compile(r"\s*(?:-i\b|-f\b|--index-url|--extra-index-url|--find-links|--trusted-host|--no-index|--pre\b)")
 _ELSEWHERE = ("git", "path", "url", "workspace")
-
-
-class NotWanted(ValueError):
-    """What the project depends on cannot be had here; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from engine.making.uv.runs import LockFailed
+from engine.making.failures import LockFailed
 from engine.runtimes.docker_engine.engine import EngineFailure, EngineRefused
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
 from engine.runtimes.failures import RuntimeFailure

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from engine.making.failures import LockFailed
 from engine.making.uv.interpreters import Interpreters
 from engine.runtimes.environments.environments import Index, Installer
 from engine.runtimes.environments.execution import Execution, Executor, Order
@@ -24,14 +25,6 @@ _LIMITS = SandboxLimits(
 WORK = "work"
 """The folder in which uv works, below the one that is given."""
 CACHE = "cache"
-
-
-class LockFailed(Exception):
-    """There is no lock, or no package; `told` is the end of what uv wrote."""
-
-    def __init__(self, message: str, told: str = "") -> None:
-        super().__init__(message)
-        self.message, self.told = message, told
 
 
 class UvRuns:

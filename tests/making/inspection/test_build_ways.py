@@ -9,7 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from engine.making.build_ways import WayBuilder, WaysParts
-from engine.making.building.builder import BuildFailed, Built
+from engine.making.building.builds import Built
+from engine.making.failures import BuildFailed
 from engine.making.node_projects.npm_runs import NpmRuns
 from engine.making.python_sources.variables import Variables
 from engine.making.uv.locking import ProjectLocks

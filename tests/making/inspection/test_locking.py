@@ -7,10 +7,11 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from engine.making.python_sources.wanted import NotWanted, Wanted, wanted_of
+from engine.making.failures import LockFailed, NotWanted
+from engine.making.python_sources.wanted import Wanted, wanted_of
 from engine.making.repositories.trees import Tree
 from engine.making.uv.locking import ProjectLocks, require_index
-from engine.making.uv.runs import LockFailed, UvRuns
+from engine.making.uv.runs import UvRuns
 from engine.runtimes.environments.environments import Index, Installer
 from engine.runtimes.environments.execution import Executor
 from engine.runtimes.environments.network import through

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from engine.making.building.builder import BuildFailed, Built, Place
+from engine.making.building.builds import Built, Job, Place
+from engine.making.failures import BuildFailed
 from engine.making.inspection import inspect
 from engine.making.node_projects.apps import NodeAppBuilder
 from engine.making.node_projects.npm_runs import NpmRuns
@@ -46,7 +47,7 @@ def apps(launcher: Launcher, sandbox: Sandboxing, local: LocalRuntime) -> NodeAp
 
 async def built_of(apps: NodeAppBuilder, repository: Path, place: Place) -> Built:
     plan = next(one for one in ways(SPEC, inspect(Tree.read(repository))).plans if isinstance(one, NodeAppBuild))
-    return await apps.build(plan, repository, ABOUT, place, silent)
+    return await apps.build(plan, Job(repository, ABOUT, place, silent))
 
 
 async def called(local: LocalRuntime, built: Built, calls: Mapping[str, Mapping[str, JsonValue]]) -> list[JsonValue]:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from engine.making.building.builder import BuildFailed, Built, Place
+from engine.making.building.builds import Built, Job, Place
+from engine.making.failures import BuildFailed
 from engine.making.node_projects.building import NodeProgramBuilder
 from engine.making.node_projects.npm_runs import NpmRuns
 from engine.making.node_projects.preparing import NodeProjects
@@ -19,7 +20,6 @@ from engine.runtimes.environments.network import through
 from engine.runtimes.local.boxed_runs import Sandboxing
 from engine.runtimes.process.processes import Launcher
 from tests.runtimes.conftest import silent
-from toolagent.contracts.task_specs import GithubDeploy
 from toolagent_service.contracts.plans import ProgramBuild
 from workers.host.scripts import indexes_of
 from workers.settings import environment
@@ -27,7 +27,6 @@ from workers.settings import environment
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not on this machine.")
 
 ABOUT = Described("notes", "Notes.")
-SPEC = GithubDeploy(repo_url="https://example.com/a/b", tool_name="notes")
 CLI = 'if (process.argv.includes("--help")) console.log(`shout ${require("ms")(1000)}`);'
 PACKAGE: dict[str, JsonValue] = {"name": "shout", "version": "1.0.0", "bin": {"shout": "cli.js"}, "dependencies": {"ms": "2.1.3"}}
 
@@ -47,7 +46,7 @@ def programs(launcher: Launcher, sandbox: Sandboxing) -> NodeProgramBuilder:
 
 
 async def built_of(programs: NodeProgramBuilder, repository: Path, place: Place, project: str = "") -> Built:
-    return await programs.build(ProgramBuild(language="nodejs", project=project), SPEC, repository, ABOUT, place, silent)
+    return await programs.build(ProgramBuild(language="nodejs", project=project), Job(repository, ABOUT, place, silent))
 
 
 def helps(built: Built) -> Sequence[str]:

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from engine.making.gate.keys import keys_of_others, wants_key
 from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument
 from engine.making.openapi.sources import docker_sources, local_sources, remote_sources
-from engine.making.openapi.tools import Described, Drafted, NoTools, draft
+from engine.making.openapi.tools import BuildFailed, Described, Drafted, draft
 from engine.runtimes.failures import NotSent
 from engine.runtimes.http.request_parts import Places, request_parts
 from toolagent.contracts.catalog import ToolEntry
@@ -112,7 +112,7 @@ def test_references_that_double_at_each_step_are_refused_and_not_written_out() -
     doubling: dict[str, JsonValue] = {
         f"S{n}": {"type": "object", "properties": {name: {"$ref": f"#/components/schemas/S{n + 1}"} for name in "ab"}} for n in range(40)
     }
-    with pytest.raises(NoTools, match="POST /x"):
+    with pytest.raises(BuildFailed, match="POST /x"):
         input_of({"$ref": "#/components/schemas/S0"}, "3.1.0", **doubling, S40={"type": "string"})
 
 
@@ -141,7 +141,7 @@ def test_a_path_writes_no_query_in_which_it_could_name_our_secrets(path: str) ->
     ],
 )
 def test_an_operation_that_cannot_be_called_is_left_out(operation: JsonValue) -> None:
-    with pytest.raises(NoTools, match="POST /x"):
+    with pytest.raises(BuildFailed, match="POST /x"):
         drafted({"/x": {"post": operation}})
 
 
@@ -201,7 +201,7 @@ def test_a_key_is_shown_to_nobody_in_the_open() -> None:
         if is_taken:
             assert "secret:SHOP_API_KEY" in draft(read, Described("shop"), remote_sources(read, "shop")).candidate.model_dump_json()
         else:
-            with pytest.raises(NoTools, match="http://"):
+            with pytest.raises(BuildFailed, match="http://"):
                 draft(read, Described("shop"), remote_sources(read, "shop"))
 
 

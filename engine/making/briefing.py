@@ -81,7 +81,7 @@ def _lines_of(call: FailedCall) -> Iterator[str]:
         yield f"details: {call.details}"
 
 
-def _section(title: str, text: str) -> str:
+def _section(title: str, text: str | None) -> str:
     return f"{title}\n\n{_quoted(text)}" if text else ""
 
 

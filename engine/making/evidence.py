@@ -40,7 +40,7 @@ class Accounts:
         evidence = Evidence(
             task_id=step.task_id,
             at=at,
-            commit=step.commit,
+            commit=step.commit or "",
             # Several only where the settings changed meanwhile.
             provider=_joined(one.provider for one in origins.asked),
             model=_joined(one.model for one in origins.asked),

@@ -173,7 +173,7 @@ class Maker:
     async def register(self, step: RegisterStep) -> Registered:
         """Make it callable, all of it or nothing."""
         candidate = await self._parts.candidates.load(step.candidate)
-        if isinstance(step.spec, RepairTool):
+        if isinstance(step.spec, RepairTool) and step.mends is not None:
             mended = Mended(step.spec.tool_id, step.mends, step.mends_content)
             registered = await self._parts.repairs.register(step.task_id, mended, candidate, step.evidence)
         else:
@@ -203,7 +203,7 @@ class Maker:
 
     async def _for_trial(self, step: VerifyStep, candidate: Candidate) -> tuple[Candidate, tuple[Check, ...]]:
         """What is to be judged, and by what. Raises NotASuccessor."""
-        if not isinstance(step.spec, RepairTool):
+        if not isinstance(step.spec, RepairTool) or step.mends is None:
             return candidate, CHECKS
         entry = await self._parts.repairs.successor(step.task_id, step.spec.tool_id, step.mends, candidate)
         # Only what was mended: other sources of the tool would answer in its place.

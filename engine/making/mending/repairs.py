@@ -31,11 +31,11 @@ class NotASuccessor(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Mended:
-    """What takes over takes over from this version, as it was: `content` is the archive of its files, empty when that is not known."""
+    """What takes over takes over from this version, as it was: `content` is the archive of its files; None: that is not known."""
 
     tool_id: str
     version: str
-    content: str = ""
+    content: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Repairs:
                 raise NotASuccessor(
                     f"Meanwhile {tool_id!r} has another active version, {now}; what was mended is {version}. Repair it again."
                 )
-        elif mended.content not in {"", content_of(active)}:
+        elif mended.content not in {None, content_of(active)}:
             # Of who mended it by hand in its folder the work would be lost.
             raise NotASuccessor(f"Meanwhile the files of {tool_id!r}, version {version}, were changed. If it still fails, repair it again.")
 

@@ -158,12 +158,12 @@ async def test_the_agent_is_told_of_it_as_of_material_and_of_no_withheld_example
 
 
 async def test_a_tool_that_is_not_there_cannot_be_mended(clinic: Clinic) -> None:
-    assert "There is no tool 'reckoner'" in (await clinic.diagnosis()).refused
+    assert "There is no tool 'reckoner'" in str((await clinic.diagnosis()).refused)
 
 
 async def test_files_that_are_gone_from_the_store_are_said_to_be(clinic: Clinic) -> None:
     await clinic.parts.registry.register(MANIFEST, (LocalSource(host_dir="reckoner", content=f"file_{'0' * 32}"),))
-    assert "not in the content store" in (await clinic.diagnosis()).refused
+    assert "not in the content store" in str((await clinic.diagnosis()).refused)
 
 
 def test_of_a_run_that_goes_on_its_streams_are_shown_beside_how_the_last_one_ended(tmp_path: Path) -> None:

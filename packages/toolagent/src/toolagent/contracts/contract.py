@@ -6,6 +6,16 @@ __all__ = ["Contract"]
 
 
 class Contract(BaseModel):
-    """Frozen; ignores fields it does not know, so that an old worker may read a new payload."""
+    """Frozen; ignores fields it does not know, so that an old worker may read a new payload.
 
-    model_config = ConfigDict(frozen=True, extra="ignore", validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
+    What stands below a field is its description.
+    """
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="ignore",
+        validate_by_name=True,
+        validate_by_alias=True,
+        serialize_by_alias=True,
+        use_attribute_docstrings=True,
+    )

@@ -22,7 +22,7 @@ from toolagent.core.calls.idempotency import call_id_for_key
 from toolagent_service import step_names, stubs
 from toolagent_service.contracts.steps import Admission, AdmitRequest, CallRequest, Finished, Placement
 from workflows.invoke_tool import InvokeTool
-from workflows.options import BoundedLocalOptions, admit
+from workflows.options import LocalOptions, admit
 
 BEAT = timedelta(seconds=0.2)
 ECHO: JsonValue = {"tool_id": "echo", "params": {"message": "你好"}}
@@ -44,7 +44,7 @@ class Impatient:
     @workflow.run
     async def run(self) -> str:
         given = AdmitRequest(call=ToolCall(tool_id="t"), call_id="call-00000001", workflow_id="w", run_id="r")
-        options: BoundedLocalOptions = {**admit("t"), "schedule_to_close_timeout": timedelta(seconds=2)}
+        options: LocalOptions = {**admit("t"), "schedule_to_close_timeout": timedelta(seconds=2)}
         try:
             await workflow.execute_local_activity(stubs.admit, given, **options)
         except ActivityError as error:

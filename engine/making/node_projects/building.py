@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
+from engine.making.boxes import boxed
 from engine.making.building.builds import Built, Job, Place
 from engine.making.failures import NOT_NAMED, BuildFailed, LeftOut
 from engine.making.node_projects.preparing import PACKAGE, NodePrepared, NodeProjects
@@ -12,9 +13,7 @@ from engine.making.programs.tools import commands_file, program_candidate, scrip
 from engine.making.repositories.packaging import open_to_all
 from engine.runtimes.environments.execution import Executor, Order
 from engine.runtimes.environments.programs import Programs
-from engine.runtimes.process.box import Box, Mount
-from engine.runtimes.sandbox.sandbox import run_name
-from toolagent.contracts.manifest import SecurityContext
+from engine.runtimes.process.box import Mount
 from toolagent.contracts.sandbox import SandboxLimits
 from toolagent.contracts.sources import ScriptLanguage
 from toolagent_service.contracts.plans import ProgramBuild
@@ -58,11 +57,10 @@ class NodeProgramBuilder:
     async def _read(self, name: str, file: str, place: Place, prepared: NodePrepared) -> Command | LeftOut:
         """Its help, and any arguments: there are too many parsers to know."""
         node = self._programs.require("Node.js", self._programs.node)
-        limits = self._executor.sandbox.grant(SecurityContext(limits=_LIMITS)).account.enforced.limits
         mounts = [*node.mounts, Mount(place.folder / PACKAGE, _SEEN / PACKAGE)]
         mounts += [Mount(prepared.environment.modules, _SEEN / "node_modules")] if prepared.environment.modules else []
         variables = {"PATH": f"{node.file.parent}:/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8", "NO_COLOR": "1", "CI": "true"}  # noqa: S108 - the sandbox's
-        box = Box(run_name("read-program"), _SEEN / PACKAGE, limits, tuple(mounts), variables)
+        box = boxed(self._executor, "read-program", _SEEN / PACKAGE, _LIMITS, mounts, variables)
         argv = (str(node.file), str(_SEEN / file), "--help")
         done = await self._executor.run(Order(argv, box, _READ_S, place.work.with_name("read-log")))
         text = done.stdout.decode(errors="replace").strip()

@@ -114,7 +114,7 @@ def _exported(manifest: Table) -> Iterator[str]:
         if isinstance(found, str):
             yield found.removeprefix("./")
             return
-        table = Table(cast("dict[str, object]", found)) if isinstance(found, dict) else Table()
+        table = Table.of(found)
         found = next((table.values[name] for name in (".", "import", "require", "node", "default") if name in table.values), None)
 
 

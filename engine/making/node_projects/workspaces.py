@@ -5,7 +5,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import cast
 
 import yaml
 
@@ -113,7 +112,7 @@ def _workspace(source: Path, folder: PurePosixPath) -> tuple[PurePosixPath, Sequ
                 "": pnpm.table("catalog").values,
                 **{name: pnpm.table("catalogs").table(name).values for name in pnpm.table("catalogs").values},
             }
-            return at, patterns, Table(cast("dict[str, object]", catalogs))
+            return at, patterns, Table.of(catalogs)
     return folder, (), Table()
 
 
@@ -127,7 +126,7 @@ def _pnpm(path: Path) -> Table:
         read: object = yaml.load(text, _Plain) if len(text) <= _MOST_YAML else None  # noqa: S506 - a SafeLoader
     except (yaml.YAMLError, *_ODD):
         return Table()
-    return Table(cast("dict[str, object]", read)) if isinstance(read, dict) else Table()
+    return Table.of(read)
 
 
 def _is_member(folder: PurePosixPath, patterns: Sequence[str]) -> bool:

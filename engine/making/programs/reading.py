@@ -12,13 +12,12 @@ from pydantic import JsonValue
 
 from engine.disk.leftovers import discard
 from engine.disk.removal import remove
+from engine.making.boxes import boxed
 from engine.making.failures import LeftOut
 from engine.making.programs.commands import Command, Level, Parameter, commands_of, fit_for_json
 from engine.runtimes.environments.environments import Environment
 from engine.runtimes.environments.execution import Execution, Executor, Order
-from engine.runtimes.process.box import Box, Mount
-from engine.runtimes.sandbox.sandbox import run_name
-from toolagent.contracts.manifest import SecurityContext
+from engine.runtimes.process.box import Mount
 from toolagent.contracts.sandbox import SandboxLimits
 from toolagent.core.texts import well_formed
 
@@ -79,7 +78,6 @@ async def _read(programs: Readable, executor: Executor, name: str, work: Path) -
 
 
 def _order(programs: Readable, executor: Executor, name: str, work: Path) -> Order:
-    limits = executor.sandbox.grant(SecurityContext(limits=_LIMITS)).account.enforced.limits
     child = Path("/run/tool-agent-reader/reader.py")
     mounts = (
         *programs.environment.mounts,
@@ -89,7 +87,7 @@ def _order(programs: Readable, executor: Executor, name: str, work: Path) -> Ord
     )
     variables = {"PATH": "/usr/bin:/bin", "HOME": str(work), "LANG": "C.UTF-8", "PYTHONPATH": str(programs.site), "COLUMNS": "100"}
     variables |= {"PYTHONDONTWRITEBYTECODE": "1", "NO_COLOR": "1", "TERM": "dumb"}
-    box = Box(run_name("read-program"), work, limits, mounts, variables)
+    box = boxed(executor, "read-program", work, _LIMITS, mounts, variables)
     argv = (str(programs.environment.folder.python), str(child), name, programs.scripts[name], str(work / _OUT))
     return Order(argv, box, _READ_S, work.with_name(f"{work.name}-log"))
 

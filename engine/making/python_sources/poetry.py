@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import cast
 
 from packaging.requirements import InvalidRequirement, Requirement
 
@@ -26,7 +25,7 @@ def poetry_requirements(dependencies: Table) -> Iterator[str]:
             case str():
                 yield _requirement(name, value)
             case dict():
-                table = Table(cast("dict[str, object]", value))
+                table = dependencies.table(name)
                 if table.values.get("optional") is not True:
                     yield _of_table(name, table)
             case _:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from engine.disk.leftovers import discard
 from engine.disk.removal import remove
+from engine.making.boxes import boxed
 from engine.making.repositories.addresses import CloneFailed, CloneFailure, RepositoryAddress, repository_address
 from engine.making.repositories.clone_failures import failure_of, ssh_failure_of, too_large, too_slow
 from engine.making.repositories.packaging import Room, require_fit
@@ -22,7 +23,6 @@ from engine.runtimes.environments.network import Network, no_network
 from engine.runtimes.environments.programs import Program
 from engine.runtimes.folders import entries
 from engine.runtimes.process.box import Box, Mount
-from engine.runtimes.sandbox.sandbox import run_name
 from toolagent.contracts.manifest import NetworkAccess, SecurityContext
 from toolagent.contracts.sandbox import SandboxLimits
 
@@ -159,7 +159,6 @@ class Cloner:
             memory_bytes=1024 * _MIB, cpus=2, processes=64, open_files=1024, file_bytes=self._limits.max_bytes,
             disk_bytes=2 * self._limits.max_bytes, output_bytes=_MIB, wall_s=self._limits.wall_s + _REST_S,
         )  # fmt: skip
-        granted = self._executor.sandbox.grant(SecurityContext(limits=limits)).account.enforced.limits
         work, config = into / _WORK, into / _CONFIG_FILE
         mounts = [*git.mounts, Mount(work, work, writable=True), Mount(config, config)]
         if not address.host:
@@ -167,7 +166,7 @@ class Cloner:
             if not repository.is_dir():
                 raise CloneFailed(CloneFailure.NOT_FOUND, f"There is no folder {address.path} on this host.")
             mounts.append(Mount(repository, repository))
-        return Box(run_name("clone"), work, granted, tuple(mounts), _environment(into))
+        return boxed(self._executor, "clone", work, limits, mounts, _environment(into))
 
     async def _watched(self, order: Order, into: Path) -> Execution:
         """Ends it as soon as there is too much. Raises CloneFailed, ScriptFailure."""

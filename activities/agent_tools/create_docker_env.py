@@ -24,16 +24,7 @@ class CreateDockerEnv(Arguments):
 
 
 async def create_docker_env(arguments: CreateDockerEnv, site: Site) -> Used:
-    wishes = Wishes(
-        site.own_tool,
-        image=arguments.image,
-        ports=arguments.ports,
-        volumes=arguments.volumes,
-        mem_limit=arguments.mem_limit,
-        nano_cpus=arguments.nano_cpus,
-        use_gpu=arguments.use_gpu,
-        gpu_count=arguments.gpu_count,
-    )
+    wishes = Wishes(site.own_tool, **dict(arguments))
     site.beat(f"making a container of {arguments.image[:80]}")
     made = await site.bench.containers.create(wishes, site.use, site.beat)
     return Used({"container_id": made.container_id, "port_mapping": cast("dict[str, JsonValue]", made.port_mapping)})

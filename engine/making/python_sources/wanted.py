@@ -42,12 +42,6 @@ class Locked:
     wanted: Wanted
 
 
-def wanted_of(tree: Tree, folder: PurePosixPath) -> Wanted:
-    """Of the project in a folder of the repository: what its lock says, if it has one that can be used. Raises NotWanted. Blocks."""
-    locked = locked_of(tree, folder)
-    return locked.wanted if locked is not None else declared_of(tree, folder)
-
-
 def locked_of(tree: Tree, folder: PurePosixPath) -> Locked | None:
     """None without a lock. Raises NotWanted. Blocks."""
     _require_index(pyproject_of(tree, folder))

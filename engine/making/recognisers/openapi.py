@@ -36,9 +36,7 @@ def recognise_openapi(tree: Tree) -> Iterator[Finding]:
     for path in likely:
         size = tree.size_of(path)
         if size > MAX_BYTES and _IS_ONE.match(path.name):
-            found.append(
-                refused_document(path.as_posix(), f"It is larger than {MAX_BYTES >> 20} MiB. Leave out of it what is not to be called.")
-            )
+            found.append(refused_document(path.as_posix(), _TOO_LARGE))
         if size > min(left, MAX_BYTES):
             continue
         left -= size

@@ -123,9 +123,7 @@ class Diagnosis(Contract):
     """What went wrong while all this was gathered."""
 
 
-class BuildStep(Contract):
-    task_id: str
-    spec: TaskSpec
+class BuildStep(TaskStep):
     plan: BuildPlan
 
 
@@ -139,11 +137,9 @@ class BuildOutcome(Contract):
     """What could have been a tool too, each with why it is none."""
 
 
-class BriefStep(Contract):
+class BriefStep(TaskStep):
     """What the coding agent is to know besides the task."""
 
-    task_id: str
-    spec: TaskSpec
     inspection: Inspection = Inspection()
     notes: tuple[str, ...] = ()
     """Why it was not built without it."""
@@ -151,11 +147,9 @@ class BriefStep(Contract):
     """Of a repair."""
 
 
-class VerifyStep(Contract):
+class VerifyStep(TaskStep):
     """`mends` is the version that the candidate is to take over from; empty for a new tool. `commit` is that of a repository."""
 
-    task_id: str
-    spec: TaskSpec
     candidate: str
     round: int = 1
     mends: Blank = None
@@ -171,11 +165,9 @@ class Assessed(Contract):
     """What passed, where that is less than what was built; else null."""
 
 
-class RegisterStep(Contract):
+class RegisterStep(TaskStep):
     """`mends` as in `VerifyStep`; `mends_content` is the archive of its files that the candidate was made from."""
 
-    task_id: str
-    spec: TaskSpec
     candidate: str
     evidence: Evidence
     mends: Blank = None

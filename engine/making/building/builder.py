@@ -1,14 +1,13 @@
 """Builds tools without a model, along each of the plans that need none."""
 
 import asyncio
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from engine.making.building.builds import Built, Job
-from engine.making.building.live_documents import LEFT_OUT, OWN_DOCUMENT, PATHS, live_document
+from engine.making.building.live_documents import LEFT_OUT, OWN_DOCUMENT, PATHS, live_document, not_started
 from engine.making.building.tool_file_entries import left_out_of, tool_file_candidate
 from engine.making.failures import BuildFailed, LeftOut
 from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument, part
@@ -24,15 +23,8 @@ from engine.network.addresses import Resolve, resolve
 from engine.runtimes.environments.execution import Executor
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.runtime import Runtime
-from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import DockerSource, LocalSource
 from toolagent_service.contracts.plans import AsgiBuild, DockerBuild, OpenApiRemote, ToolFileBuild
-
-_LAST = 300
-_LOGS = frozenset({"stderr", "log"})
-"""Where runtimes put what a program wrote."""
-_TRACEBACK = "Traceback (most recent call last)"
-_RAISED = re.compile(r"(\w+\.)*\w*(Error|Exception|Invalid)(:|$)")
 
 S = TypeVar("S", LocalSource, DockerSource)
 
@@ -161,18 +153,3 @@ def _narrowed(repository: Path, brought: Path) -> tuple[str, ...]:
 def _told_by_us(document: OpenApiDocument) -> tuple[LeftOut, ...]:
     """What our launcher left out of the document that it wrote."""
     return tuple(LeftOut(name, str(reason)) for name, reason in part(document.root.get(LEFT_OUT)).items())
-
-
-def not_started(failure: StartFailed, hint: str) -> BuildFailed:
-    is_mute = "last_answer" in failure.details
-    logs = (failure.details.get(name) for name in _LOGS) if failure.details.keys() & _LOGS else failure.details.values()
-    told = "\n".join(value for value in logs if isinstance(value, str) and value)
-    if failure.error_type is not ErrorType.UNAVAILABLE:
-        # There is nothing to start: no image, no environment.
-        return BuildFailed(failure.message, told)
-    # What a program says last is why it ended, and what it raised says so before other lines.
-    lines = [line.strip() for line in told.rpartition(_TRACEBACK)[2].splitlines() if line.strip()]
-    raised = (line for line in reversed(lines) if _TRACEBACK in told and _RAISED.match(line))
-    last = next(raised, lines[-1] if lines else "")[:_LAST]
-    words = f" It said last: {last}" if last and last not in failure.message else ""
-    return BuildFailed(f"The app does not start: {failure.message}{hint if is_mute else ''}{words}", told)

@@ -5,9 +5,8 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from engine.making.building.builder import not_started
 from engine.making.building.builds import Built, Job
-from engine.making.building.live_documents import OWN_DOCUMENT, OWN_HEALTH, live_document
+from engine.making.building.live_documents import OWN_DOCUMENT, OWN_HEALTH, live_document, not_started
 from engine.making.failures import BuildFailed
 from engine.making.node_projects.preparing import PACKAGE, NodeProjects
 from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument

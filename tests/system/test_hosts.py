@@ -18,7 +18,7 @@ from toolagent.contracts.tasks import TaskView
 
 pytestmark = pytest.mark.timeout(400)
 
-_CALLS = 12
+_CALLS = 4
 
 
 @dataclass(frozen=True, slots=True)

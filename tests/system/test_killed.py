@@ -18,8 +18,6 @@ from toolagent.contracts.tasks import TaskState, TaskView
 
 pytestmark = pytest.mark.timeout(300)
 
-_WORK_S = 10
-
 
 @dataclass(frozen=True, slots=True)
 class Aftermath:
@@ -57,7 +55,8 @@ def _kill_and_restart(service: ServiceProcess, effects: Path, *, everything: boo
     # The tool knows it by a number of its sandbox.
     (daemon,) = [pid for pid, command in processes_of(service.state).items() if "signal.pause()" in command]
     assert is_alive(daemon)
-    calls = {name: service.begin(tool_id, params) for name, (tool_id, params) in _calls(effects).items()}
+    go_on = effects.with_name("go on")
+    calls = {name: service.begin(tool_id, params) for name, (tool_id, params) in _calls(effects, go_on).items()}
     for name in ("once", "again"):
         wait_for_effect(effects, name)
     before = processes_of(service.state)
@@ -66,6 +65,7 @@ def _kill_and_restart(service: ServiceProcess, effects: Path, *, everything: boo
         for pid in (pid for pid, command in before.items() if "start-dev" in command or "guardian" in command):
             os.kill(pid, signal.SIGKILL)
     service.kill()
+    go_on.touch()
     left = before if everything else _what_stays(before)
     service.start()
     after_restart = _what_stays(before)
@@ -73,9 +73,9 @@ def _kill_and_restart(service: ServiceProcess, effects: Path, *, everything: boo
     return Aftermath(effects, daemon, before, left, after_restart, tasks)
 
 
-def _calls(effects: Path) -> dict[str, tuple[str, dict[str, JsonValue]]]:
+def _calls(effects: Path, go_on: Path) -> dict[str, tuple[str, dict[str, JsonValue]]]:
     """Ten calls of all kinds; those that have an effect leave their name. The last ones are hardly begun when the kill comes."""
-    acting: dict[str, JsonValue] = {"effects": str(effects), "seconds": _WORK_S}
+    acting: dict[str, JsonValue] = {"effects": str(effects), "until": str(go_on)}
     return {
         "once": ("once", {**acting, "line": "once"}),
         "again": ("again", {**acting, "line": "again"}),
@@ -85,7 +85,7 @@ def _calls(effects: Path) -> dict[str, tuple[str, dict[str, JsonValue]]]:
         "failing": ("versatile", {"mode": "fail"}),
         "typed": ("typed", {}),
         "hasty": ("hasty", {"mode": "hang"}),
-        "twice": ("once", {**acting, "line": "twice", "seconds": 1}),
+        "twice": ("once", {**acting, "line": "twice"}),
         "sum after": ("calculator", {"expression": "1 + 1"}),
     }
 

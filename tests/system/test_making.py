@@ -90,13 +90,14 @@ def test_a_tool_that_looks_its_answers_up_is_refused_and_leaves_nothing(made: tu
     assert service.http.get("/tools/looked_up").status_code == httpx.codes.NOT_FOUND
 
 
-def test_a_build_whose_service_is_killed_twice_is_done_once_and_paid_once(
-    made: tuple[ServiceProcess, ModelServer], chance: random.Random
+@pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.long)])
+def test_a_build_whose_service_is_killed_is_done_once_and_paid_once(
+    made: tuple[ServiceProcess, ModelServer], chance: random.Random, kills: int
 ) -> None:
     service, model = made
-    outcome = killed_build(service, model, "killed", 2, chance)
+    outcome = killed_build(service, model, "killed", kills, chance)
     assert outcome.faults == []
-    assert len(outcome.moments) == 2, outcome
+    assert len(outcome.moments) == kills, outcome
 
 
 def test_cancelled_builds_leave_nothing_but_their_log_and_reason(made: tuple[ServiceProcess, ModelServer]) -> None:

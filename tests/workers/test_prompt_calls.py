@@ -20,7 +20,7 @@ from engine.calls.settled import SettledCalls
 from engine.store.calls import CallTable
 from engine.store.clock import now
 from engine.store.database import Database
-from tests.conftest import temporal_server
+from tests.conftest import impatient, temporal_server
 from toolagent.client import names
 from toolagent.client.failures import CallRefusedError
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
@@ -117,8 +117,7 @@ def never_retrieved(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 @asynccontextmanager
-async def staged(address: str, database: Database) -> AsyncGenerator[Stage]:
-    client = await connect(address, "default", sandbox=False, patience_s=30)
+async def staged(client: Client, database: Database) -> AsyncGenerator[Stage]:
     await register_search_attributes(client)
     stage = Stage(client, database)
     async with Worker(client, task_queue=names.TASK_QUEUE, workflows=[Held], activities=[stage.record], max_cached_workflows=100):
@@ -135,7 +134,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
 
 @pytest_asyncio.fixture
 async def stage(address: str, database: Database) -> AsyncGenerator[Stage]:
-    async with staged(address, database) as stage:
+    async with staged(await connect(address, "default", sandbox=False, patience_s=30), database) as stage:
         yield stage
 
 
@@ -235,11 +234,10 @@ async def test_a_temporal_that_dies_after_the_answer_is_told_of_and_costs_no_pla
     sqlite_url: str, own_temporal: tuple[str, subprocess.Popen[bytes]], caplog: pytest.LogCaptureFixture
 ) -> None:
     database = Database(sqlite_url)
-    async with staged(own_temporal[0], database) as stage:
+    async with staged(await impatient(own_temporal[0]), database) as stage:
         results = await asyncio.gather(*(stage.answer(f"last-{number}", held=True) for number in range(3)))
         own_temporal[1].kill()
         own_temporal[1].wait(_BOUND_S)
-        # The SDK itself tries for ten seconds.
         await until(lambda: stage.calls.ahead == 0)
     await database.close()
     told = [record for record in caplog.records if record.name == "workers.front.prompt_calls"]

@@ -23,6 +23,7 @@ from engine.runtimes.failures import StartFailed
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.sandbox.egress import Egress
 from tests.docker.conftest import TOOL, Book, Notes, containers_of, eventually, silent
+from tests.parts import container_parts
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import DockerSource, ScriptLanguage
 from toolagent_service.calls.shared_processes import place_of_volumes
@@ -204,7 +205,7 @@ async def test_a_tool_in_a_build_container_is_called_by_its_port_and_found_again
     await before.run_in_background(made.container_id, ["python3", "-m", "http.server", "8000"])
     await before.close()
 
-    parts = DockerParts(settings, engine, Egress(settings.state, identity=settings.identity))
+    parts = container_parts(settings, engine)
     after, runtime = BuildContainers(parts), DockerRuntime(parts, http)
     try:
         (found,) = await after.find()

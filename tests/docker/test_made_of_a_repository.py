@@ -25,7 +25,7 @@ from engine.runtimes.local.runtime import LocalRuntime
 from engine.runtimes.process.guardian import Guardian
 from engine.runtimes.process.processes import Launcher
 from tests.docker.conftest import containers_of, request_of, silent
-from tests.sandboxing import sandboxing
+from tests.parts import sandboxing
 from toolagent.contracts.sources import DockerSource
 from toolagent.contracts.task_specs import GithubDeploy
 from toolagent_service.contracts.plans import DockerBuild

@@ -7,12 +7,12 @@ import pytest
 from engine.runtimes.auditing.audit import NoAudit
 from engine.runtimes.docker.book import NoBook
 from engine.runtimes.docker.building.index_variables import index_variables
-from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker_engine.engine import Engine
 from engine.runtimes.docker_engine.settings import DockerSettings
 from engine.runtimes.environments.environments import Index
 from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
+from tests.parts import container_parts
 from toolagent.contracts.sandbox import SandboxPolicy
 from toolagent.contracts.sources import ScriptLanguage
 from workers.host.containers import docker_parts
@@ -40,7 +40,7 @@ async def test_one_language_whose_index_is_unknown_does_not_hide_the_other(setti
             raise IndexesUnknown("uv is nowhere")
         return Index(("npm.invalid",), {"npm_config_registry": "https://npm.invalid/"})
 
-    parts = DockerParts(settings, engine, Egress(settings.state), indexes)
+    parts = container_parts(settings, engine, indexes=indexes)
     assert await parts.known_index() == Index(("npm.invalid",), {"npm_config_registry": "https://npm.invalid/"})
 
 

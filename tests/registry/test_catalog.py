@@ -13,8 +13,7 @@ from engine.store.database import Database
 from engine.store.events import EventTable
 from engine.store.faults import FaultTable
 from engine.store.groups import GroupTable
-from engine.store.routes import RouteTable
-from engine.store.tools import ToolTable
+from tests.parts import tool_registry
 from tests.registry.importing import importer_of
 from tests.validation.recursive import TWICE
 from toolagent.contracts.catalog import ToolEntry
@@ -49,7 +48,7 @@ class Catalog:
 
 @pytest.fixture
 def catalog(database: Database, tmp_path: Path) -> Catalog:
-    registry = ToolRegistry(ToolTable(database), RouteTable(database))
+    registry = tool_registry(database)
     folder = tmp_path / "data"
     folder.mkdir()
     made = Catalog(folder, registry, GroupTable(database), FaultTable(database), importer_of(database, tmp_path))

@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from engine.registry.export import CatalogExport
-from engine.registry.registry import ToolRegistry
 from engine.store.database import Database
-from engine.store.routes import RouteTable
-from engine.store.tools import ToolTable
+from tests.parts import tool_registry
 from tests.registry.importing import importer_of, write_catalog
 from toolagent.contracts.manifest import ToolManifest
 
@@ -262,7 +260,7 @@ async def test_what_changed_since_stands_over_what_the_file_said(database: Datab
     tool: JsonValue = {"x-owner": "me", "tool_id": "a", "name": "A"}
     write_catalog(tmp_path / "data", {"registry.json": {"tools": [tool]}})
     await importer_of(database, tmp_path).run(tmp_path / "data", ())
-    registry = ToolRegistry(ToolTable(database), RouteTable(database))
+    registry = tool_registry(database)
     await registry.deactivate("a", "1.0.0")
     await registry.register(ToolManifest(tool_id="z", name="Z", tags=("new",)))
     tools = (await CatalogExport(database).documents())["registry.json"]["tools"]

@@ -1,7 +1,6 @@
-"""Asynchronous calls whose end is posted to a real receiver: retried, once the receiver is there, and across `kill -9`."""
+"""Asynchronous calls whose end is posted to a real receiver: retried, once the receiver is there."""
 
 import json
-import socket
 from collections.abc import Generator
 from pathlib import Path
 
@@ -133,31 +132,3 @@ def test_a_callback_that_could_never_be_delivered_is_refused_at_once(service: Se
     assert (answer.status_code, answer.json()["type"]) == (422, "invalid_request")
     assert answer.json()["errors"][0]["field"] == "callback_url"
     assert told in answer.text
-
-
-@pytest.mark.promise("callbacks-come")
-def test_a_callback_survives_the_death_of_the_service(catalog: Path, tmp_path: Path) -> None:
-    with socket.socket() as reserved:
-        reserved.bind(("127.0.0.1", 0))
-        port = int(reserved.getsockname()[1])
-    service = ServiceProcess(tmp_path, catalog, **ALLOWED)
-    service.start()
-    try:
-        # Nobody listens yet: the delivery waits for its next attempt when everything is killed.
-        task_id = begin(service, f"http://127.0.0.1:{port}/told", "calculator", {"expression": "6 * 7"})
-        wait_until(lambda: attempts_of(service, task_id) >= 1, "an attempt was made", 60)
-        service.kill()
-        with running_receiver(port) as receiver:
-            service.start()
-            task = wait_for(service, task_id, CallbackState.DELIVERED, 120)
-            assert task.callback is not None
-            assert task.callback.attempts > 1
-            assert {got.headers["webhook-id"] for got in receiver.received} == {f"{task_id}:ended"}
-    finally:
-        service.end()
-        service.wait_until_nothing_is_left()
-
-
-def attempts_of(service: ServiceProcess, task_id: str) -> int:
-    callback = task_of(service, task_id).callback
-    return callback.attempts if callback else 0

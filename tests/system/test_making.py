@@ -76,6 +76,7 @@ def test_what_a_model_writes_is_judged_by_examples_that_it_never_saw(made: tuple
     assert left_of(service, task_id, "tally").keys() <= {"tools", "calls/"}
 
 
+@pytest.mark.long
 def test_a_tool_that_looks_its_answers_up_is_refused_and_leaves_nothing(made: tuple[ServiceProcess, ModelServer]) -> None:
     service, _ = made
     # It knows the answers to the examples that it is shown, and not to the one that is kept back.

@@ -36,8 +36,7 @@ async def test_a_service_whose_store_has_no_keys_does_not_start(tmp_path: Path) 
     await database.close()
 
 
-async def test_the_hourly_sweep_forgets_hosts_that_never_came_back(sqlite_url: str, tmp_path: Path) -> None:
-    database = Database(sqlite_url)
+async def test_the_hourly_sweep_forgets_hosts_that_never_came_back(database: Database, tmp_path: Path) -> None:
     hosts = HostTable(database, 10.0)
     await hosts.claim(HostClaim("old", "a", "somewhere", {}))
     async with database.write() as connection:
@@ -49,4 +48,3 @@ async def test_the_hourly_sweep_forgets_hosts_that_never_came_back(sqlite_url: s
         ):
             while not any(one["event"] == "forgot_host" for one in said):  # noqa: ASYNC110 - the log has no event to wait for
                 await asyncio.sleep(0.01)
-    await database.close()

@@ -1,9 +1,7 @@
 """Which versions of which tools an image on the engine is of: what none of them says any more is swept."""
 
-from engine.registry.registry import ToolRegistry
 from engine.store.database import Database
-from engine.store.routes import RouteTable
-from engine.store.tools import ToolTable
+from tests.parts import tool_registry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import DockerSource
 from workers.host.containers import ImageSources
@@ -11,9 +9,8 @@ from workers.host.containers import ImageSources
 ALONE, SHARED = DockerSource(dockerfile="Dockerfile"), DockerSource(dockerfile="Other", process="group")
 
 
-async def test_an_image_is_of_a_tool_or_of_all_that_share_a_process_in_any_version(sqlite_url: str) -> None:
-    database = Database(sqlite_url)
-    registry = ToolRegistry(ToolTable(database), RouteTable(database))
+async def test_an_image_is_of_a_tool_or_of_all_that_share_a_process_in_any_version(database: Database) -> None:
+    registry = tool_registry(database)
     for tool_id, version, source in (
         ("one", "1.0.0", SHARED),
         ("one", "1.1.0", ALONE),
@@ -37,4 +34,3 @@ async def test_an_image_is_of_a_tool_or_of_all_that_share_a_process_in_any_versi
     await registry.unregister("one")
     assert await sources_of("group") == ()
     assert await asked.named("group") == (SHARED,), "of all images of a round the versions are read once"
-    await database.close()

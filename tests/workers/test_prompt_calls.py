@@ -231,15 +231,13 @@ async def test_an_end_that_cannot_be_read_is_logged_and_does_not_take_up_a_place
 
 
 async def test_a_temporal_that_dies_after_the_answer_is_told_of_and_costs_no_place(
-    sqlite_url: str, own_temporal: tuple[str, subprocess.Popen[bytes]], caplog: pytest.LogCaptureFixture
+    database: Database, own_temporal: tuple[str, subprocess.Popen[bytes]], caplog: pytest.LogCaptureFixture
 ) -> None:
-    database = Database(sqlite_url)
     async with staged(await impatient(own_temporal[0]), database) as stage:
         results = await asyncio.gather(*(stage.answer(f"last-{number}", held=True) for number in range(3)))
         own_temporal[1].kill()
         own_temporal[1].wait(_BOUND_S)
         await until(lambda: stage.calls.ahead == 0)
-    await database.close()
     told = [record for record in caplog.records if record.name == "workers.front.prompt_calls"]
     assert {record.levelname for record in told} == {"WARNING"}
     assert all(any(result.call_id in record.getMessage() for record in told) for result in results)

@@ -82,8 +82,7 @@ class Place:
 
 
 @pytest_asyncio.fixture
-async def place(temporal: Client, sqlite_url: str, tmp_path: Path) -> AsyncGenerator[Place]:
-    database = Database(sqlite_url)
+async def place(temporal: Client, database: Database, tmp_path: Path) -> AsyncGenerator[Place]:
     async with bench_parts(tmp_path / "state") as parts:
         folder = tmp_path / "state/making"
         benches = Workbenches(folder, parts, "The tests have no engine.")
@@ -91,7 +90,6 @@ async def place(temporal: Client, sqlite_url: str, tmp_path: Path) -> AsyncGener
         environments = ScriptEnvironments(tmp_path / "environments", parts.executor, parts.programs, parts.installer)
         yield Place(temporal, database, *tables, benches, environments, folder)
         await benches.close()
-    await database.close()
 
 
 async def test_a_task_whose_workflow_was_terminated_ends_and_gives_its_slot_back(place: Place) -> None:

@@ -21,11 +21,10 @@ from engine.making.python_projects.preparing import Order, PythonProjects
 from engine.making.uv.locking import ProjectLocks
 from engine.making.uv.runs import LockFailed, UvRuns
 from engine.registry.archives import packed
-from engine.runtimes.environments.environments import Installer
 from engine.runtimes.environments.execution import Executor
-from engine.runtimes.environments.network import through
 from engine.runtimes.local.boxed_runs import Sandboxing
 from engine.runtimes.process.processes import Launcher
+from tests.parts import installer_of
 from tests.runtimes.conftest import silent
 from toolagent.contracts.task_specs import GithubDeploy
 from toolagent_service.contracts.plans import ProgramBuild
@@ -74,7 +73,7 @@ def elsewhere() -> Generator[Path]:
 
 def runs_of(launcher: Launcher, sandbox: Sandboxing, timeout_s: float) -> UvRuns:
     programs = sandbox.environments.programs
-    installer = Installer(indexes_of(programs, environment()), through(sandbox.egress, trusted=True), timeout_s=timeout_s)
+    installer = installer_of(indexes_of(programs, environment()), sandbox.egress, timeout_s)
     return UvRuns(Executor(launcher, sandbox.sandbox), programs, installer)
 
 

@@ -27,7 +27,7 @@ from workers.temporal.dev_server import read_config, server_command, temporal_bi
 _PLAIN = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
 structlog.configure(processors=[*structlog.get_config()["processors"][:-1], _PLAIN])
 
-_LONG = ("sandbox", "docker", "system", "scripts", "bench", "workers", "workflows", "making", "runtimes")
+_LONG = ("system", "making", "docker", "tools", "bench", "scripts", "sandbox", "workers", "workflows", "runtimes")
 """Folders whose tests start programs, the longest first."""
 
 _ON_BOTH = tuple(

@@ -1,11 +1,13 @@
 """`python -m tests.long`: what the suite shows in short at its full size, and a table of it; ends with 1 when something did not hold."""
 
+import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pytest
+from defusedxml import ElementTree
 
 from bench.machine import describe_machine, load_average
 from tests.long.table import Row, markdown
@@ -13,33 +15,32 @@ from tests.long.table import Row, markdown
 _RESULTS = Path(__file__).with_name("results")
 
 
-class _Rows:
-    """Keeps how each test ended."""
-
-    def __init__(self) -> None:
-        self.rows: dict[str, Row] = {}
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        before = self.rows.get(report.nodeid, Row(report.nodeid, 0.0, "passed"))
-        outcome = before.outcome if report.passed else report.outcome
-        self.rows[report.nodeid] = Row(report.nodeid, before.seconds + report.duration, outcome)
-
-
 def main(arguments: Sequence[str]) -> int:
     """Further arguments are pytest's."""
-    before, began, kept = load_average(), datetime.now(UTC), _Rows()
-    code = pytest.main(["-m", "long", *arguments], plugins=[kept])
+    before, began = load_average(), datetime.now(UTC)
+    with tempfile.NamedTemporaryFile(suffix=".xml") as report:
+        command = [sys.executable, "-m", "pytest", "-m", "long", f"--junitxml={report.name}", *arguments]
+        code = subprocess.run(command, check=False).returncode
+        rows = [*_rows(Path(report.name))]
     about = {
         **describe_machine(),
         "command": " ".join(("python -m tests.long", *arguments)),
         "taken": f"{began:%Y-%m-%d %H:%M} UTC, in {(datetime.now(UTC) - began).total_seconds() / 60:.0f} minutes",
         "load average": f"{before} before, {load_average()} after",
     }
-    if kept.rows:
-        path = _RESULTS / f"{began:%Y-%m-%d}.md"
-        path.write_text(markdown([*kept.rows.values()], about), "utf-8")
-        sys.stdout.write(f"written: {path.name}\n")
-    return int(code)
+    path = _RESULTS / f"{began:%Y-%m-%d}.md"
+    path.write_text(markdown(rows, about), "utf-8")
+    sys.stdout.write(f"written: {path.name}\n")
+    return 1 if code or not rows else 0
+
+
+def _rows(report: Path) -> Iterator[Row]:
+    """Of pytest's report; a test that passed has nothing below it but what it wrote."""
+    if not report.stat().st_size:
+        return
+    for case in ElementTree.parse(report).iter("testcase"):
+        outcome = next((child.tag for child in case if child.tag in ("failure", "error", "skipped")), "passed")
+        yield Row(f"{case.get('classname')}::{case.get('name')}".removeprefix("tests."), float(case.get("time", 0)), outcome)
 
 
 if __name__ == "__main__":

@@ -93,13 +93,6 @@ def test_a_receiver_that_refuses_for_good_is_left_in_peace(service: ServiceProce
     assert task.events[-1].event_type is EventType.CALLBACK_FAILED
 
 
-def test_a_redirect_to_a_private_address_is_not_followed(service: ServiceProcess, receiver: Receiver) -> None:
-    receiver.answers, receiver.location = [307], "http://169.254.169.254/latest/meta-data"
-    task = wait_for(service, begin(service, receiver.url, "calculator", {"expression": "1"}), CallbackState.FAILED)
-    assert task.callback is not None
-    assert task.callback.status_code == 307
-
-
 def test_a_cancelled_call_is_told_of_too(service: ServiceProcess, receiver: Receiver) -> None:
     task_id = begin(service, receiver.url, "versatile", {"mode": "sleep", "seconds": 60})
     wait_until(lambda: task_of(service, task_id).status.value == "running", "the call runs", 60)

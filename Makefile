@@ -45,7 +45,7 @@ test: setup ## all tests, several at a time; TEST_PROCESSES=0 one after the othe
 QUICK = core contracts calls callbacks roles validation house/test_names.py house/test_texts.py house/test_promises.py house/test_workflow_imports.py docs/test_pages.py
 
 quick: setup ## the tests that start no service, in less than a minute: before each commit
-	@$(PY) -m pytest -q -n 2 --dist loadfile --ignore tests/roles/test_local_model.py $(addprefix tests/,$(QUICK)) $(ARGS)
+	@$(PY) -m pytest -q -n 2 --dist loadfile $(addprefix tests/,$(QUICK)) $(ARGS)
 
 check: setup lint types contracts test ## what .ci/run runs: format, lint, types, import contracts, tests
 

@@ -36,6 +36,7 @@ def test_what_the_service_does_not_do_is_told_in_its_words() -> None:
     assert why_refused(error.value) == "There is no Docker engine."
 
 
+@pytest.mark.long
 def test_a_few_calls_are_measured_and_judged_and_nothing_is_left(temporary: Path, tmp_path: Path) -> None:
     few = ["--only", "calls", "--peers", "bare", "--targets", "ours.fast,bare.local", "--callers", "1", "--calls", "5", "--rounds", "1"]
     done = subprocess.run(

@@ -10,7 +10,6 @@ from api.errors import handle_errors
 from api.pages import add_pages
 from api.ports import Dependencies
 from api.reading.body_limit import BODY_SLACK, MAX_BATCH_BYTES, BodyLimit
-from api.reading.conflicting_headers import ConflictingHeaders
 from api.routes import ROUTERS
 from api.security import Gate
 
@@ -34,7 +33,6 @@ def create_app(dependencies: Dependencies) -> FastAPI:
         redoc_url=None,
         middleware=[
             Middleware(Gate, api_key=dependencies.api_key, allowed_hosts=dependencies.allowed_hosts),
-            Middleware(ConflictingHeaders),
             Middleware(BodyLimit, default=dependencies.limits.max_params_bytes + BODY_SLACK, by_path=large),
         ],
     )

@@ -10,9 +10,8 @@ from fastapi import Depends, Header
 from pydantic import JsonValue
 from starlette.responses import Response
 
-from api.dependencies import Injected
 from api.errors import Refusal, unanswered
-from api.ports import Dependencies
+from api.ports import Dependencies, Injected
 from api.problems import ProblemKind
 from api.reading.making_bodies import CreateToolBody, RepairToolBody
 from api.reading.strict_json import parse_json

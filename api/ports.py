@@ -3,9 +3,11 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Annotated, Literal, Protocol
 
+from fastapi import Depends
 from pydantic import JsonValue
+from starlette.requests import Request
 
 from engine.registry.registry import ToolRegistry
 from toolagent.client.handles import BatchHandle, CallHandle
@@ -23,7 +25,7 @@ from toolagent.contracts.records import CallRecord, CatalogFault, Event, StoredF
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.tasks import TaskState, TaskView
 
-__all__ = ["Calls", "Check", "Dependencies", "LackingError", "Limits", "NotReadyError"]
+__all__ = ["Calls", "Check", "Dependencies", "Injected", "LackingError", "Limits", "NotReadyError"]
 
 Check = Callable[[], Awaitable[None]]
 """Returns when a part of the service is ready; raises when it is not. Only the text of a NotReadyError is shown to everybody."""
@@ -174,3 +176,13 @@ class Dependencies:
     longest_pause: Callable[[], LoopPause | None] = lambda: None
     api_key: str | None = None
     allowed_hosts: tuple[str, ...] = ("127.0.0.1", "localhost", "[::1]")
+
+
+async def _dependencies_of(request: Request) -> Dependencies:
+    # Async, though it waits for nothing: FastAPI runs other dependencies in a thread, which costs more than all they do.
+    dependencies: Dependencies = request.app.state.dependencies
+    return dependencies
+
+
+Injected = Annotated[Dependencies, Depends(_dependencies_of)]
+"""How a handler gets at them."""

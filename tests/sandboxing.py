@@ -5,8 +5,9 @@ from pathlib import Path
 import uv
 
 from engine.runtimes.auditing.audit import Audit, NoAudit
-from engine.runtimes.environments.environments import Installer, ScriptEnvironments
+from engine.runtimes.environments.environments import ScriptEnvironments
 from engine.runtimes.environments.execution import Executor
+from engine.runtimes.environments.indexes import Installer
 from engine.runtimes.environments.network import through
 from engine.runtimes.environments.programs import Programs
 from engine.runtimes.local.boxed_runs import Sandboxing

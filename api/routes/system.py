@@ -2,8 +2,8 @@
 
 from fastapi import APIRouter
 
-from api.dependencies import Injected
 from api.documentation import problem_responses
+from api.ports import Injected
 from api.views.system_status import system_status
 from toolagent.contracts.calls import ErrorType
 from toolagent_service.contracts.system import SystemStatus

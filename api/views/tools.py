@@ -137,19 +137,7 @@ def _with_sources(route: ToolRoute, entry: ToolEntry | None) -> ToolRoute:
 
 
 def _listed(entry: ToolEntry, route: ToolRoute) -> ListedTool:
-    manifest = entry.manifest
-    return ListedTool(
-        tool_id=manifest.tool_id,
-        name=manifest.name,
-        description=manifest.description,
-        category=manifest.category,
-        backend_runtime=manifest.backend_runtime,
-        group_ids=manifest.group_ids,
-        state=route.state,
-        status=manifest.status,
-        version=manifest.version,
-        tags=manifest.tags,
-    )
+    return ListedTool(**dict(entry.manifest), state=route.state)
 
 
 def _found(entry: ToolEntry, route: ToolRoute) -> FoundTool:

@@ -44,7 +44,10 @@ class StartFailed(NotSent):
 
 
 class NoSlot(NotSent):
-    """None of the tool's own slots (its `concurrency`) came free in time. Nothing was started; a later try may find one."""
+    """None of the tool's own slots (its `concurrency`) came free in time, or it would have to be started where it may not be.
+
+    Nothing was started; a later try may find one.
+    """
 
     def __init__(self, tool_id: str, waited_s: float) -> None:
         message = f"The tool {tool_id!r} was busy with other calls for {waited_s:g} s: it takes no more at once (`concurrency`)."

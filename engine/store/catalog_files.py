@@ -6,12 +6,13 @@ from typing import cast
 
 from pydantic import JsonValue
 from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.database import Database
 from engine.store.tables import catalog_files
 from engine.store.upserts import upsert
 
-__all__ = ["CATALOG", "CatalogFile", "CatalogFileTable"]
+__all__ = ["CATALOG", "CatalogFile", "CatalogFileTable", "ids_of_others"]
 
 CATALOG = "catalog import"
 """Whoever changes the catalog, an import on any host or a person, does it alone (`Database.write`).
@@ -42,8 +43,7 @@ class CatalogFileTable:
     async def of_file(self, file: str) -> dict[str, CatalogFile]:
         """By catalog, those that have this file."""
         query = select(catalog_files.c.catalog, catalog_files.c.envelope, catalog_files.c.entry_ids).where(catalog_files.c.file == file)
-        async with self._database.read() as connection:
-            rows = (await connection.execute(query.order_by(catalog_files.c.catalog))).all()
+        rows = await self._database.rows(query.order_by(catalog_files.c.catalog))
         return {catalog: CatalogFile(json.loads(envelope), tuple(cast("list[str]", json.loads(ids)))) for catalog, envelope, ids in rows}
 
     async def merged(self, file: str) -> CatalogFile | None:
@@ -55,3 +55,9 @@ class CatalogFileTable:
         for one in found:
             envelope = envelope or one.envelope
         return CatalogFile(envelope, tuple(dict.fromkeys(entry for one in found for entry in one.entry_ids)))
+
+
+async def ids_of_others(connection: AsyncConnection, file: str, catalog: str) -> set[str]:
+    """Of the entries that other catalogs have in this file."""
+    query = select(catalog_files.c.entry_ids).where(catalog_files.c.file == file, catalog_files.c.catalog != catalog)
+    return {entry for ids in await connection.scalars(query) for entry in cast("list[str]", json.loads(ids))}

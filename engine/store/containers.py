@@ -31,8 +31,7 @@ class ContainerTable:
 
     async def list_stored(self) -> tuple[tuple[ContainerInfo, str | None], ...]:
         """Each with its entry in the file, as JSON text, if it came from one."""
-        async with self._database.read() as connection:
-            rows = (await connection.execute(select(containers.c.document, containers.c.raw).order_by(containers.c.container_id))).all()
+        rows = await self._database.rows(select(containers.c.document, containers.c.raw).order_by(containers.c.container_id))
         return tuple((ContainerInfo.model_validate_json(document), raw) for document, raw in rows)
 
     async def note(self, container: ContainerInfo) -> None:

@@ -24,14 +24,12 @@ class GroupTable:
         return tuple(group for group, _ in await self.list_stored())
 
     async def get(self, group_id: str) -> ToolGroup | None:
-        async with self._database.read() as connection:
-            text = (await connection.execute(select(groups.c.document).where(groups.c.group_id == group_id))).scalar_one_or_none()
+        text = await self._database.scalar(select(groups.c.document).where(groups.c.group_id == group_id))
         return ToolGroup.model_validate_json(text) if text is not None else None
 
     async def list_stored(self) -> tuple[tuple[ToolGroup, str | None], ...]:
         """Each with its entry in the file, as JSON text, if it came from one."""
-        async with self._database.read() as connection:
-            rows = (await connection.execute(select(groups.c.document, groups.c.raw).order_by(groups.c.group_id))).all()
+        rows = await self._database.rows(select(groups.c.document, groups.c.raw).order_by(groups.c.group_id))
         return tuple((ToolGroup.model_validate_json(document), raw) for document, raw in rows)
 
     async def replace(self, new: Iterable[ToolGroup]) -> None:

@@ -16,8 +16,8 @@ from engine.making.uv.runs import UvRuns
 from engine.runtimes.docker.serving.runtime import DockerRuntime
 from engine.runtimes.docker_engine.engine import Engine
 from engine.runtimes.docker_engine.settings import DockerSettings
-from engine.runtimes.environments.environments import Installer
 from engine.runtimes.environments.execution import Executor
+from engine.runtimes.environments.indexes import Installer
 from engine.runtimes.environments.programs import Programs
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.local.boxed_runs import LocalSettings

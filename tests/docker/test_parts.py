@@ -10,7 +10,7 @@ from engine.runtimes.docker.building.index_variables import index_variables
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker_engine.engine import Engine
 from engine.runtimes.docker_engine.settings import DockerSettings
-from engine.runtimes.environments.environments import Index
+from engine.runtimes.environments.indexes import Index
 from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
 from toolagent.contracts.sandbox import SandboxPolicy

@@ -162,7 +162,7 @@ async def test_what_happens_to_tools_and_what_is_faulty_are_events(catalog: Cata
         EventType.TOOL_UPDATED,
         EventType.TOOL_REMOVED,
     ]
-    assert [event.details for event in await events.load_errors()] == [
+    assert [event.details for event in await events.of_tool("")] == [
         {"file": "registry.json", "field": "$.tools[2].name", "reason": "Field required"}
     ]
 

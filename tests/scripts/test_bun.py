@@ -9,8 +9,8 @@ import pytest
 import pytest_asyncio
 import uv
 
-from engine.runtimes.environments.environments import Installer
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.environments.indexes import Installer
 from engine.runtimes.environments.network import through
 from engine.runtimes.environments.programs import Programs
 from engine.runtimes.sandbox.egress import Egress

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from engine.runtimes.environments.environments import Index, Installer
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.environments.indexes import Index, Installer
 from engine.runtimes.environments.network import through
 from engine.runtimes.sandbox.egress import Egress
 from tests.scripts.harness import IDENTITY, Scripts, script_service

@@ -16,7 +16,7 @@ from temporalio import activity, workflow
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from engine.calls.settled import SettledCalls
+from engine.calls.effects import SettledCalls
 from engine.store.calls import CallTable
 from engine.store.clock import now
 from engine.store.database import Database

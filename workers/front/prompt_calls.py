@@ -6,7 +6,7 @@ import uuid
 
 from temporalio.client import Client
 
-from engine.calls.settled import SettledCalls
+from engine.calls.effects import SettledCalls
 from toolagent.client.failures import AnswerPendingError
 from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.core.calls.idempotency import call_id_for_key

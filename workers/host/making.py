@@ -40,8 +40,8 @@ from engine.roles.provider import ModelProvider
 from engine.roles.provider_options import ProviderOptions
 from engine.roles.providers import PROVIDERS
 from engine.runtimes.docker.building.containers import BuildContainers
-from engine.runtimes.environments.environments import Installer
 from engine.runtimes.environments.execution import Executor
+from engine.runtimes.environments.indexes import Installer
 from engine.runtimes.environments.network import through
 from toolagent_service.contracts.agent import AgentLimits
 from workers.failures import CannotRun

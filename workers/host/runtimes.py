@@ -10,11 +10,12 @@ from engine.runtimes.auditing.audit import Audit
 from engine.runtimes.builtin.tool import BuiltinTool
 from engine.runtimes.docker.book import ContainerBook
 from engine.runtimes.docker_engine.engine import Engine
-from engine.runtimes.environments.network import Network, through
+from engine.runtimes.environments.network import through
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.public_servers import PublicServers
 from engine.runtimes.local.boxed_runs import LocalSettings, Sandboxing
 from engine.runtimes.parts import RuntimeParts
+from engine.runtimes.process.box import Network
 from engine.runtimes.process.guardian import Guardian
 from engine.runtimes.process.ownership import Owner
 from engine.runtimes.process.processes import Launcher

@@ -12,10 +12,12 @@ from engine.runtimes.auditing.advisories import Advisories, Judge, refusing, unj
 from engine.runtimes.auditing.advisory_warnings import AdvisoryWarnings
 from engine.runtimes.auditing.audit import Audit
 from engine.runtimes.environments.cache import CacheLimits
-from engine.runtimes.environments.environments import Index, Indexes, Installer, ScriptEnvironments
+from engine.runtimes.environments.environments import ScriptEnvironments
 from engine.runtimes.environments.execution import Executor
-from engine.runtimes.environments.network import no_network, through
+from engine.runtimes.environments.indexes import Index, Indexes, Installer
+from engine.runtimes.environments.network import through
 from engine.runtimes.environments.programs import Programs
+from engine.runtimes.process.box import no_network
 from engine.runtimes.process.processes import Launcher
 from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.sandbox.package_indexes import PackageIndexes

@@ -28,6 +28,7 @@ _UNIX = "unix:"
 _PUBLIC = "public"
 # Servers drop idle connections (uvicorn after 5 s): a request on the edge of that would fail with an unknown outcome.
 _KEEPALIVE_S = 2.0
+_CONNECT_TIMEOUT_S = 10.0
 _MAX_HEALTH_BYTES = 64 * 1024
 _LARGE_BYTES = 64 * 1024
 """What is longer is read in a thread, so that others are answered in between."""
@@ -72,28 +73,23 @@ class HttpExchange:
         *,
         max_result_bytes: int = 1024 * 1024,
         max_result_values: int = MAX_RESULT_VALUES,
-        connect_timeout_s: float = 10.0,
         tls: ssl.SSLContext | None = None,
         public: PublicServers | None = None,
-        keepalive_s: float = _KEEPALIVE_S,
     ) -> None:
         self.public = public or PublicServers()
-        self.max_result_bytes, self.max_result_values, self._connect_timeout_s = max_result_bytes, max_result_values, connect_timeout_s
+        self.max_result_bytes, self.max_result_values = max_result_bytes, max_result_values
         self.tls = tls or ssl.create_default_context()
-        self._keepalive_s = keepalive_s
+        self._keepalive_s = _KEEPALIVE_S
         self._clients: dict[str, httpx.AsyncClient] = {}
         self._large = LargeAnswer.slots()
 
     def unconnected(self) -> "HttpExchange":
         """Another one, whose every request has a connection of its own: none is blamed for what the one before did to it."""
-        return HttpExchange(
-            max_result_bytes=self.max_result_bytes,
-            max_result_values=self.max_result_values,
-            connect_timeout_s=self._connect_timeout_s,
-            tls=self.tls,
-            public=self.public,
-            keepalive_s=0.0,
+        alone = HttpExchange(
+            max_result_bytes=self.max_result_bytes, max_result_values=self.max_result_values, tls=self.tls, public=self.public
         )
+        alone._keepalive_s = 0.0
+        return alone
 
     async def aclose(self) -> None:
         clients, self._clients = list(self._clients.values()), {}
@@ -162,7 +158,7 @@ class HttpExchange:
                 files=body.files,
                 headers=headers,
                 # A little less than the whole, so that it is seen that nothing was sent.
-                timeout=httpx.Timeout(None, connect=min(self._connect_timeout_s, 0.9 * request.timeout_s)),
+                timeout=httpx.Timeout(None, connect=min(_CONNECT_TIMEOUT_S, 0.9 * request.timeout_s)),
             )
         except (httpx.InvalidURL, UnicodeEncodeError) as error:
             # The error may quote a header, and a header may be a key; so may a part of the query.

@@ -14,8 +14,8 @@ from engine.making.node_projects.preparing import NodeProjects
 from engine.making.python_projects.preparing import PythonProjects
 from engine.making.uv.locking import ProjectLocks
 from engine.making.uv.runs import UvRuns
-from engine.runtimes.environments.environments import Installer
 from engine.runtimes.environments.execution import Executor
+from engine.runtimes.environments.indexes import Installer
 from engine.runtimes.environments.network import through
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.local.boxed_runs import LocalSettings, Sandboxing

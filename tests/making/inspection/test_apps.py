@@ -13,8 +13,8 @@ from engine.making.python_projects.preparing import PythonProjects
 from engine.making.repositories.trees import Tree
 from engine.making.uv.locking import ProjectLocks
 from engine.making.uv.runs import UvRuns
-from engine.runtimes.environments.environments import Installer
 from engine.runtimes.environments.execution import Executor
+from engine.runtimes.environments.indexes import Installer
 from engine.runtimes.environments.network import through
 from engine.runtimes.local.boxed_runs import Sandboxing
 from engine.runtimes.local.runtime import LocalRuntime

@@ -15,9 +15,9 @@ from engine.making.python_sources.variables import Variables
 from engine.making.uv.locking import ProjectLocks
 from engine.making.uv.outages import is_outage
 from engine.making.uv.runs import UvRuns
-from engine.runtimes.environments.environments import Installer
 from engine.runtimes.environments.execution import Executor
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.environments.indexes import Installer
 from engine.runtimes.environments.network import through
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.local.boxed_runs import LocalSettings, Sandboxing

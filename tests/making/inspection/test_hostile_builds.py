@@ -21,8 +21,8 @@ from engine.making.python_projects.preparing import Order, PythonProjects
 from engine.making.uv.locking import ProjectLocks
 from engine.making.uv.runs import LockFailed, UvRuns
 from engine.registry.archives import packed
-from engine.runtimes.environments.environments import Installer
 from engine.runtimes.environments.execution import Executor
+from engine.runtimes.environments.indexes import Installer
 from engine.runtimes.environments.network import through
 from engine.runtimes.local.boxed_runs import Sandboxing
 from engine.runtimes.process.processes import Launcher

@@ -11,8 +11,8 @@ import uv
 
 from engine.making.workbench.bench import Workbench, Workbenches
 from engine.making.workbench.runs import BenchParts
-from engine.runtimes.environments.environments import Installer
 from engine.runtimes.environments.execution import Executor
+from engine.runtimes.environments.indexes import Installer
 from engine.runtimes.environments.network import through
 from engine.runtimes.environments.programs import Programs
 from engine.runtimes.process.guardian import Guardian

@@ -28,7 +28,7 @@ from engine.runtimes.docker_engine.labels import OWN_IMAGES, STATE, Kind, Marks
 from engine.runtimes.docker_engine.limits import ContainerLimits
 from engine.runtimes.docker_engine.serving_containers import created, inspected, removed
 from engine.runtimes.docker_engine.volumes import bind, image_mounts, volume_mounts
-from engine.runtimes.environments.environments import Index
+from engine.runtimes.environments.indexes import Index
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.runtime import Progress
 from engine.runtimes.sandbox.egress import Opening, SandboxNetwork
@@ -43,7 +43,6 @@ T = TypeVar("T")
 
 _COMMITTED = f"{OWN_IMAGES}rebuilt"
 _MARK = "TOOL_AGENT_COMMAND"
-_READ_S = 15.0
 _LOGS = "/var/log/tool-agent"
 
 
@@ -115,16 +114,6 @@ class BuildContainers:
         with _used(site), site.audited.command(command, "start"):
             await self._asked(site.container, lambda api: begin(api, site.container, argv))
         return log
-
-    async def read_log(self, container_id: str, log_file: str) -> str:
-        """What a command in the background has said so far. Raises StartFailed."""
-        return (await self.run(container_id, ["cat", log_file], _READ_S)).stdout
-
-    async def logs(self, container_id: str, lines: int = 100) -> str:
-        """The end of what the container's own first process said. Raises StartFailed."""
-        site = await self._site(container_id)
-        said = await self._asked(site.container, lambda api: api.logs(site.container, stdout=True, stderr=True, tail=lines))
-        return said.decode(errors="replace")
 
     async def rebuild(
         self, container_id: str, ports: tuple[int, ...], *, mem_limit: str | None = None, nano_cpus: int | None = None

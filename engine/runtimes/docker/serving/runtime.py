@@ -39,7 +39,7 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sandbox import SandboxAccount, SandboxLimits
 from toolagent.contracts.sources import DockerSource
-from toolagent_service.calls.sandbox import asked, granted
+from toolagent_service.calls.sandbox import granted
 from toolagent_service.calls.shared_processes import name_inside, place_of
 from toolagent_service.contracts.containers import ContainerInfo
 
@@ -146,11 +146,6 @@ class DockerRuntime:
             self._up.pop(running.endpoint, None)
         return how
 
-    async def logs(self, running: Running, lines: int = _TOLD_LINES) -> str:
-        """The end of what the container said. Raises EngineFailure."""
-        serving = self._up.get(running.endpoint)
-        return await self._log_of(serving.container, lines) if serving is not None else ""
-
     @property
     def parts(self) -> DockerParts:
         return self._parts
@@ -186,7 +181,7 @@ class DockerRuntime:
         return [(container, marks, is_running) for container, marks, is_running in ours if marks.kind is Kind.SERVING]
 
     async def _made(self, tool: ToolManifest, source: DockerSource, progress: Progress) -> _Serving:
-        enforced, _ = granted(asked(tool.security_context), self._settings.policy)
+        enforced, _ = granted(tool.security_context.asked, self._settings.policy)
         hosts = enforced.hosts
         image = await self._images.of(name_inside(tool.tool_id, source), source, hosts, progress)
         variables = await asyncio.to_thread(variables_of, source, tool.tool_id, self._parts.secrets)
@@ -327,9 +322,9 @@ class DockerRuntime:
         message = f"The container of {tool_id!r} {how} while it was starting."
         raise StartFailed(ErrorType.UNAVAILABLE, message, {"ended": how, "log": await self._log_of(container)})
 
-    async def _log_of(self, container: str, lines: int = _TOLD_LINES) -> str:
+    async def _log_of(self, container: str) -> str:
         try:
-            said = await self._engine.ask(lambda api: api.logs(container, stdout=True, stderr=True, tail=lines))
+            said = await self._engine.ask(lambda api: api.logs(container, stdout=True, stderr=True, tail=_TOLD_LINES))
         except Missing:
             return ""
         return said.decode(errors="replace")

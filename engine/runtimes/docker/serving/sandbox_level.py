@@ -7,7 +7,6 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import structlog
@@ -240,7 +239,7 @@ class _Run:
             raise OSError(f"the container {self._container[:12]} could not be removed: {error}") from error
         if self._taken:
             self._taken.release()  # not of one that may still run
-        return replace(ending, disk_full=self._watch.disk_full, disk_hidden=self._watch.disk_hidden)
+        return self._watch.ending(ending)
 
     def _first(self) -> int | None:
         try:

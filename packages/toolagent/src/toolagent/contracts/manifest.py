@@ -7,7 +7,7 @@ from pydantic import Field, JsonValue, StringConstraints
 
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import GroupId, ToolId
-from toolagent.contracts.sandbox import EnvironmentName, SandboxLimits
+from toolagent.contracts.sandbox import EnvironmentName, SandboxGrant, SandboxLimits
 from toolagent.contracts.sources import BackendRuntime
 
 __all__ = [
@@ -72,6 +72,17 @@ class SecurityContext(Contract):
     required_capabilities: Annotated[tuple[str, ...], Field(alias="requiredCapabilities")] = ()
     environment: Annotated[tuple[EnvironmentName, ...], Field(description="Variables of the host that it wants to see.")] = ()
     limits: SandboxLimits = SandboxLimits()
+
+    @property
+    def asked(self) -> SandboxGrant:
+        """The same in the sandbox's words."""
+        return SandboxGrant(
+            read=self.file_access.allow_read,
+            write=self.file_access.allow_write,
+            hosts=self.network_access.allow_hosts,
+            environment=self.environment,
+            limits=self.limits,
+        )
 
 
 class ToolExample(Contract):

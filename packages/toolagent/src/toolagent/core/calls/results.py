@@ -4,13 +4,12 @@ from datetime import datetime
 
 from pydantic import JsonValue
 
-from toolagent.contracts.calls import ErrorType, ToolError, ToolResult, ValidationIssue
+from toolagent.contracts.calls import ORIGINAL_TYPE, ErrorType, ToolError, ToolResult, ValidationIssue
 from toolagent.contracts.tasks import TaskState
 
 __all__ = [
     "IDEMPOTENCY_CONFLICT",
     "KEY_CONFLICT",
-    "ORIGINAL_TYPE",
     "TOO_LARGE",
     "failed",
     "key_conflict",
@@ -27,9 +26,6 @@ KEY_CONFLICT = "This idempotency key or call id was used for another call: other
 
 TOO_LARGE = "too_large"
 """`details.reason` of a `validation_error` because of the size of the parameters."""
-
-ORIGINAL_TYPE = "original_type"
-"""In `details` of an error: what the tool's own world calls it, such as a script's `ScriptError`."""
 
 
 def failed(

@@ -1,9 +1,0 @@
-"""What follows when a call has ended: one module an effect and one line here, in their order."""
-
-from engine.calls.effects import recording, telling
-from engine.calls.effects.ended import Effect
-
-__all__ = ["EFFECTS"]
-
-EFFECTS: tuple[Effect, ...] = (recording.EFFECT, telling.EFFECT)
-"""Nobody is told of what is not recorded."""

@@ -11,7 +11,7 @@ import httpx
 from pydantic import JsonValue
 
 from engine.network.peers import LargeAnswer, peer_client
-from engine.runtimes.failures import CallFailed, NotSent
+from engine.runtimes.failures import CallFailed, NotSent, no_answer, timed_out
 from engine.runtimes.http.destination import PinnedTransport
 from engine.runtimes.http.json_answers import MAX_RESULT_VALUES
 from engine.runtimes.http.public_servers import PublicServers
@@ -118,12 +118,7 @@ class HttpExchange:
             async with asyncio.timeout(request.timeout_s):
                 received = await self._exchange(built, target, large)
         except TimeoutError:
-            raise CallFailed(
-                ErrorType.TIMEOUT,
-                f"The tool did not answer within {request.timeout_s:g} s.",
-                {"timeout_s": request.timeout_s, "outcome": "unknown"},
-                outcome="unknown",
-            ) from None
+            raise timed_out(request.timeout_s) from None
         means = partial(
             meaning_of,
             received,
@@ -176,12 +171,7 @@ class HttpExchange:
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol) as error:
             raise NotSent(ErrorType.UNAVAILABLE, f"No connection to {endpoint}: {error or 'timed out'}", {"endpoint": endpoint}) from error
         except httpx.HTTPError as error:
-            raise CallFailed(
-                ErrorType.EXECUTION_ERROR,
-                f"The connection to the tool broke before it had answered ({type(error).__name__}).",
-                {"outcome": "unknown"},
-                outcome="unknown",
-            ) from error
+            raise no_answer(f"The connection to the tool broke before it had answered ({type(error).__name__}).") from error
         finally:
             if response is not None:
                 await response.aclose()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.network.refusals import Refusals
+from engine.network.proxy_rules import Refusals
 from engine.runtimes.auditing.audit import Audit, NoAudit
 from engine.runtimes.auditing.call_audit import Audited
 from engine.runtimes.environments.environments import Environment, ScriptEnvironments

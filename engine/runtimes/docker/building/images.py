@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import re
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import DockerSource
 from toolagent_service.calls.container_names import is_image
 
-__all__ = ["Images", "failure_of"]
+__all__ = ["Images", "failure_of", "usable"]
 
 _TOOLS = f"{OWN_IMAGES}tool/"
 _YOUNG = timedelta(hours=1)
@@ -160,6 +160,15 @@ def failure_of(error: EngineFailure, what: str, name: str) -> StartFailed:
     """What the engine's failure means to a tool's start."""
     kind = ErrorType.DEPENDENCY_ERROR if isinstance(error, EngineRefused) else ErrorType.UNAVAILABLE
     return StartFailed(kind, f"The {what} {name!r} cannot be used: {error}", {what: name})
+
+
+@contextlib.contextmanager
+def usable(what: str, name: str) -> Generator[None]:
+    """A failure of the engine in here is one of a tool's start: raises StartFailed."""
+    try:
+        yield
+    except EngineFailure as error:
+        raise failure_of(error, what, name) from error
 
 
 def _followed(answer: Iterable[Document]) -> None:

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from engine.runtimes.auditing.call_audit import Audited
 from engine.runtimes.docker.book import gone
-from engine.runtimes.docker.building.images import Images, failure_of
+from engine.runtimes.docker.building.images import Images, usable
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker.serving.account import account_of
 from engine.runtimes.docker.serving.given import GivenContainers
@@ -91,12 +91,11 @@ class DockerRuntime:
 
     async def start(self, tool: ToolManifest, source: DockerSource, progress: Progress) -> Running:
         try:
-            if source.container_id is not None:
-                serving = await self._attached(tool, source, source.container_id, progress)
-            else:
-                serving = await self._made(tool, source, progress)
-        except EngineFailure as error:
-            raise failure_of(error, "container of", tool.tool_id) from error
+            with usable("container of", tool.tool_id):
+                if source.container_id is not None:
+                    serving = await self._attached(tool, source, source.container_id, progress)
+                else:
+                    serving = await self._made(tool, source, progress)
         except OSError as error:
             raise StartFailed(ErrorType.UNAVAILABLE, f"The container of {tool.tool_id!r} cannot be started here: {error}") from error
         self._up[serving.running.endpoint] = serving
@@ -176,9 +175,7 @@ class DockerRuntime:
     async def _left(self) -> list[tuple[str, Marks, bool]]:
         wanted = {"label": f"{STATE}={self._settings.owner.state}"}
         containers = await self._engine.ask(lambda api: api.containers(all=True, filters=wanted))
-        read = [(one, self._settings.seals.container(one.get("Labels"))) for one in containers]
-        ours = [(str(one["Id"]), whose[1], one.get("State") == "running") for one, whose in read if whose is not None]
-        return [(container, marks, is_running) for container, marks, is_running in ours if marks.kind is Kind.SERVING]
+        return self._settings.seals.ours(containers, Kind.SERVING)
 
     async def _made(self, tool: ToolManifest, source: DockerSource, progress: Progress) -> _Serving:
         enforced, _ = granted(tool.security_context.asked, self._settings.policy)

@@ -188,12 +188,12 @@ class ContainerLevel:
 
     def _swept(self, api: Api) -> tuple[str, ...]:
         gone: list[str] = []
-        for one in api.containers(all=True, filters={"label": f"{STATE}={self._owner.state}"}):
-            ours = self._seals.container(one.get("Labels"))
-            if ours is not None and ours[1].kind is Kind.BOX and ours[1].is_orphan:
+        listed = api.containers(all=True, filters={"label": f"{STATE}={self._owner.state}"})
+        for container, marks, _ in self._seals.ours(listed, Kind.BOX):
+            if marks.is_orphan:
                 with contextlib.suppress(Missing):
-                    self._engine.in_this_thread(lambda api, one=one: api.remove_container(one["Id"], v=True, force=True))
-                gone.append(ours[1].name)
+                    self._engine.in_this_thread(lambda api, container=container: api.remove_container(container, v=True, force=True))
+                gone.append(marks.name)
         return tuple(sorted(gone))
 
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import uv
 
 from engine.runtimes.auditing.audit import NoAudit
 from engine.runtimes.docker.book import NoBook
@@ -11,12 +12,16 @@ from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker_engine.engine import Engine
 from engine.runtimes.docker_engine.settings import DockerSettings
 from engine.runtimes.environments.environments import Index
+from engine.runtimes.environments.programs import Programs
 from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
 from toolagent.contracts.sandbox import SandboxPolicy
 from toolagent.contracts.sources import ScriptLanguage
 from workers.host.containers import docker_parts
-from workers.settings import Settings
+from workers.host.scripts import indexes_of
+from workers.settings.environment import environment
+from workers.settings.hosts import RunningSettings
+from workers.settings.tools import ContainerSettings
 from workers.state.directory import StateDirectory
 
 
@@ -63,8 +68,22 @@ async def test_a_host_asks_both_languages_as_scripts_do(
     }.items():
         monkeypatch.setenv(name, value)
     state = StateDirectory(settings.state, "here")
+    indexes = indexes_of(Programs.found(Path(uv.find_uv_bin())), environment())
     parts = docker_parts(
-        Settings(), state, settings.owner, SandboxPolicy(), engine, Egress(settings.state), NoAudit(), NoBook(), lambda _: None, None, None
+        ContainerSettings(),
+        RunningSettings(),
+        settings.data,
+        indexes,
+        state,
+        settings.owner,
+        SandboxPolicy(),
+        engine,
+        Egress(settings.state),
+        NoAudit(),
+        NoBook(),
+        lambda _: None,
+        None,
+        None,
     )
     index = await parts.known_index()
     assert {"own.invalid", "extra.invalid", "npm.invalid:81"} <= set(index.hosts)

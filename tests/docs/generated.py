@@ -8,20 +8,25 @@ from pathlib import Path
 from typing import cast
 
 from pydantic_core import PydanticUndefined, to_json
+from pydantic_settings import BaseSettings
 
 from tests.docs.pages import DOCS, ROOT
 from tests.sandbox.held import table
-from workers.settings import Settings
+from workers.settings.whole import PARTS
 
 __all__ = ["GENERATED", "renewed"]
 
 
 def settings() -> str:
+    return "\n\n".join(map(_part, PARTS))
+
+
+def _part(part: type[BaseSettings]) -> str:
     rows = [
-        f"| `TOOL_AGENT_{name.upper()}` | {_default(field.default)} | {field.description} |"
-        for name, field in Settings.model_fields.items()
+        f"| `TOOL_AGENT_{name.upper()}` | {_default(field.default)} | {field.description} |" for name, field in part.model_fields.items()
     ]
-    return "\n".join(["| setting | default | what it does |", "|---|---|---|", *rows])
+    title = (part.__doc__ or "").rstrip(".")
+    return "\n".join([f"## {title}", "", "| setting | default | what it does |", "|---|---|---|", *rows])
 
 
 def command_line() -> str:

@@ -15,7 +15,8 @@ from engine.store.routes import RouteTable
 from toolagent.contracts.routes import RunState, ToolRoute
 from workers.failures import CannotRun
 from workers.host.lease import held_host
-from workers.settings import Settings
+from workers.settings.hosts import HostSettings
+from workers.settings.kept import ContentSettings
 from workers.state.directory import StateDirectory, open_state, owned_state
 from workers.state.shared_files import require_shared_files
 
@@ -111,17 +112,17 @@ def _state(folder: Path) -> StateDirectory:
 
 
 async def test_an_id_that_is_alive_elsewhere_is_refused_with_the_place_and_the_setting(base: Database, tmp_path: Path) -> None:
-    hosts, settings = HostTable(base, 3600), Settings(host_heartbeat_s=0.1, host_lease_s=0.5)
+    hosts, settings = HostTable(base, 3600), HostSettings(host_heartbeat_s=0.1, host_lease_s=0.5)
     await hosts.claim(_FIRST)
     with pytest.raises(CannotRun, match=r"here.*TOOL_AGENT_HOST_ID"):
-        async with held_host(hosts, settings, _state(tmp_path)):
+        async with held_host(hosts, settings, {}, _state(tmp_path)):
             pass
     assert [host.instance for host in await hosts.list_all()] == ["first"]
 
 
 async def test_a_host_says_that_it_is_alive_until_it_ends_and_is_gone_then(base: Database, tmp_path: Path) -> None:
     hosts = HostTable(base, _LEASE_S)
-    async with held_host(hosts, Settings(host_heartbeat_s=0.1), _state(tmp_path)):
+    async with held_host(hosts, HostSettings(host_heartbeat_s=0.1), {}, _state(tmp_path)):
         [before] = await hosts.list_all()
 
         async def is_newer() -> bool:
@@ -134,7 +135,7 @@ async def test_a_host_says_that_it_is_alive_until_it_ends_and_is_gone_then(base:
 async def test_a_host_whose_id_is_taken_from_it_learns_of_it(base: Database, tmp_path: Path) -> None:
     hosts = HostTable(base, _LEASE_S)
     state = _state(tmp_path)
-    async with held_host(hosts, Settings(host_heartbeat_s=0.1), state) as lease:
+    async with held_host(hosts, HostSettings(host_heartbeat_s=0.1), {}, state) as lease:
         await hosts.claim(HostClaim("host-a", "thief", state.origin, {}))
         async with asyncio.timeout(30):
             with pytest.raises(CannotRun, match="TOOL_AGENT_HOST_ID"):
@@ -144,11 +145,11 @@ async def test_a_host_whose_id_is_taken_from_it_learns_of_it(base: Database, tmp
 
 async def test_files_in_a_folder_are_no_place_for_two_hosts(base: Database, tmp_path: Path) -> None:
     hosts = HostTable(base, 3600)
-    await require_shared_files(hosts, Settings(), _state(tmp_path))
+    await require_shared_files(hosts, ContentSettings(), _state(tmp_path))
     await hosts.claim(HostClaim("host-b", "b", "elsewhere", {}))
-    await require_shared_files(hosts, Settings(content_store="database"), _state(tmp_path))
+    await require_shared_files(hosts, ContentSettings(content_store="database"), _state(tmp_path))
     with pytest.raises(NotReadyError, match="TOOL_AGENT_CONTENT_STORE"):
-        await require_shared_files(hosts, Settings(), _state(tmp_path))
+        await require_shared_files(hosts, ContentSettings(), _state(tmp_path))
 
 
 def test_a_host_id_that_was_set_counts_more_than_the_one_that_is_kept(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import structlog
 
@@ -20,6 +21,7 @@ from engine.runtimes.docker_engine.limits import bytes_of
 from engine.runtimes.docker_engine.seals import Seals
 from engine.runtimes.docker_engine.settings import DockerSettings
 from engine.runtimes.docker_engine.volumes import renamed_volumes
+from engine.runtimes.environments.environments import Indexes
 from engine.runtimes.failures import NotSent, StartFailed
 from engine.runtimes.process.ownership import Owner
 from engine.runtimes.running.supervisor import Supervisor
@@ -33,9 +35,9 @@ from toolagent.contracts.sources import DockerSource
 from toolagent.core.failures import StoreUnavailableError
 from toolagent_service.calls.shared_processes import name_inside, place_of, process_key
 from workers.failures import CannotRun
-from workers.host.scripts import indexes_of, programs_of
 from workers.parts import Store
-from workers.settings import Settings, environment
+from workers.settings.hosts import RunningSettings
+from workers.settings.tools import ContainerSettings
 from workers.state.directory import StateDirectory
 
 __all__ = ["ImageSources", "closed_containers", "docker_parts", "engine_check", "found_containers", "lasting_names"]
@@ -47,7 +49,10 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 def docker_parts(
-    settings: Settings,
+    settings: ContainerSettings,
+    running: RunningSettings,
+    data: Path,
+    indexes: Indexes,
     state: StateDirectory,
     owner: Owner,
     policy: SandboxPolicy,
@@ -69,7 +74,7 @@ def docker_parts(
     except OSError as error:
         raise CannotRun(str(error)) from error
     docker = DockerSettings(
-        data=settings.data_dir.absolute(),
+        data=data,
         state=state.root,
         owner=owner,
         host=state.host,
@@ -78,14 +83,13 @@ def docker_parts(
         nano_cpus=settings.docker_nano_cpus,
         ttl_s=settings.docker_ttl_seconds,
         port_start=settings.docker_port_start,
-        start_timeout_s=settings.tool_health_timeout_s,
-        build_timeout_s=settings.tool_start_timeout_s,
-        stop_grace_s=settings.stop_grace_s,
+        start_timeout_s=running.tool_health_timeout_s,
+        build_timeout_s=running.tool_start_timeout_s,
+        stop_grace_s=running.stop_grace_s,
         policy=policy,
         identity=user,
         calls=state.calls,
     )
-    indexes = indexes_of(programs_of(settings), environment())
     return DockerParts(docker, engine, egress, indexes, audit=audit, book=book, secrets=secrets, users=users)
 
 

@@ -31,7 +31,8 @@ from workers.host.making import running_making
 from workers.host.projects import projects_of, sweep_projects
 from workers.host.runtimes import running_runtimes
 from workers.parts import Store, activities_of, builtins_of, catalog_of
-from workers.settings import Settings
+from workers.settings.kept import ContentSettings
+from workers.settings.whole import Settings
 from workers.state.directory import StateDirectory
 from workers.state.shared_files import require_shared_files
 from workers.temporal.host_workers import WorkerPool, running_workers
@@ -83,27 +84,28 @@ async def running_host(
     settings: Settings, state: StateDirectory, store: Store, client: Client, guardian: Guardian, owner: Owner, grace: Grace
 ) -> AsyncGenerator[RunningHost]:
     """Serve the queues of this host until the block ends and what it has in hand is done, or `grace` is over. Raises CannotRun."""
-    builtin = builtins_of(settings)
+    builtin = builtins_of(settings.calls, settings.limits)
     async with AsyncExitStack() as stack:
         # First: until the id is ours, everything that is kept under it belongs to another.
-        lease = await stack.enter_async_context(held_host(store.hosts, settings, state))
-        await _require_shared_files(store, settings, state)
+        lease = await stack.enter_async_context(held_host(store.hosts, settings.host, settings.calls.bucket_limits, state))
+        await _require_shared_files(store, settings.content, state)
         await store.routes.reset(state.host)
         projects = projects_of(store, state)
         book = BufferedContainerBook(ContainerTable(store.database))
         running = running_runtimes(settings, state, guardian, owner, builtin, projects, store.audit, book)
         runs = await stack.enter_async_context(running)
         runtimes = runs.runtimes
-        supervisor = Supervisor(runtimes, store.routes, state.host, cancel_grace_s=settings.stop_grace_s, alert=store.events.say)
+        supervisor = Supervisor(runtimes, store.routes, state.host, cancel_grace_s=settings.running.stop_grace_s, alert=store.events.say)
         stack.push_async_callback(supervisor.close)
         departures = Departures(supervisor, store.routes, store.registry.list_ids, state.host)
-        catalog = ending_after(catalog_of(store, settings, state, builtin), departures)
+        found = settings.catalog
+        catalog = catalog_of(store, found, settings.database, state, builtin)
         watched = imported_catalog(
-            catalog,
-            settings.data_dir,
+            ending_after(catalog, departures),
+            found.data_dir,
             state.root,
-            watch=settings.catalog_watch,
-            others=(*settings.tool_folders, settings.script_folder),
+            watch=found.catalog_watch,
+            others=(*found.tool_folders, found.script_folder),
         )
         faults = await stack.enter_async_context(watched)
         await sweep_projects(projects, store)
@@ -113,11 +115,13 @@ async def running_host(
         folders = CallFolders(state.calls)
         await stack.enter_async_context(sweeping_leftovers(folders))
         activities = activities_of(store, supervisor, frozenset(runtimes), settings, state, folders)
-        workers = await stack.enter_async_context(running_workers(client, state.host, settings.bucket_limits, activities, making, grace))
+        workers = await stack.enter_async_context(
+            running_workers(client, state.host, settings.calls.bucket_limits, activities, making, grace)
+        )
         yield RunningHost(workers, lease, faults, {"docker": engine_check(runtimes)})
 
 
-async def _require_shared_files(store: Store, settings: Settings, state: StateDirectory) -> None:
+async def _require_shared_files(store: Store, settings: ContentSettings, state: StateDirectory) -> None:
     try:
         await require_shared_files(store.hosts, settings, state)
     except NotReadyError as error:

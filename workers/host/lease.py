@@ -11,7 +11,7 @@ from engine.store.hosts import HostClaim, HostTable, HostTakenError
 from toolagent.contracts.hosts import Host
 from toolagent.core.failures import StoreUnavailableError
 from workers.failures import CannotRun
-from workers.settings import Settings
+from workers.settings.hosts import HostSettings
 from workers.state.directory import StateDirectory
 
 __all__ = ["HostLease", "held_host"]
@@ -60,9 +60,9 @@ _REMEDY = "give each its own TOOL_AGENT_HOST_ID, or unset that and give each a T
 
 
 @asynccontextmanager
-async def held_host(hosts: HostTable, settings: Settings, state: StateDirectory) -> AsyncGenerator[HostLease]:
+async def held_host(hosts: HostTable, settings: HostSettings, buckets: dict[str, int], state: StateDirectory) -> AsyncGenerator[HostLease]:
     """Be the host of this state directory until the block ends. Raises CannotRun when that id is alive elsewhere."""
-    claim = HostClaim(state.host, secrets.token_hex(8), state.origin, settings.bucket_limits)
+    claim = HostClaim(state.host, secrets.token_hex(8), state.origin, buckets)
     try:
         await _claim(hosts, claim, settings.host_lease_s)
     except StoreUnavailableError as error:

@@ -17,7 +17,8 @@ from engine.store.database import Database
 from engine.store.task_retention import forget_tasks
 from toolagent.core.failures import StoreUnavailableError
 from workers.failures import CannotRun
-from workers.settings import Settings, environment
+from workers.settings.environment import environment
+from workers.settings.kept import ContentSettings, RetentionSettings
 from workers.state.directory import StateDirectory
 from workers.state.secrets import SecretSource
 
@@ -28,7 +29,7 @@ _SWEEP_EVERY_S = 3600.0
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
-def content_of(database: Database, settings: Settings, state: StateDirectory) -> ContentStore:
+def content_of(database: Database, settings: ContentSettings, state: StateDirectory) -> ContentStore:
     """Raises CannotRun when the settings name no store that can be used, or the secrets are not private."""
     secrets = SecretSource(environment(), state.root / "secrets")
     # Otherwise a file that others may read would look like one without the keys.
@@ -50,18 +51,13 @@ def content_of(database: Database, settings: Settings, state: StateDirectory) ->
 
 @asynccontextmanager
 async def sweeping(
-    database: Database,
-    content: ContentStore,
-    spool: Path,
-    retention_hours: float,
-    task_retention_hours: float,
-    every_s: float = _SWEEP_EVERY_S,
+    database: Database, content: ContentStore, spool: Path, settings: RetentionSettings, every_s: float = _SWEEP_EVERY_S
 ) -> AsyncGenerator[None]:
     """Sweep files, tasks that ended long ago, and hosts that never came back, now and every hour until the block ends.
 
     A sweep that is cut off is gone on with by the next one.
     """
-    retention, of_tasks = timedelta(hours=retention_hours), timedelta(hours=task_retention_hours)
+    retention, of_tasks = timedelta(hours=settings.file_retention_hours), timedelta(hours=settings.task_retention_hours)
     task = asyncio.create_task(_sweep(database, content, spool, retention, of_tasks, every_s), name="sweep files")
     try:
         yield

@@ -52,9 +52,9 @@ from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
 from engine.store.tool_outcomes import ToolOutcomeTable
 from engine.store.tools import ToolTable
+from engine.upkeep.loop_watch import LoopWatch
 from toolagent.client.temporal import ToolAgentClient
 from workers.failures import CannotRun
-from workers.loop_watch import LoopWatch
 from workers.settings.environment import environment
 from workers.settings.front import LimitSettings
 from workers.settings.hosts import CallSettings

@@ -7,23 +7,25 @@ from functools import partial
 from pathlib import Path
 
 from api.app import create_app
+from api.client.guarded_calls import GuardedCalls
+from api.client.prompt_calls import PromptCalls
+from api.client.recording import Recording
 from api.ports import Check, NotReadyError
 from api.views.readiness import Remembered
+from engine.disk.room import require_room, require_writing
 from engine.runtimes.process.guardian import Guardian
 from engine.runtimes.process.ownership import Owner
 from engine.store.database import Database
 from engine.store.hosts import HostTable
+from engine.upkeep.leftovers import swept_state
+from engine.upkeep.loop_watch import watched_loop
 from toolagent.contracts.records import CatalogFault
 from workers.failures import CannotRun
 from workers.front.door import bound_socket, never_ended, serving
-from workers.front.guarded_calls import GuardedCalls
-from workers.front.prompt_calls import PromptCalls
 from workers.grace import Grace
-from workers.host.hosting import RunningHost, running_host, swept_state
-from workers.loop_watch import watched_loop
+from workers.host.hosting import RunningHost, running_host
 from workers.parts import Store, builtins_of, doors_of, poster_of
 from workers.ports import url_of
-from workers.recording import Recording, require_room, require_writing
 from workers.settings.kept import ContentSettings
 from workers.settings.temporal import TemporalSettings
 from workers.settings.whole import Settings
@@ -57,7 +59,7 @@ async def running_service(settings: Settings) -> AsyncGenerator[Running]:
         poster_of(settings.calls, state)
         listener = bound_socket(settings.front)
         stack.callback(listener.close)
-        await swept_state(state)
+        await swept_state(state.root, state.calls)
         store = await stack.enter_async_context(opened_store(settings, state))
         grace = Grace(settings.calls.shutdown_grace_s)
         temporal, host = await _host(stack, settings, state, store, grace)
@@ -79,7 +81,7 @@ async def running_worker(settings: Settings) -> AsyncGenerator[Running]:
         await stack.enter_async_context(watched_loop())
         builtins_of(settings.calls, settings.limits)
         state = stack.enter_context(owned_state(settings.state.state_dir, settings.host.host_id))
-        await swept_state(state)
+        await swept_state(state.root, state.calls)
         store = await stack.enter_async_context(opened_store(settings, state))
         temporal, host = await _host(stack, settings, state, store, Grace(settings.calls.shutdown_grace_s))
         yield Running(temporal, state, host.ended, faults=host.faults)
@@ -169,7 +171,8 @@ def _disk_of_temporal(temporal: TemporalAccess) -> Mapping[str, Path]:
 
 async def _watched(stack: AsyncExitStack, parts: Mapping[str, Remembered], temporal: TemporalAccess, store: Store) -> Recording:
     """Of where calls are recorded: the database, and the server that has them in hand."""
-    recording = Recording((parts["database"], parts["temporal"]), {**_disk_of(store.database), **_disk_of_temporal(temporal)})
+    disks = {**_disk_of(store.database), **_disk_of_temporal(temporal)}
+    recording = Recording((parts["database"], parts["temporal"]), partial(require_room, disks))
     await stack.enter_async_context(recording.watched())
     return recording
 

@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 
 from engine.store.database import Database, UnusableDatabaseError, migrate
+from engine.upkeep.kept_files import sweeping_files
 from toolagent.core.failures import StoreUnwritableError
 from workers.failures import CannotRun
 from workers.parts import Store
 from workers.settings.whole import Settings
-from workers.state.content import sweeping
 from workers.state.directory import StateDirectory
 
 __all__ = ["opened_store"]
@@ -38,7 +39,9 @@ async def opened_store(settings: Settings, state: StateDirectory) -> AsyncGenera
         ) from error
     try:
         store = Store(database, settings, state)
-        async with sweeping(database, store.content, state.content, settings.retention):
+        kept = settings.retention
+        retention, of_tasks = timedelta(hours=kept.file_retention_hours), timedelta(hours=kept.task_retention_hours)
+        async with sweeping_files(database, store.content, state.content, retention, of_tasks):
             try:
                 yield store
             finally:

@@ -40,18 +40,19 @@ from engine.roles.provider import ModelProvider
 from engine.roles.provider_options import ProviderOptions
 from engine.roles.providers import PROVIDERS
 from engine.runtimes.docker.building.containers import BuildContainers
+from engine.upkeep.tasks import TaskSweep, sweeping_tasks
 from toolagent_service.contracts.agent import AgentLimits
 from workers.failures import CannotRun
 from workers.host.cloning import cloner_of
 from workers.host.dependencies import dependency_policy_of
 from workers.host.runtimes import HostRuntimes
-from workers.host.task_sweep import TaskSweep, sweeping_tasks
 from workers.parts import Store
 from workers.settings.making import CodingSettings, ModelSettings
 from workers.settings.tools import SHIPPED_DATA, CatalogSettings
 from workers.settings.whole import Settings
 from workers.state.directory import StateDirectory
 from workers.temporal.host_workers import MakingActivities
+from workers.temporal.workflow_ends import WorkflowEnds
 
 __all__ = ["running_making"]
 
@@ -74,7 +75,7 @@ async def running_making(
     async with AsyncExitStack() as stack:
         benches = Workbenches(folder, BenchParts(parts.launcher, executor, programs, installer), builds or _NO_ENGINE)
         stack.push_async_callback(benches.close)
-        sweep = TaskSweep(client, store.tasks, store.evidence, benches, parts.sandboxing.environments, state.host)
+        sweep = TaskSweep(WorkflowEnds(client), store.tasks, store.evidence, benches, parts.sandboxing.environments, state.host)
         # What ended, or went to another host, while this one was away.
         await sweep.clear()
         await stack.enter_async_context(sweeping_tasks(sweep))

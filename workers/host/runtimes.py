@@ -21,11 +21,12 @@ from engine.runtimes.projects import Projects
 from engine.runtimes.runtime import AnyRuntime
 from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.sandbox.identity import Identity
+from engine.upkeep.environments import tidied
 from toolagent.contracts.sandbox import SandboxPolicy
 from workers.failures import CannotRun
 from workers.host.containers import closed_containers, docker_parts, lasting_names
 from workers.host.sandbox import identities, policy_of, sandbox_of
-from workers.host.scripts import Tooling, judging, script_service, tidied, tooling_of
+from workers.host.scripts import Tooling, judging, script_service, tooling_of
 from workers.settings.environment import environment
 from workers.settings.whole import Settings
 from workers.state.directory import StateDirectory

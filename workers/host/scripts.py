@@ -1,12 +1,10 @@
 """What executes scripts on this host, made from settings."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import structlog
 import uv
 
 from engine.runtimes.auditing.advisories import Advisories, Judge, refusing, unjudged
@@ -30,11 +28,7 @@ from workers.settings.front import LimitSettings
 from workers.settings.tools import EnvironmentSettings
 from workers.state.directory import StateDirectory
 
-__all__ = ["Tooling", "indexes_of", "judging", "script_service", "tidied", "tooling_of"]
-
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
-
-_TIDY_S = 3600.0
+__all__ = ["Tooling", "indexes_of", "judging", "script_service", "tooling_of"]
 
 _PYTHON_INDEX = ("UV_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_INDEX_STRATEGY")
 _MEANS = {
@@ -111,24 +105,6 @@ def programs_of(settings: EnvironmentSettings) -> Programs:
         pythons=settings.pythons,
         path=environment().get("PATH"),
     )
-
-
-@asynccontextmanager
-async def tidied(environments: ScriptEnvironments) -> AsyncGenerator[None]:
-    """Environments that nobody needs are removed, now and once an hour."""
-    tidying = asyncio.create_task(_tidy(environments), name="tidy environments")
-    try:
-        yield
-    finally:
-        tidying.cancel()
-        await asyncio.wait([tidying])
-
-
-async def _tidy(environments: ScriptEnvironments) -> None:
-    while True:
-        for name in await environments.tidy():
-            _log.info("removed_environment", name=name)
-        await asyncio.sleep(_TIDY_S)
 
 
 def indexes_of(programs: Programs, variables: Mapping[str, str]) -> Indexes:

@@ -13,11 +13,11 @@ from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest, Describe
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
+from engine.disk.room import require_writing
 from engine.runtimes.process.guardian import Guardian
 from engine.runtimes.process.ownership import Owner
 from toolagent.client import names
 from workers.failures import CannotRun
-from workers.recording import require_writing
 from workers.settings.temporal import TemporalSettings
 from workers.state.directory import StateDirectory
 from workers.temporal.connection import connect, register_search_attributes, set_retention
@@ -77,7 +77,7 @@ async def _register(client: Client) -> None:
 
 
 async def check_temporal(client: Client, folder: Path | None = None) -> None:
-    """Raises RPCError when it does not answer, UnwritableError when the embedded server cannot write to its `folder`.
+    """Raises RPCError when it does not answer, StoreUnwritableError when the embedded server cannot write to its `folder`.
 
     A server that has failed to write once knows of no workflow any more until it can: so it is asked for one.
     """

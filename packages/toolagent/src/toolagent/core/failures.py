@@ -29,7 +29,7 @@ class StoreUnavailableError(RuntimeError):
 
 
 class StoreUnwritableError(StoreUnavailableError):
-    """The database does not come back by waiting: somebody has to do something. The message says what; `told` has no path in it."""
+    """Where something is kept cannot be written until somebody does something. The message says what; `told` has no path in it."""
 
     def __init__(self, cause: str, told: str, message: str) -> None:
         super().__init__(message)

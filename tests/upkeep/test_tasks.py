@@ -24,6 +24,7 @@ from engine.store.evidence import EvidenceTable
 from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
 from engine.store.tools import ToolTable
+from engine.upkeep.tasks import TaskSweep, sweeping_tasks
 from tests.making.workbench.conftest import bench_parts
 from toolagent.client import names
 from toolagent.contracts.catalog import ToolEntry
@@ -31,7 +32,7 @@ from toolagent.contracts.making import Evidence, MakeRequest, MakeTask, TaskNote
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.task_specs import BuildTool
 from toolagent.contracts.tasks import TaskState
-from workers.host.task_sweep import TaskSweep, sweeping_tasks
+from workers.temporal.workflow_ends import WorkflowEnds
 from workflows.create_tool import CreateTool
 
 SPEC = BuildTool(tool_name="word_counter", description="Count.")
@@ -53,7 +54,7 @@ class Place:
 
     @property
     def sweep(self) -> TaskSweep:
-        return TaskSweep(self.client, self.tasks, self.evidence, self.benches, self.environments, "here")
+        return TaskSweep(WorkflowEnds(self.client), self.tasks, self.evidence, self.benches, self.environments, "here")
 
     async def begun(self, *, given: JsonValue = "a task", with_workflow: bool = True) -> str:
         """A task that is at work, and nobody is there to go on with it. What is `given` to its workflow is what it needs, or nothing."""

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pydantic import JsonValue
 from temporalio.client import Client
 
+from api.client.recording import Recording, UnrecordableError
 from toolagent.client.failures import AnswerPendingError, CallRefusedError, ControlFailedError
 from toolagent.client.handles import BatchHandle, CallHandle
 from toolagent.client.temporal import ToolAgentClient
@@ -18,7 +19,6 @@ from toolagent.contracts.tasks import TaskView
 from toolagent.core.calls.batches import batch_id_for_key
 from toolagent.core.calls.idempotency import call_id_for_key
 from toolagent.core.calls.results import failed
-from workers.recording import Recording, UnrecordableError
 
 __all__ = ["GuardedCalls"]
 

@@ -1,7 +1,6 @@
 """Being a host: claiming its id in the database, saying all the time that it is alive, and giving it back."""
 
 import asyncio
-import secrets
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 
@@ -10,16 +9,18 @@ import structlog
 from engine.store.hosts import HostClaim, HostTable, HostTakenError
 from toolagent.contracts.hosts import Host
 from toolagent.core.failures import StoreUnavailableError
-from workers.failures import CannotRun
-from workers.settings.hosts import HostSettings
-from workers.state.directory import StateDirectory
 
-__all__ = ["HostLease", "held_host"]
+__all__ = ["HostLease", "NotTheHostError", "held_host"]
 
 _LOOK_S = 0.5
 _SPARE_LOOKS = 4
+_REMEDY = "give each its own TOOL_AGENT_HOST_ID, or unset that and give each a TOOL_AGENT_STATE_DIR that is no copy of another's."
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class NotTheHostError(Exception):
+    """This process cannot be the host, or is it no longer. The message says why and what to do about it."""
 
 
 class HostLease:
@@ -30,13 +31,13 @@ class HostLease:
         self._beats = asyncio.create_task(self._beat(), name=f"heartbeat of {claim.host}")
 
     async def lost(self) -> None:
-        """Returns never; raises CannotRun when another process has become this host."""
+        """Returns never; raises NotTheHostError when another process has become this host."""
         await asyncio.shield(self._beats)
 
     async def end(self) -> None:
         """Stop saying so, and give the id back."""
         self._beats.cancel()
-        with suppress(asyncio.CancelledError, CannotRun):
+        with suppress(asyncio.CancelledError, NotTheHostError):
             await self._beats
         with suppress(StoreUnavailableError):  # the database is away: the lease ends by itself
             await self._hosts.release(self._claim)
@@ -50,24 +51,20 @@ class HostLease:
             except StoreUnavailableError as error:
                 _log.warning("heartbeat_not_written", host=self._claim.host, reason=str(error))
             except HostTakenError as error:
-                raise CannotRun(
+                raise NotTheHostError(
                     f"This process is host {self._claim.host!r} no longer: another one has taken the id, {_described(error.holder)}. "
                     f"It was not heard of for too long (TOOL_AGENT_HOST_LEASE_S), or two processes have the same id: {_REMEDY}"
                 ) from error
 
 
-_REMEDY = "give each its own TOOL_AGENT_HOST_ID, or unset that and give each a TOOL_AGENT_STATE_DIR that is no copy of another's."
-
-
 @asynccontextmanager
-async def held_host(hosts: HostTable, settings: HostSettings, buckets: dict[str, int], state: StateDirectory) -> AsyncGenerator[HostLease]:
-    """Be the host of this state directory until the block ends. Raises CannotRun when that id is alive elsewhere."""
-    claim = HostClaim(state.host, secrets.token_hex(8), state.origin, buckets)
+async def held_host(hosts: HostTable, claim: HostClaim, heartbeat_s: float, lease_s: float) -> AsyncGenerator[HostLease]:
+    """Be this host until the block ends. Raises NotTheHostError when its id is alive elsewhere."""
     try:
-        await _claim(hosts, claim, settings.host_lease_s)
+        await _claim(hosts, claim, lease_s)
     except StoreUnavailableError as error:
-        raise CannotRun(f"The host {claim.host!r} could not be noted in the database: {error}") from error
-    lease = HostLease(hosts, claim, settings.host_heartbeat_s)
+        raise NotTheHostError(f"The host {claim.host!r} could not be noted in the database: {error}") from error
+    lease = HostLease(hosts, claim, heartbeat_s)
     try:
         yield lease
     finally:
@@ -82,7 +79,7 @@ async def _claim(hosts: HostTable, claim: HostClaim, lease_s: float) -> None:
             await hosts.claim(claim)
         except HostTakenError as error:
             if look == looks:
-                raise CannotRun(
+                raise NotTheHostError(
                     f"There is a host {claim.host!r} already, and it is alive: {_described(error.holder)}. Stop it, or {_REMEDY}"
                 ) from error
             if look == 0:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -9,16 +10,13 @@ import pytest
 import pytest_asyncio
 from temporalio.client import Client
 
-from api.ports import UnwritableError
+from api.client.guarded_calls import GuardedCalls
+from api.client.recording import Recording, UnrecordableError
 from api.views.readiness import Remembered
-from tests.disks import file_size_limit, tiny_disk
+from engine.disk.room import require_room
+from tests.disks import tiny_disk
 from toolagent.client.failures import AnswerPendingError
-from workers.front.guarded_calls import GuardedCalls
-from workers.recording import Recording, UnrecordableError, require_writing
-
-
-def names_in(folder: Path) -> list[str]:
-    return [path.name for path in folder.iterdir()]
+from toolagent.core.failures import StoreUnwritableError
 
 
 class Place:
@@ -39,24 +37,24 @@ async def place() -> Place:
 
 @pytest_asyncio.fixture
 async def recording(place: Place, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Recording]:
-    monkeypatch.setattr("workers.recording._CALM_S", 0.0)
-    monkeypatch.setattr("workers.recording._LOOK_S", 0.01)
+    monkeypatch.setattr("api.client.recording._CALM_S", 0.0)
+    monkeypatch.setattr("api.client.recording._LOOK_S", 0.01)
     monkeypatch.setattr("api.views.readiness._FRESH_S", 0.0)
-    recording = Recording((Remembered(place.check),), {})
+    recording = Recording((Remembered(place.check),), lambda: None)
     async with recording.watched():
         yield recording
 
 
 async def test_a_full_disk_is_known_without_writing_to_it(tmp_path: Path) -> None:
     with tiny_disk(tmp_path / "tiny", "512k") as disk, pytest.raises(UnrecordableError) as refusal:
-        Recording((), {"The folder": disk}).require()
+        Recording((), partial(require_room, {"The folder": disk})).require()
     assert (refusal.value.cause, refusal.value.was_sent) == ("disk_full", False)
-    Recording((), {"The folder": tmp_path}).require()
+    Recording((), partial(require_room, {"The folder": tmp_path})).require()
 
 
 async def test_who_waits_when_it_turns_out_is_answered_and_later_all_goes_on(place: Place, recording: Recording) -> None:
     async with asyncio.timeout(10):
-        place.failure = UnwritableError("disk_full", "The disk is full.")
+        place.failure = StoreUnwritableError("disk_full", "The disk is full.", "")
         with pytest.raises(UnrecordableError) as refusal:
             async with recording.recorded():
                 await asyncio.Event().wait()
@@ -85,7 +83,7 @@ class EndlessCalls:
 @pytest.mark.parametrize("what", ["result", "batch_end"])
 async def test_who_waits_for_the_end_of_what_was_taken_is_answered_too(place: Place, recording: Recording, what: str) -> None:
     calls = GuardedCalls(cast("Client", EndlessCalls()), recording, patience_s=60)
-    place.failure = UnwritableError("disk_full", "The disk is full.")
+    place.failure = StoreUnwritableError("disk_full", "The disk is full.", "")
     async with asyncio.timeout(10):
         with pytest.raises(AnswerPendingError):
             await getattr(calls, what)("call-1")
@@ -102,12 +100,3 @@ async def test_a_time_out_of_the_callers_own_stays_one(recording: Recording) -> 
     with pytest.raises(TimeoutError):
         async with recording.recorded():
             raise TimeoutError
-
-
-async def test_a_folder_that_cannot_be_written_is_named_and_nothing_is_left_in_it(tmp_path: Path) -> None:
-    await require_writing({"The folder": tmp_path})
-    with file_size_limit(1000), pytest.raises(UnwritableError, match="The folder cannot be written: File too large"):
-        await require_writing({"The folder": tmp_path})
-    assert names_in(tmp_path) == []
-    with pytest.raises(UnwritableError, match="The other cannot be written: No such file"):
-        await require_writing({"The other": tmp_path / "other"})

@@ -1,13 +1,12 @@
 """Ending tools that are in no catalog any more: after each import here, and now and then, as other hosts import too."""
 
-import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 
 import structlog
 
 from engine.registry.catalog_watch import ImportCatalog
 from engine.runtimes.running.departures import Departures
+from engine.upkeep.rounds import repeated
 from toolagent.contracts.records import CatalogFault
 from toolagent.core.failures import StoreUnavailableError
 
@@ -29,24 +28,16 @@ def ending_after(imported: ImportCatalog, departures: Departures) -> ImportCatal
     return run
 
 
-@asynccontextmanager
-async def ending_departed(departures: Departures, look_s: float = _LOOK_S) -> AsyncGenerator[None]:
+def ending_departed(departures: Departures, look_s: float = _LOOK_S) -> AbstractAsyncContextManager[None]:
     """Look again and again until the block ends."""
-    looking = asyncio.create_task(_again_and_again(departures, look_s), name="end departed tools")
-    try:
-        yield
-    finally:
-        looking.cancel()
-        await asyncio.gather(looking, return_exceptions=True)
 
-
-async def _again_and_again(departures: Departures, look_s: float) -> None:
-    while True:
-        await asyncio.sleep(look_s)
+    async def look() -> None:
         try:
             await _end(departures)
         except StoreUnavailableError as error:
             _log.info("departed_tools_not_looked_for", reason=str(error))
+
+    return repeated(look, look_s, "end departed tools", at_once=False)
 
 
 async def _end(departures: Departures) -> None:

@@ -1,18 +1,14 @@
-"""The projects of this host's local tools, fetched from the content store."""
+"""The packed projects of local tools, from the content store."""
 
 from pathlib import Path
 
 import structlog
 
 from engine.registry.archives import ProjectArchives
-from engine.runtimes.projects import Projects
-from engine.store.catalog_entries import CatalogEntryTable
 from engine.store.files import FileStore
-from toolagent.core.failures import ContentDamagedError, ContentMissingError, StoreUnavailableError
-from workers.parts import Store
-from workers.state.directory import StateDirectory
+from toolagent.core.failures import ContentDamagedError, ContentMissingError
 
-__all__ = ["StoredArchives", "projects_of", "sweep_projects"]
+__all__ = ["StoredArchives"]
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -35,18 +31,3 @@ class StoredArchives:
                 raise
             _log.warning("archive_made_again", archive=content, name=file.name)
             return await self._files.materialise(file, folder)
-
-
-def projects_of(store: Store, state: StateDirectory) -> Projects:
-    return Projects(state.projects, StoredArchives(store.files, store.archives))
-
-
-async def sweep_projects(projects: Projects, store: Store) -> None:
-    """Remove those that no version of a tool refers to. To be called before any tool runs."""
-    try:
-        wanted = set((await CatalogEntryTable(store.database).content_of()).values())
-    except StoreUnavailableError as error:
-        _log.warning("projects_not_swept", reason=str(error))
-        return
-    for name in await projects.sweep(wanted):
-        _log.info("removed_project", name=name)

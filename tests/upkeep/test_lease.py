@@ -3,22 +3,15 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
-from api.ports import NotReadyError
 from engine.store.database import Database
 from engine.store.hosts import HostClaim, HostTable, HostTakenError
 from engine.store.routes import RouteTable
+from engine.upkeep.lease import NotTheHostError, held_host
 from toolagent.contracts.routes import RunState, ToolRoute
-from workers.failures import CannotRun
-from workers.host.lease import held_host
-from workers.settings.hosts import HostSettings
-from workers.settings.kept import ContentSettings
-from workers.state.directory import StateDirectory, open_state, owned_state
-from workers.state.shared_files import require_shared_files
 
 _LEASE_S = 1.0
 _FIRST = HostClaim("host-a", "first", "here", {"default": 2})
@@ -107,22 +100,18 @@ async def test_what_runs_on_a_dead_host_is_shown_as_stopped(base: Database) -> N
     assert route.last_error is not None
 
 
-def _state(folder: Path) -> StateDirectory:
-    return replace(open_state(folder), host="host-a")
-
-
-async def test_an_id_that_is_alive_elsewhere_is_refused_with_the_place_and_the_setting(base: Database, tmp_path: Path) -> None:
-    hosts, settings = HostTable(base, 3600), HostSettings(host_heartbeat_s=0.1, host_lease_s=0.5)
+async def test_an_id_that_is_alive_elsewhere_is_refused_with_the_place_and_the_setting(base: Database) -> None:
+    hosts = HostTable(base, 3600)
     await hosts.claim(_FIRST)
-    with pytest.raises(CannotRun, match=r"here.*TOOL_AGENT_HOST_ID"):
-        async with held_host(hosts, settings, {}, _state(tmp_path)):
+    with pytest.raises(NotTheHostError, match=r"here.*TOOL_AGENT_HOST_ID"):
+        async with held_host(hosts, _SECOND, 0.1, 0.5):
             pass
     assert [host.instance for host in await hosts.list_all()] == ["first"]
 
 
-async def test_a_host_says_that_it_is_alive_until_it_ends_and_is_gone_then(base: Database, tmp_path: Path) -> None:
+async def test_a_host_says_that_it_is_alive_until_it_ends_and_is_gone_then(base: Database) -> None:
     hosts = HostTable(base, _LEASE_S)
-    async with held_host(hosts, HostSettings(host_heartbeat_s=0.1), {}, _state(tmp_path)):
+    async with held_host(hosts, _FIRST, 0.1, 10.0):
         [before] = await hosts.list_all()
 
         async def is_newer() -> bool:
@@ -132,32 +121,11 @@ async def test_a_host_says_that_it_is_alive_until_it_ends_and_is_gone_then(base:
     assert await hosts.list_all() == ()
 
 
-async def test_a_host_whose_id_is_taken_from_it_learns_of_it(base: Database, tmp_path: Path) -> None:
+async def test_a_host_whose_id_is_taken_from_it_learns_of_it(base: Database) -> None:
     hosts = HostTable(base, _LEASE_S)
-    state = _state(tmp_path)
-    async with held_host(hosts, HostSettings(host_heartbeat_s=0.1), {}, state) as lease:
-        await hosts.claim(HostClaim("host-a", "thief", state.origin, {}))
+    async with held_host(hosts, _FIRST, 0.1, 10.0) as lease:
+        await hosts.claim(HostClaim("host-a", "thief", _FIRST.origin, {}))
         async with asyncio.timeout(30):
-            with pytest.raises(CannotRun, match="TOOL_AGENT_HOST_ID"):
+            with pytest.raises(NotTheHostError, match="TOOL_AGENT_HOST_ID"):
                 await lease.lost()
     assert [host.instance for host in await hosts.list_all()] == ["thief"]
-
-
-async def test_files_in_a_folder_are_no_place_for_two_hosts(base: Database, tmp_path: Path) -> None:
-    hosts = HostTable(base, 3600)
-    await require_shared_files(hosts, ContentSettings(), _state(tmp_path))
-    await hosts.claim(HostClaim("host-b", "b", "elsewhere", {}))
-    await require_shared_files(hosts, ContentSettings(content_store="database"), _state(tmp_path))
-    with pytest.raises(NotReadyError, match="TOOL_AGENT_CONTENT_STORE"):
-        await require_shared_files(hosts, ContentSettings(), _state(tmp_path))
-
-
-def test_a_host_id_that_was_set_counts_more_than_the_one_that_is_kept(tmp_path: Path) -> None:
-    with owned_state(tmp_path / "state", "host-named") as state:
-        assert state.host == "host-named"
-    with owned_state(tmp_path / "state") as state:
-        kept = state.host
-    assert kept.startswith("host-")
-    (tmp_path / "state/host_id").write_text("")  # a process died while it wrote
-    with owned_state(tmp_path / "state") as state:
-        assert state.host not in {"", kept}

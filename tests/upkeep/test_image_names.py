@@ -4,9 +4,9 @@ from engine.registry.registry import ToolRegistry
 from engine.store.database import Database
 from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
+from engine.upkeep.containers import ImageSources
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import DockerSource
-from workers.host.containers import ImageSources
 
 ALONE, SHARED = DockerSource(dockerfile="Dockerfile"), DockerSource(dockerfile="Other", process="group")
 

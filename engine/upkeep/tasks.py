@@ -1,36 +1,28 @@
 """Tasks that nobody works at any more: those whose workflow is gone end, and what ended or moved away leaves this host."""
 
-import asyncio
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 
 import structlog
-from pydantic import ValidationError
-from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
-from temporalio.service import RPCError, RPCStatusCode
 
 from engine.making.workbench.bench import Workbenches
 from engine.runtimes.environments.environments import ScriptEnvironments
 from engine.runtimes.failures import StartFailed
 from engine.store.evidence import EvidenceTable
 from engine.store.tasks import Ending, TaskTable
-from toolagent.client.patience import is_away
-from toolagent.contracts.tasks import TaskState
+from engine.upkeep.rounds import repeated
 from toolagent.core.failures import StoreUnavailableError
 
-__all__ = ["TaskSweep", "sweeping_tasks"]
+__all__ = ["TaskSweep", "WorkflowEnd", "sweeping_tasks"]
 
 _EVERY_S = 60.0
 _NOTHING = "Nothing it made can be called. Ask for it again."
-_UNKNOWN = "Temporal does not know it any more, so nobody works at it."
-_GOES_ON = (WorkflowExecutionStatus.RUNNING, WorkflowExecutionStatus.CONTINUED_AS_NEW)
 
-_REASONS: dict[WorkflowExecutionStatus, str] = {
-    WorkflowExecutionStatus.TERMINATED: "Its workflow was terminated on Temporal.",
-    WorkflowExecutionStatus.TIMED_OUT: "Its workflow ran into a time limit that somebody gave it on Temporal.",
-    WorkflowExecutionStatus.CANCELED: "It was cancelled.",
-    WorkflowExecutionStatus.COMPLETED: "Its workflow has ended, and nobody wrote down how.",
-}
+WorkflowEnd = Callable[[str], Awaitable[tuple[Ending, str] | None]]
+"""How the workflow of a task ended, and why; None while it goes on.
+
+Raises ConnectionError when nobody can say it now, ValueError when it cannot be said of this one.
+"""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -40,24 +32,22 @@ class TaskSweep:
 
     def __init__(
         self,
-        client: Client,
+        end_of: WorkflowEnd,
         tasks: TaskTable,
         evidence: EvidenceTable,
         benches: Workbenches,
         environments: ScriptEnvironments,
         host: str,
     ) -> None:
-        self._client, self._tasks, self._evidence = client, tasks, evidence
+        self._end_of, self._tasks, self._evidence = end_of, tasks, evidence
         self._benches, self._environments, self._host = benches, environments, host
 
     async def run(self) -> None:
-        """Once. Raises RPCError when Temporal does not answer, StoreUnavailableError, OSError."""
+        """Once. Raises StoreUnavailableError, OSError: also when nobody can say how workflows are."""
         for task_id in await self._tasks.unended():
             try:
                 await self._look_after(task_id)
-            except (ValidationError, RPCError) as error:
-                if is_away(error):
-                    raise
+            except ValueError as error:
                 # What is wrong with one is no reason to leave the others.
                 _log.warning("task_not_looked_after", task=task_id, reason=str(error))
         await self.clear()
@@ -84,23 +74,6 @@ class TaskSweep:
             else:
                 _log.info("cleared_task", task=task_id)
 
-    async def _end_of(self, task_id: str) -> tuple[Ending, str] | None:
-        handle = self._client.get_workflow_handle(task_id)
-        try:
-            status = (await handle.describe()).status
-            if status is WorkflowExecutionStatus.FAILED:
-                await handle.result()
-        except WorkflowFailureError as failure:
-            return TaskState.FAILED, f"Its workflow failed: {failure.cause}."
-        except RPCError as error:
-            if error.status is RPCStatusCode.NOT_FOUND:
-                return TaskState.FAILED, _UNKNOWN
-            raise
-        if status is None or status in _GOES_ON:
-            return None
-        is_cancelled = status is WorkflowExecutionStatus.CANCELED
-        return TaskState.CANCELLED if is_cancelled else TaskState.FAILED, _REASONS.get(status, f"Its workflow ended: {status.name}.")
-
 
 def _left(made: Mapping[str, str]) -> str:
     """`made`: versions that can be called, by tool."""
@@ -108,22 +81,13 @@ def _left(made: Mapping[str, str]) -> str:
     return f"What it had registered by then can be called: {named}." if made else _NOTHING
 
 
-@asynccontextmanager
-async def sweeping_tasks(sweep: TaskSweep, every_s: float = _EVERY_S) -> AsyncGenerator[None]:
-    """Now and every minute until the block ends. One that is cut off is gone on with by the next one."""
-    task = asyncio.create_task(_again_and_again(sweep, every_s), name="sweep tasks")
-    try:
-        yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+def sweeping_tasks(sweep: TaskSweep, every_s: float = _EVERY_S) -> AbstractAsyncContextManager[None]:
+    """Now and every minute until the block ends."""
 
-
-async def _again_and_again(sweep: TaskSweep, every_s: float) -> None:
-    while True:
+    async def once() -> None:
         try:
             await sweep.run()
-        except (StoreUnavailableError, RPCError, OSError) as error:
+        except (StoreUnavailableError, OSError) as error:
             _log.info("tasks_not_swept", reason=str(error))
-        await asyncio.sleep(every_s)
+
+    return repeated(once, every_s, "sweep tasks")

@@ -6,12 +6,12 @@ import uuid
 
 from temporalio.client import Client
 
-from engine.calls.settled import SettledCalls
+from api.client.guarded_calls import GuardedCalls
+from api.client.recording import Recording
+from api.ports import Settled
 from toolagent.client.failures import AnswerPendingError
 from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.core.calls.idempotency import call_id_for_key
-from workers.front.guarded_calls import GuardedCalls
-from workers.recording import Recording
 
 __all__ = ["MOST_AHEAD", "PromptCalls"]
 
@@ -31,7 +31,7 @@ class PromptCalls(GuardedCalls):
     The end of the workflow itself is some round trips later; nobody has to wait for these, since the record decides.
     """
 
-    def __init__(self, client: Client, settled: SettledCalls, recording: Recording, *, patience_s: float) -> None:
+    def __init__(self, client: Client, settled: Settled, recording: Recording, *, patience_s: float) -> None:
         super().__init__(client, recording, patience_s=patience_s)
         self._settled = settled
         self._asked = 0

@@ -5,7 +5,7 @@ import time
 
 from structlog.testing import capture_logs
 
-from workers.loop_watch import LoopWatch
+from engine.upkeep.loop_watch import LoopWatch
 
 
 def stands_still() -> None:
@@ -25,4 +25,4 @@ async def test_a_pause_is_measured_and_told_with_what_ran() -> None:
         await asyncio.wait((task,))
     assert 0.3 < watch.longest().longest_pause_s < 5
     assert [(entry["event"], entry["log_level"]) for entry in logs] == [("loop_stood_still", "warning")]
-    assert logs[0]["ran"][0].startswith("loop: stands_still (workers/test_loop_watch.py:")
+    assert logs[0]["ran"][0].startswith("loop: stands_still (upkeep/test_loop_watch.py:")

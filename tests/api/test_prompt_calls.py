@@ -16,6 +16,8 @@ from temporalio import activity, workflow
 from temporalio.client import Client
 from temporalio.worker import Worker
 
+from api.client.prompt_calls import MOST_AHEAD, PromptCalls
+from api.client.recording import Recording
 from engine.calls.settled import SettledCalls
 from engine.store.calls import CallTable
 from engine.store.clock import now
@@ -27,8 +29,6 @@ from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
 from toolagent.contracts.records import CallRecord
 from toolagent.core.calls.idempotency import call_id_for_key
 from toolagent.core.calls.results import succeeded
-from workers.front.prompt_calls import MOST_AHEAD, PromptCalls
-from workers.recording import Recording
 from workers.temporal.connection import connect, register_search_attributes
 
 _BOUND_S = 30.0
@@ -63,7 +63,7 @@ class Stage:
         self._own = uuid4().hex
         self.records = CallTable(database)
         self.settled = SettledCalls()
-        self.calls = PromptCalls(client, self.settled, Recording((), {}), patience_s=0.5)
+        self.calls = PromptCalls(client, self.settled, Recording((), lambda: None), patience_s=0.5)
 
     @activity.defn
     async def record(self, call: ToolCall, call_id: str) -> ToolResult:
@@ -226,7 +226,7 @@ async def test_an_end_that_cannot_be_read_is_logged_and_does_not_take_up_a_place
     assert result.status == "success"
     await stage.let_go("garbled")
     await until(lambda: stage.calls.ahead == 0)
-    told = [record for record in caplog.records if record.name == "workers.front.prompt_calls"]
+    told = [record for record in caplog.records if record.name == "api.client.prompt_calls"]
     assert [(record.levelname, result.call_id in record.getMessage(), bool(record.exc_info)) for record in told] == [("ERROR", True, True)]
     assert never_retrieved(caplog) == []
 
@@ -242,7 +242,7 @@ async def test_a_temporal_that_dies_after_the_answer_is_told_of_and_costs_no_pla
         # The SDK itself tries for ten seconds.
         await until(lambda: stage.calls.ahead == 0)
     await database.close()
-    told = [record for record in caplog.records if record.name == "workers.front.prompt_calls"]
+    told = [record for record in caplog.records if record.name == "api.client.prompt_calls"]
     assert {record.levelname for record in told} == {"WARNING"}
     assert all(any(result.call_id in record.getMessage() for record in told) for result in results)
     assert never_retrieved(caplog) == []

@@ -43,6 +43,10 @@ def test_each_setting_is_read_by_something() -> None:
     assert [name for part in PARTS for name in part.model_fields if not any(re.search(rf"\.{name}\b", text) for text in sources)] == []
 
 
+def test_each_setting_is_described() -> None:
+    assert [name for part in PARTS for name, setting in part.model_fields.items() if not setting.description] == []
+
+
 def test_a_variable_that_looks_like_a_setting_and_is_none_is_named_with_the_nearest() -> None:
     names = ("TOOL_AGENT_FASTAPI_PORT", "TOOL_AGENT_FASTAPI_PROT", "TOOL_AGENT_SECRET_X", "TOOL_AGENT_URL", "TOOL_AGENT_ZZZ", "PATH")
     assert [*unread(dict.fromkeys(names, "1"))] == [

@@ -1,26 +1,21 @@
 """What containers of this host are made with, from settings."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import structlog
 
 from api.ports import Check, LackingError
-from engine.runtimes.auditing.audit import Audit
-from engine.runtimes.docker.book import ContainerBook
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker.serving.runtime import DockerRuntime
-from engine.runtimes.docker_engine.engine import Engine, EngineFailure, reason_of
+from engine.runtimes.docker_engine.engine import EngineFailure, reason_of
 from engine.runtimes.docker_engine.leftovers import names_of
 from engine.runtimes.docker_engine.limits import bytes_of
 from engine.runtimes.docker_engine.seals import Seals
 from engine.runtimes.docker_engine.settings import DockerSettings
-from engine.runtimes.environments.environments import Indexes
 from engine.runtimes.process.ownership import Owner
 from engine.runtimes.runtime import AnyRuntime
-from engine.runtimes.sandbox.egress import Egress
-from engine.runtimes.sandbox.identities import Identities
 from engine.runtimes.sandbox.identity import Identity
 from toolagent.contracts.sandbox import SandboxPolicy
 from workers.failures import CannotRun
@@ -28,29 +23,22 @@ from workers.settings.hosts import RunningSettings
 from workers.settings.tools import ContainerSettings
 from workers.state.directory import StateDirectory
 
-__all__ = ["closed_containers", "docker_parts", "engine_check", "lasting_names"]
+__all__ = ["closed_containers", "docker_settings", "engine_check", "lasting_names"]
 
 _CHECK_S = 2.0
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
-def docker_parts(
+def docker_settings(
     settings: ContainerSettings,
     running: RunningSettings,
     data: Path,
-    indexes: Indexes,
     state: StateDirectory,
     owner: Owner,
     policy: SandboxPolicy,
-    engine: Engine,
-    egress: Egress,
-    audit: Audit,
-    book: ContainerBook,
-    secrets: Callable[[str], str | None],
-    users: Identities | None,
     user: Identity | None,
-) -> DockerParts:
+) -> DockerSettings:
     """Raises CannotRun when a setting cannot be used."""
     try:
         bytes_of(settings.docker_mem_limit)
@@ -60,7 +48,7 @@ def docker_parts(
         Seals.of(state.root)
     except OSError as error:
         raise CannotRun(str(error)) from error
-    docker = DockerSettings(
+    return DockerSettings(
         data=data,
         state=state.root,
         owner=owner,
@@ -77,7 +65,6 @@ def docker_parts(
         identity=user,
         calls=state.calls,
     )
-    return DockerParts(docker, engine, egress, indexes, audit=audit, book=book, secrets=secrets, users=users)
 
 
 async def lasting_names(parts: DockerParts) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from engine.runtimes import make_runtimes
 from engine.runtimes.auditing.audit import Audit
 from engine.runtimes.builtin.tool import BuiltinTool
 from engine.runtimes.docker.book import ContainerBook
+from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker_engine.engine import Engine
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.public_servers import PublicServers
@@ -24,7 +25,7 @@ from engine.runtimes.sandbox.identity import Identity
 from engine.upkeep.environments import tidied
 from toolagent.contracts.sandbox import SandboxPolicy
 from workers.failures import CannotRun
-from workers.host.containers import closed_containers, docker_parts, lasting_names
+from workers.host.containers import closed_containers, docker_settings, lasting_names
 from workers.host.sandbox import identities, policy_of, sandbox_of
 from workers.host.scripts import Tooling, judging, script_service, tooling_of
 from workers.settings.environment import environment
@@ -75,21 +76,15 @@ async def running_runtimes(
         stack.callback(engine.close)
         sandbox = await sandbox_of(settings.sandbox.sandbox_levels, policy, state, owner, launcher, engine, users)
         tooling = tooling_of(settings.environments, settings.running.tool_start_timeout_s, launcher, sandbox, egress)
-        docker = docker_parts(
-            settings.containers,
-            settings.running,
-            data,
-            tooling.indexes,
-            state,
-            owner,
-            policy,
+        docker = DockerParts(
+            docker_settings(settings.containers, settings.running, data, state, owner, policy, of_containers),
             engine,
             egress,
-            audit,
-            book,
-            secrets.resolve,
-            users,
-            of_containers,
+            tooling.indexes,
+            audit=audit,
+            book=book,
+            secrets=secrets.resolve,
+            users=users,
         )
         egress.sweep(await lasting_names(docker))
         judge = await stack.enter_async_context(judging(policy, tooling.programs, launcher, audit, state.host))

@@ -20,12 +20,14 @@ _RESERVED_QUEUES = (TASK_QUEUE, "control")
 class HostSettings(Part):
     """Hosts."""
 
-    host_id: Annotated[
-        str | None,
-        Field(pattern=r"^[a-z][a-z0-9-]{0,62}$", description="Name of this host; unset: one is made and kept in the state directory."),
-    ] = None
-    host_heartbeat_s: Annotated[Seconds, Field(description="How often a host says that it is there.")] = 2.0
-    host_lease_s: Annotated[Seconds, Field(description="After how long without that it counts as dead; three heartbeats at least.")] = 10.0
+    host_id: Annotated[str | None, Field(pattern=r"^[a-z][a-z0-9-]{0,62}$")] = None
+    """Name of this host; unset: one is made and kept in the state directory."""
+
+    host_heartbeat_s: Seconds = 2.0
+    """How often a host says that it is there."""
+
+    host_lease_s: Seconds = 10.0
+    """After how long without that it counts as dead; three heartbeats at least."""
 
     @field_validator("host_lease_s")
     @classmethod
@@ -45,21 +47,20 @@ class HostSettings(Part):
 class CallSettings(Part):
     """Calls."""
 
-    bucket_limits: Annotated[
-        dict[str, Annotated[int, Field(ge=1)]], Field(description="Calls at once by bucket, on this host and on each of its queues; JSON.")
-    ] = {"default": 16, "http": 5, "ai": 2, "database": 3}
-    queue_timeout_s: Annotated[Seconds, Field(description="How long a call may wait for a slot.")] = 600.0
-    shutdown_grace_s: Annotated[
-        Seconds,
-        Field(description="How long running calls, and steps of tasks, may take when the service stops."),
-    ] = 10.0
-    http_request_allow: Annotated[
-        CommaSeparated[tuple[str, ...]],
-        Field(description="Private hosts, addresses or CIDRs that `http_request` may reach; comma-separated."),
-    ] = ()
-    callback_allow: Annotated[
-        CommaSeparated[tuple[str, ...]], Field(description="Private hosts, addresses or CIDRs that callbacks may go to; comma-separated.")
-    ] = ()
+    bucket_limits: dict[str, Annotated[int, Field(ge=1)]] = {"default": 16, "http": 5, "ai": 2, "database": 3}
+    """Calls at once by bucket, on this host and on each of its queues; JSON."""
+
+    queue_timeout_s: Seconds = 600.0
+    """How long a call may wait for a slot."""
+
+    shutdown_grace_s: Seconds = 10.0
+    """How long running calls, and steps of tasks, may take when the service stops."""
+
+    http_request_allow: CommaSeparated[tuple[str, ...]] = ()
+    """Private hosts, addresses or CIDRs that `http_request` may reach; comma-separated."""
+
+    callback_allow: CommaSeparated[tuple[str, ...]] = ()
+    """Private hosts, addresses or CIDRs that callbacks may go to; comma-separated."""
 
     @field_validator("bucket_limits")
     @classmethod
@@ -76,6 +77,11 @@ class CallSettings(Part):
 class RunningSettings(Part):
     """Running tools."""
 
-    tool_start_timeout_s: Annotated[Seconds, Field(description="How long building and starting a tool may take.")] = 300.0
-    tool_health_timeout_s: Annotated[Seconds, Field(description="How long a started tool may take until it is healthy.")] = 30.0
-    stop_grace_s: Annotated[Seconds, Field(description="How long a tool may take to end, or to come to rest after a cancelled call.")] = 5.0
+    tool_start_timeout_s: Seconds = 300.0
+    """How long building and starting a tool may take."""
+
+    tool_health_timeout_s: Seconds = 30.0
+    """How long a started tool may take until it is healthy."""
+
+    stop_grace_s: Seconds = 5.0
+    """How long a tool may take to end, or to come to rest after a cancelled call."""

@@ -13,9 +13,9 @@ PREFIX = "TOOL_AGENT_"
 
 
 class Part(BaseSettings):
-    """Each field is the variable of its name in capitals, behind the prefix."""
+    """Each field is the variable of its name in capitals, behind the prefix; what is said below it is its description in the docs."""
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid")
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 def _split(value: object) -> object:

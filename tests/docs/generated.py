@@ -16,6 +16,11 @@ from workers.settings import Settings
 __all__ = ["GENERATED", "renewed"]
 
 
+_COMMON = re.compile(r"^\* `--(url|api-key|help)\b.*(\n|\Z)", re.MULTILINE)
+"""Options of nearly every command; the page says them once."""
+_NO_OPTIONS = re.compile(r"\*\*Options\*\*:\n\n(?!\*)")
+
+
 def settings() -> str:
     rows = [
         f"| `TOOL_AGENT_{name.upper()}` | {_default(field.default)} | {field.description} |"
@@ -30,7 +35,8 @@ def command_line() -> str:
     said = subprocess.run(command, check=True, capture_output=True, text=True, env={"COLUMNS": "120", "PYTHONPATH": str(ROOT)}).stdout
     # A summary that was cut short says nothing that is not said below.
     texts = re.sub(r"\*\*Commands\*\*:\n\n(\* [^\n]*\n)+\n", "", said).replace("```console\n$ ", "```text\n")
-    return texts.split("\n", 2)[2].strip()
+    general, *commands = texts.split("\n", 2)[2].strip().split("\n## ")
+    return "\n## ".join([general, *(_NO_OPTIONS.sub("", _COMMON.sub("", command)) for command in commands)]).strip()
 
 
 def _default(value: object) -> str:

@@ -58,7 +58,7 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def options(
-    version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and end.")] = False,
+    version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")] = False,
 ) -> None:
     """Find, call and watch the tools of a Tool Agent service.
 
@@ -135,7 +135,7 @@ def run(
     ] = None,
     params: Annotated[str | None, typer.Option(help="All parameters as a JSON object, or `@file.json`; NAME=VALUE overrides.")] = None,
     detach: Annotated[bool, typer.Option("--async", help="Print the task id and do not wait.")] = False,
-    timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="What the call may take.")] = None,
+    timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="Time limit of the call.")] = None,
     key: Annotated[
         str | None, typer.Option(metavar="KEY", help="Idempotency key: the same key is one call, however often it is sent.")
     ] = None,
@@ -210,7 +210,7 @@ def task(
     task_id: Annotated[
         str, typer.Argument(metavar="ID", help="The id that `run --async`, `create` or `repair` printed.", show_default=False)
     ],
-    cancel: Annotated[bool, typer.Option("--cancel", help="Ask for it to be cancelled.")] = False,
+    cancel: Annotated[bool, typer.Option("--cancel", help="Cancel it.")] = False,
     wait: Annotated[
         bool,
         typer.Option("--follow", "--wait", help="Wait until it ends; Ctrl-C cancels a call, and leaves a task that makes a tool running."),

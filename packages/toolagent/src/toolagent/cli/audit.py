@@ -22,7 +22,7 @@ def audit(
     since: Annotated[
         datetime | None, typer.Option(formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"], help="Only runs that began then (UTC) or later.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="The newest so many.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="At most this many, the newest first.")] = 100,
     json_output: AsJson = False,
     url: Url = DEFAULT_URL,
     api_key: ApiKey = None,

@@ -45,7 +45,7 @@ def versions(tool: Tool, json_output: AsJson = False, url: Url = DEFAULT_URL, ap
 
 
 def activate(tool: Tool, version: Version, json_output: AsJson = False, url: Url = DEFAULT_URL, api_key: ApiKey = None) -> None:
-    """Have calls that name no version get this one.
+    """Make a version active: calls that name no version get it.
 
     `toolagent activate image_stitcher 1.2.0`
     """
@@ -58,7 +58,7 @@ def activate(tool: Tool, version: Version, json_output: AsJson = False, url: Url
 
 
 def deactivate(tool: Tool, version: Version, json_output: AsJson = False, url: Url = DEFAULT_URL, api_key: ApiKey = None) -> None:
-    """Have no new call get this version; running calls finish on it.
+    """Deactivate a version: no new call gets it; running calls finish on it.
 
     `toolagent deactivate image_stitcher 1.1.0`
     """
@@ -107,7 +107,7 @@ def get_file(
     url: Url = DEFAULT_URL,
     api_key: ApiKey = None,
 ) -> None:
-    """Save a stored file or a large result. With -o, what was broken off before is gone on with.
+    """Save a stored file or a large result. With -o, an interrupted download is continued.
 
     `toolagent file get file_0123456789abcdef0123456789abcdef -o result.json`
     """

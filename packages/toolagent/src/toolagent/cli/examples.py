@@ -35,12 +35,12 @@ class _Outcome:
 
 def run_examples(
     tool: Tool,
-    timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="What one call may take.")] = None,
+    timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="Time limit of each call.")] = None,
     json_output: AsJson = False,
     url: Url = DEFAULT_URL,
     api_key: ApiKey = None,
 ) -> None:
-    """Call a tool with each of its examples and compare what comes with what they expect, which may be a part of it.
+    """Call a tool with each of its examples. The output must contain what the example expects.
 
     Exit code 1 when one fails, or when the tool has none.
 

@@ -50,14 +50,12 @@ def create(
     name: Annotated[str | None, typer.Option(metavar="ID", help="The id of the tool; unset, it follows from description or URL.")] = None,
     runtime: Annotated[str | None, typer.Option(help="local, uv (the same) or docker.")] = None,
     ref: Annotated[str | None, typer.Option(metavar="REF", help="A branch, a tag or a commit of the repository.")] = None,
-    path: Annotated[
-        str | None, typer.Option(metavar="PATH", help="The folder of the repository that is meant, or one OpenAPI document.")
-    ] = None,
+    path: Annotated[str | None, typer.Option(metavar="PATH", help="A folder of the repository, or one OpenAPI document.")] = None,
     env: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A variable it runs with; keys as secret:NAME.")] = None,
     host: Annotated[list[str] | None, typer.Option(metavar="HOST", help="A host that the tool may reach.")] = None,
     operation: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only these operations, commands or tags; * for any.")] = None,
     server_url: Annotated[str | None, typer.Option(metavar="URL", help="Where the API of an OpenAPI document is served.")] = None,
-    probe: Annotated[str | None, typer.Option(help="Made-up input for servers of others: none, safe or full.")] = None,
+    probe: Annotated[str | None, typer.Option(help="Operations of remote servers that get made-up input: none, safe or full.")] = None,
     example: Examples = None,
     follow: Follow = False,
     key: Key = None,
@@ -84,7 +82,7 @@ def create(
 def repair(
     tool: Tool,
     error: Annotated[str, typer.Option(metavar="TEXT", help="What goes wrong, as far as you know.")] = "",
-    description: Annotated[str, typer.Option(metavar="TEXT", help="What else is to be known.")] = "",
+    description: Annotated[str, typer.Option(metavar="TEXT", help="Further information.")] = "",
     example: Examples = None,
     follow: Follow = False,
     key: Key = None,
@@ -92,7 +90,7 @@ def repair(
     url: Url = DEFAULT_URL,
     api_key: ApiKey = None,
 ) -> None:
-    """Have a tool repaired. The version that is there stays until a new one has passed.
+    """Have a tool repaired. The current version stays active until a new one has passed.
 
     `toolagent repair word_counter --error "HTTP 500 for an empty text" --follow`
     """
@@ -112,7 +110,7 @@ def rollback(
     url: Url = DEFAULT_URL,
     api_key: ApiKey = None,
 ) -> None:
-    """Return to the version of a tool that was active before. The one that is left cannot be called until it is activated.
+    """Return to the version of a tool that was active before. The version it leaves cannot be called until it is activated.
 
     `toolagent rollback word_counter --from 1.1.0`
     """
@@ -128,7 +126,7 @@ def tasks(
     status: Annotated[str | None, typer.Option(help="Only tasks that are pending, running, completed, failed or cancelled.")] = None,
     kind: Annotated[str | None, typer.Option("--type", help="Only github_deploy, build_tool or repair_tool.")] = None,
     tool: Annotated[str | None, typer.Option(metavar="ID", help="Only tasks about this tool.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=200, help="The newest so many.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=200, help="At most this many, the newest first.")] = 50,
     before: Annotated[str | None, typer.Option(metavar="ID", help="Only tasks older than this one.")] = None,
     json_output: AsJson = False,
     url: Url = DEFAULT_URL,

@@ -1,4 +1,4 @@
-"""Batches over Temporal: started, awaited and followed; their results are those of their calls."""
+"""Batches over Temporal: start, await and follow them."""
 
 import asyncio
 import uuid
@@ -40,7 +40,7 @@ Fetch = Callable[[BatchedCall], Awaitable[ToolResult]]
 
 
 class Batches:
-    """What `ToolAgentClient` knows of batches."""
+    """The batch methods of `ToolAgentClient`."""
 
     def __init__(self, client: Client, calls: FollowedCalls, patience_s: float) -> None:
         self._client = client
@@ -89,7 +89,7 @@ class Batches:
         return await collected(end, self._result_of)
 
     async def task(self, batch_id: str) -> TaskView | None:
-        """How far it is; None when Temporal does not know it. Raises AnswerPendingError."""
+        """State of the batch; None when Temporal does not know it. Raises AnswerPendingError."""
         description = await self._described(batch_id)
         if description is None:
             return None
@@ -119,7 +119,7 @@ class Batches:
             return ()
 
     async def _broken_off(self, batch_id: str, error: WorkflowFailureError) -> BatchEnd:
-        """It was ended from outside, and ran no code of ours; what it last said of its calls still stands."""
+        """The batch was ended from outside; the last states of its calls still hold."""
         calls = await self._calls_of(batch_id)
         message = f"The batch was ended from outside: {error.cause}. Its calls are tasks of their own and end by themselves."
         return BatchEnd(batch_id=batch_id, calls=calls, error=ToolError(type=ErrorType.EXECUTION_ERROR, message=message))
@@ -144,7 +144,7 @@ class Batches:
 
 
 async def collected(end: BatchEnd, fetch: Fetch) -> BatchResult:
-    """The results of all calls in their order; a few are fetched at a time."""
+    """The results of all calls, in order; a few are fetched at a time."""
     places = asyncio.Semaphore(_AT_ONCE)
     at = datetime.now(UTC)
 

@@ -1,4 +1,4 @@
-"""Tasks that make or repair tools over Temporal: started, cancelled and spoken to by their id."""
+"""Tasks that make or repair tools, over Temporal: start, cancel and guide them by their id."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -23,15 +23,15 @@ _RPC_TIMEOUT = timedelta(seconds=5)
 
 
 class Making:
-    """What a task is, is in its record; here is only what sets it going. Everything raises MakingUnreachableError."""
+    """Starts and controls tasks; their state is in their rows. Every method raises MakingUnreachableError."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     async def start(self, request: MakeRequest) -> None:
-        """Hand the task over; from here on it survives us. The same request again is the same task.
+        """Start the task durably. The same request again is the same task.
 
-        Raises TaskConflictError when something else was asked for under its id.
+        Raises TaskConflictError when the id belongs to another request.
         """
         with _reached():
             try:
@@ -42,7 +42,7 @@ class Making:
                     raise TaskConflictError(request.task_id) from None
 
     async def cancel(self, task_id: str) -> bool:
-        """Ask a task to end; False when Temporal does not know it. One that has ended stays as it is."""
+        """Cancel a task; False when Temporal does not know it. An ended task stays as it is."""
         with _reached():
             try:
                 await self._handle(task_id).cancel(rpc_timeout=_RPC_TIMEOUT)
@@ -53,7 +53,7 @@ class Making:
         return True
 
     async def guide(self, task_id: str, guidance: Guidance) -> bool:
-        """Say something to a task at work; False when it is not at work (any more)."""
+        """Send guidance to a running task; False when it does not run (any more)."""
         with _reached():
             try:
                 await self._handle(task_id).signal(names.GUIDE, guidance, rpc_timeout=_RPC_TIMEOUT)

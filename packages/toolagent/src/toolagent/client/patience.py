@@ -1,4 +1,4 @@
-"""Sitting out a Temporal server that is away, while healthy waiting does not count."""
+"""Patience with a Temporal server that is down; waiting for a healthy one does not count."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -27,11 +27,11 @@ _AWAY = (
 
 
 class SilenceError(Exception):
-    """Nothing was heard for as long as we are patient."""
+    """The server did not answer within the allowed time."""
 
 
 class _Silence:
-    """When the silence began that the last failure belongs to; for one waiting caller."""
+    """The begin of the current silence, for one waiting caller."""
 
     def __init__(self, patience_s: float, clock: Clock) -> None:
         self._patience_s = patience_s
@@ -52,7 +52,7 @@ class _Silence:
 async def patiently(
     ask: Callable[[], Awaitable[T]], is_away: Callable[[BaseException], bool], patience_s: float, clock: Clock = time.monotonic
 ) -> T:
-    """Ask until there is an answer. Raises SilenceError after `patience_s` seconds of failures that say that nobody is there."""
+    """Ask until there is an answer. Raises SilenceError after `patience_s` seconds without a reachable server."""
     silence = _Silence(patience_s, clock)
     try:
         async for attempt in AsyncRetrying(
@@ -66,5 +66,5 @@ async def patiently(
 
 
 def is_away(error: BaseException) -> bool:
-    """Whether an error says that Temporal cannot be reached now, and nothing about what was asked."""
+    """Whether an error only says that Temporal cannot be reached now."""
     return isinstance(error, RPCError) and error.status in _AWAY

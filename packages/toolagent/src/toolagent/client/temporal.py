@@ -1,4 +1,4 @@
-"""Calls over Temporal, for the front door and for other agents that have a connection of their own."""
+"""Calls over Temporal, for the API and for agents with their own connection."""
 
 import uuid
 from datetime import UTC, datetime, timedelta
@@ -37,7 +37,7 @@ _ATTEMPTS = 5
 class ToolAgentClient:
     """Starts, awaits, follows and cancels calls.
 
-    `patience_s` is how many seconds of silence of the Temporal server a waiting caller sits out. `making` is for tasks that make tools.
+    `patience_s`: seconds that a waiting caller waits for a silent Temporal server. `making` has the tasks that make tools.
     """
 
     def __init__(self, client: Client, *, patience_s: float = 60.0) -> None:
@@ -51,7 +51,7 @@ class ToolAgentClient:
         return await (await self.start(call, call_id)).result()
 
     async def start(self, call: ToolCall, call_id: str | None = None) -> CallHandle:
-        """Hand the call over; from here on it survives us.
+        """Start the call durably.
 
         The id follows from the idempotency key where there is one, else it is `call_id` or a new one. The same id again is the
         same call. Raises CallRefusedError for another call under the same id, AnswerPendingError when Temporal does not answer.
@@ -75,11 +75,11 @@ class ToolAgentClient:
         raise _conflict(call, call_id)
 
     def handle(self, call_id: str) -> CallHandle:
-        """A call that was handed over before, by anybody."""
+        """The handle of a started call."""
         return CallHandle(call_id, calls=self)
 
     async def result(self, call_id: str, tool_id: str = "") -> ToolResult:
-        """Wait for the end of a call. Raises AnswerPendingError when Temporal stays away for longer than our patience."""
+        """Wait for the end of a call. Raises AnswerPendingError when Temporal is silent for `patience_s`."""
         try:
             return await patiently(self._handle(call_id).result, is_away, self._patience_s)
         except SilenceError as error:
@@ -89,9 +89,9 @@ class ToolAgentClient:
             return _result_of_failure(call_id, tool_id, error)
 
     async def task(self, call_id: str, workflow_id: str | None = None) -> TaskView | None:
-        """How far a call is; None when Temporal does not know it. Raises AnswerPendingError.
+        """State of a call; None when Temporal does not know it. Raises AnswerPendingError.
 
-        `workflow_id` is named for a call that somebody started under an id of their own; its record has it.
+        Give `workflow_id` for a call that was started under another workflow id; its record has it.
         """
         handle = self._handle(workflow_id or call_id)
         try:
@@ -111,7 +111,7 @@ class ToolAgentClient:
         return view.model_copy(update={"result": result, "status": task_state_of(result)})
 
     async def cancel(self, call_id: str, workflow_id: str | None = None) -> bool:
-        """Ask a call to end; False when Temporal does not know it. One that has ended stays as it is. Raises AnswerPendingError."""
+        """Cancel a call; False when Temporal does not know it. An ended call stays as it is. Raises AnswerPendingError."""
         if workflow_id is not None and await self.task(call_id, workflow_id) is None:
             return False
         try:
@@ -123,7 +123,7 @@ class ToolAgentClient:
         return True
 
     async def callback(self, task_id: str) -> CallbackView | None:
-        """How far the delivery is that was asked for with this call or batch; None when it has not begun. Raises AnswerPendingError."""
+        """State of the callback of this call or batch; None when it has not begun. Raises AnswerPendingError."""
         event_id = f"{task_id}:ended"
         try:
             description = await self._client.get_workflow_handle(delivery_id(event_id)).describe(rpc_timeout=START_TIMEOUT)
@@ -134,7 +134,7 @@ class ToolAgentClient:
         return delivery_of(description, event_id)
 
     async def look(self, call: ToolCall, call_id: str) -> CallLook:
-        """What became of a call under this id. Raises AnswerPendingError."""
+        """The state or outcome of the call with this id. Raises AnswerPendingError."""
         try:
             description = await self._handle(call_id).describe(rpc_timeout=START_TIMEOUT)
         except RPCError as error:
@@ -156,11 +156,11 @@ class ToolAgentClient:
         return await (await self.start_batch(batch, batch_id)).result()
 
     async def start_batch(self, batch: ToolBatch, batch_id: str | None = None) -> BatchHandle:
-        """Hand a batch over; from here on it survives us. Ids and errors as `start`."""
+        """Start a batch durably. Ids and errors as in `start`."""
         return self.batch(await self._batches.start(batch, batch_id))
 
     def batch(self, batch_id: str) -> BatchHandle:
-        """A batch that was handed over before, by anybody."""
+        """The handle of a started batch."""
         return BatchHandle(batch_id, wait=self._batches.result, look=self._batches.task, stop=self.cancel)
 
     async def batch_end(self, batch_id: str) -> BatchEnd:
@@ -230,7 +230,7 @@ def _failed(call_id: str, tool_id: str, error_type: ErrorType, message: str) -> 
 
 
 def _result_of_failure(call_id: str, tool_id: str, error: WorkflowFailureError) -> ToolResult:
-    """A workflow that was ended from outside (terminated, timed out) ran no code of ours; its effect, if any, is unknown."""
+    """A workflow that was ended from outside (terminated, timed out) could not settle; its outcome is unknown."""
     if isinstance(error.cause, CancelledError):
         return _failed(call_id, tool_id, ErrorType.CANCELLED, "The call was cancelled.")
     message = f"The call was ended from outside before it was settled: {error.cause}."

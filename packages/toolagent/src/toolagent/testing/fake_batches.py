@@ -1,4 +1,4 @@
-"""Batches of the fake client: each runs as a task of the event loop, over the fake's own calls."""
+"""Batches of the fake client: each is a task of the event loop that uses the fake's calls."""
 
 import asyncio
 import uuid
@@ -33,7 +33,7 @@ class _Batch:
 
 
 class FakeBatches:
-    """Keeps the contract of `Batches`, except that parallel calls have no bound."""
+    """Keeps the contract of `Batches`, without a limit on parallel calls."""
 
     def __init__(self, calls: _Calls) -> None:
         self._calls = calls

@@ -1,16 +1,14 @@
 """The commands of `toolagent`. Only the module of the command that is run is imported."""
 
-import sys
 from collections.abc import Mapping
 from importlib import import_module
-from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
-__all__ = ["COMMANDS", "app", "main"]
+__all__ = ["COMMANDS", "app"]
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "tools": ("tools", "List the tools, or search them."),
@@ -104,12 +102,3 @@ def options(
 
     Data goes to stdout, messages to stderr. Exit codes: 0 done, 1 the call failed, 2 wrong usage, 3 the service cannot be reached.
     """
-
-
-def main() -> None:
-    """The console script."""
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal that lacks a character still shows the rest.
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-    app()

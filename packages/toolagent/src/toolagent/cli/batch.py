@@ -73,10 +73,11 @@ def finish_batch(ended: BatchResult, *, quiet: bool = False) -> None:
 def _read(source: str, options: dict[str, JsonValue]) -> ToolBatch:
     """Raises ParameterError for what is no JSON, ValidationError for what is no batch."""
     text = read_document(source)
+    source = "stdin" if source == "-" else repr(source)
     try:
         document = _DOCUMENT.validate_json(text)
     except ValidationError as error:
-        raise ParameterError(f"{source!r} is not JSON: {error.errors()[0]['msg']}.") from error
+        raise ParameterError(f"{source} is not JSON: {error.errors()[0]['msg']}.") from error
     body: dict[str, JsonValue] = document if isinstance(document, dict) else {"calls": document}
     _require_fields(source, body, ToolBatch, "")
     for number, call in enumerate(calls if isinstance(calls := body.get("calls"), list) else ()):
@@ -92,7 +93,7 @@ def _require_fields(source: str, body: dict[str, JsonValue], model: type[Contrac
         if name not in model.model_fields:
             near = nearest(name, model.model_fields)
             hint = f" Did you mean {near[0]}?" if near else f" There are: {', '.join(model.model_fields)}."
-            raise ParameterError(f"{source!r}: {place}{name} is no field of a call or a batch.{hint}")
+            raise ParameterError(f"{source}: {place}{name} is no field of a call or a batch.{hint}")
 
 
 def results_of(service: ToolAgentHttp, task: TaskView) -> BatchResult:

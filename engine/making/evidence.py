@@ -9,7 +9,7 @@ from typing import Literal
 
 from engine.runtimes.environments.dependencies import Dependencies, dependencies_of
 from engine.runtimes.environments.failures import ScriptFailure
-from engine.runtimes.environments.paths import find_script
+from engine.runtimes.environments.paths import Script, find_script
 from engine.runtimes.mcp.programs import locked_dependencies
 from engine.store.model_turns import ModelTurnTable
 from engine.store.tasks import TaskTable
@@ -86,7 +86,8 @@ def lock_of(folder: Path, source: ToolSource) -> str | None:
 def _dependencies(folder: Path, source: ToolSource) -> Dependencies | None:
     if source.main is not None and (source.project is None or (folder / source.main[0]).is_file()):
         path, language = source.main
-        return dependencies_of(find_script(folder, path), language)
+        script = Script(folder / path, path) if source.project is not None else find_script(folder, path)
+        return dependencies_of(script, language)
     return locked_dependencies(folder) if source.project is not None else None
 
 

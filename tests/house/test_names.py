@@ -61,7 +61,7 @@ def _stray(statement: ast.stmt) -> bool:
 
 
 def _init_faults(source: str) -> Iterator[str]:
-    """What an `__init__` holds besides a docstring and a registry: constants in capitals or a union, with what reads them; or a function."""
+    """What an `__init__` holds besides a docstring and a registry: constants in capitals or a union, and their readers; or a function."""
     tree = ast.parse(source)
     if not ast.get_docstring(tree):
         yield "no docstring"

@@ -27,9 +27,9 @@ __all__ = [
     "RunTools",
     "call_options",
     "call_tool",
+    "found_by",
     "made",
     "memo_of",
-    "search_attributes_of",
 ]
 
 ALREADY_MADE = "already_made"
@@ -89,8 +89,8 @@ def call_options(
         "parent_close_policy": workflow.ParentClosePolicy.REQUEST_CANCEL,
         # Whether the tool stopped is known only when the child has ended.
         "cancellation_type": workflow.ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
-        "memo": memo_of(call),
-        "search_attributes": search_attributes_of(call),
+        "memo": memo_of(fingerprint(call), call.callback_url),
+        "search_attributes": found_by("call", call.tool_id, call.caller.caller_id),
         "static_summary": call.tool_id,
         "priority": Priority(priority_key=call.priority),
     }
@@ -160,13 +160,12 @@ def _error_of(error: ChildWorkflowError) -> ToolError:
     return ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details={"outcome": "unknown"})
 
 
-def memo_of(call: ToolCall) -> dict[str, str]:
-    """The memo of the workflow of a call."""
-    callback = {names.CALLBACK: origin_of(call.callback_url)} if call.callback_url else {}
-    return {names.FINGERPRINT: fingerprint(call), **callback}
+def memo_of(fingerprint: str, callback_url: str | None) -> dict[str, str]:
+    """What whoever finds the call or the batch is told of it."""
+    return {names.FINGERPRINT: fingerprint, **({names.CALLBACK: origin_of(callback_url)} if callback_url else {})}
 
 
-def search_attributes_of(call: ToolCall) -> TypedSearchAttributes:
-    """The search attributes of a call."""
-    caller = [SearchAttributePair(names.CALLER, call.caller.caller_id)] if call.caller.caller_id else []
-    return TypedSearchAttributes([SearchAttributePair(names.TOOL_ID, call.tool_id), SearchAttributePair(names.TASK_TYPE, "call"), *caller])
+def found_by(task_type: str, tool_id: str | None = None, caller_id: str | None = None) -> TypedSearchAttributes:
+    """What a workflow is found by."""
+    named = ((names.TOOL_ID, tool_id), (names.TASK_TYPE, task_type), (names.CALLER, caller_id))
+    return TypedSearchAttributes([SearchAttributePair(key, value) for key, value in named if value])

@@ -5,7 +5,7 @@ import inspect
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Protocol, Self
 
 from pydantic import JsonValue, ValidationError
@@ -39,17 +39,6 @@ class CallDetail:
     execution_time: float
     executed_at: str
     callback_error: str | None
-
-    def as_json(self) -> dict[str, JsonValue]:
-        return {
-            "call_id": self.call_id,
-            "tool_name": self.tool_name,
-            "status": self.status,
-            "error_type": self.error_type,
-            "execution_time": self.execution_time,
-            "executed_at": self.executed_at,
-            "callback_error": self.callback_error,
-        }
 
 
 ExecutionSummary = dict[str, JsonValue]
@@ -130,7 +119,7 @@ class ToolSubAgent:
             "successful_calls": self._successes(),
             "success_rate": self._rate(),
             "tool_usage": self._usage(),
-            "call_details": [detail.as_json() for detail in self._details],
+            "call_details": [*map(asdict, self._details)],
         }
 
     def get_brief_summary(self) -> BriefSummary:

@@ -1,20 +1,20 @@
 """Calls over Temporal, for the API and for agents with their own connection."""
 
 import uuid
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError, WorkflowHandle
-from temporalio.common import Priority, SearchAttributePair, TypedSearchAttributes, WorkflowIDReusePolicy
+from temporalio.common import Priority, WorkflowIDReusePolicy
 from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, WorkflowAlreadyStartedError
-from temporalio.service import RPCError, RPCStatusCode
 
 from toolagent.client import names
 from toolagent.client.batches import Batches
-from toolagent.client.child import memo_of, search_attributes_of
+from toolagent.client.child import found_by, memo_of
 from toolagent.client.failures import AnswerPendingError, CallRefusedError, ControlFailedError
 from toolagent.client.handles import BatchHandle, CallHandle
 from toolagent.client.making import Making
-from toolagent.client.patience import SilenceError, is_away, patiently
+from toolagent.client.patience import SilenceError, described, if_known, is_away, patiently, reached
 from toolagent.client.task_views import delivery_of, view_of
 from toolagent.contracts.batches import BatchEnd, BatchResult, CallLook, LookState, ToolBatch
 from toolagent.contracts.callbacks import CallbackView
@@ -94,12 +94,10 @@ class ToolAgentClient:
         Give `workflow_id` for a call that was started under another workflow id; its record has it.
         """
         handle = self._handle(workflow_id or call_id)
-        try:
-            description = await handle.describe(rpc_timeout=START_TIMEOUT)
-        except RPCError as error:
-            if error.status is RPCStatusCode.NOT_FOUND:
-                return None
-            raise self._pending(call_id, error) from error
+        with _reached(call_id):
+            description = await described(handle)
+        if description is None:
+            return None
         if call_id_of_workflow(description.id, description.raw_description.workflow_execution_info.first_run_id) != call_id:
             return None  # its owner has used the id again, for another call
         view = (await view_of(description, self._client.data_converter)).model_copy(update={"task_id": call_id})
@@ -114,33 +112,24 @@ class ToolAgentClient:
         """Cancel a call; False when Temporal does not know it. An ended call stays as it is. Raises AnswerPendingError."""
         if workflow_id is not None and await self.task(call_id, workflow_id) is None:
             return False
-        try:
+        with _reached(call_id), if_known():
             await self._handle(workflow_id or call_id).cancel(rpc_timeout=START_TIMEOUT)
-        except RPCError as error:
-            if error.status is RPCStatusCode.NOT_FOUND:
-                return False
-            raise self._pending(call_id, error) from error
-        return True
+            return True
+        return False
 
     async def callback(self, task_id: str) -> CallbackView | None:
         """State of the callback of this call or batch; None when it has not begun. Raises AnswerPendingError."""
         event_id = f"{task_id}:ended"
-        try:
-            description = await self._client.get_workflow_handle(delivery_id(event_id)).describe(rpc_timeout=START_TIMEOUT)
-        except RPCError as error:
-            if error.status is RPCStatusCode.NOT_FOUND:
-                return None
-            raise self._pending(task_id, error) from error
-        return delivery_of(description, event_id)
+        with _reached(task_id):
+            description = await described(self._client.get_workflow_handle(delivery_id(event_id)))
+        return delivery_of(description, event_id) if description else None
 
     async def look(self, call: ToolCall, call_id: str) -> CallLook:
-        """The state or outcome of the call with this id. Raises AnswerPendingError."""
-        try:
-            description = await self._handle(call_id).describe(rpc_timeout=START_TIMEOUT)
-        except RPCError as error:
-            if error.status is RPCStatusCode.NOT_FOUND:
-                return CallLook(state=LookState.FREE)
-            raise self._pending(call_id, error) from error
+        """What became of a call under this id. Raises AnswerPendingError."""
+        with _reached(call_id):
+            description = await described(self._handle(call_id))
+        if description is None:
+            return CallLook(state=LookState.FREE)
         # Whoever started it without our memo said nothing that we could compare.
         is_same = await description.memo_value(names.FINGERPRINT, "", type_hint=str) == fingerprint(call)
         if description.close_time is None:
@@ -171,54 +160,42 @@ class ToolAgentClient:
         """Start, stop or destroy a tool on its host and wait until that is done. Raises ControlFailedError."""
         control_id = f"control-{uuid.uuid4().hex[:8]}"
         try:
-            return await self._client.execute_workflow(
-                names.CONTROL_TOOL,
-                control,
-                id=control_id,
-                task_queue=names.TASK_QUEUE,
-                execution_timeout=CONTROL_TIMEOUT,
-                result_type=ToolRoute,
-                static_summary=f"{control.action.value} {control.tool_id}",
-                search_attributes=TypedSearchAttributes(
-                    [SearchAttributePair(names.TOOL_ID, control.tool_id), SearchAttributePair(names.TASK_TYPE, "control")]
-                ),
-            )
-        except RPCError as error:
-            if not is_away(error):
-                raise
-            message = f"Temporal does not answer ({error.status.name})."
-            raise ControlFailedError(ToolError(type=ErrorType.UNAVAILABLE, message=message)) from error
+            with reached(lambda reason: ControlFailedError(ToolError(type=ErrorType.UNAVAILABLE, message=f"{reason}."))):
+                return await self._client.execute_workflow(
+                    names.CONTROL_TOOL,
+                    control,
+                    id=control_id,
+                    task_queue=names.TASK_QUEUE,
+                    execution_timeout=CONTROL_TIMEOUT,
+                    result_type=ToolRoute,
+                    static_summary=f"{control.action.value} {control.tool_id}",
+                    search_attributes=found_by("control", control.tool_id),
+                )
         except WorkflowFailureError as error:
             raise ControlFailedError(_error_of_control(error)) from error
 
     def _handle(self, call_id: str) -> WorkflowHandle[object, ToolResult]:
         return self._client.get_workflow_handle(call_id, result_type=ToolResult)
 
-    def _pending(self, call_id: str, error: RPCError) -> Exception:
-        if not is_away(error):
-            return error
-        return AnswerPendingError(_failed(call_id, "", ErrorType.UNAVAILABLE, f"Temporal does not answer ({error.status.name})."))
-
     async def _start(self, call: ToolCall, call_id: str, reuse: WorkflowIDReusePolicy) -> None:
-        try:
+        with _reached(call_id, call.tool_id, "; whether the call was taken can be asked for by its id."):
             await self._client.start_workflow(
                 names.INVOKE_TOOL,
                 call,
                 id=call_id,
                 task_queue=names.TASK_QUEUE,
                 id_reuse_policy=reuse,
-                memo=memo_of(call),
-                search_attributes=search_attributes_of(call),
+                memo=memo_of(fingerprint(call), call.callback_url),
+                search_attributes=found_by("call", call.tool_id, call.caller.caller_id),
                 static_summary=call.tool_id,
                 request_eager_start=True,
                 rpc_timeout=START_TIMEOUT,
                 priority=Priority(priority_key=call.priority),
             )
-        except RPCError as error:
-            if not is_away(error):
-                raise
-            message = f"Temporal does not answer ({error.status.name}); whether the call was taken can be asked for by its id."
-            raise AnswerPendingError(_failed(call_id, call.tool_id, ErrorType.UNAVAILABLE, message)) from error
+
+
+def _reached(call_id: str, tool_id: str = "", more: str = ".") -> AbstractContextManager[None]:
+    return reached(lambda reason: AnswerPendingError(_failed(call_id, tool_id, ErrorType.UNAVAILABLE, f"{reason}{more}")))
 
 
 def _conflict(call: ToolCall, call_id: str) -> CallRefusedError:

@@ -16,6 +16,7 @@ __all__ = [
     "has_meaning",
     "map_values",
     "mask_secrets",
+    "mentions",
     "mentions_format",
     "mentions_secrets",
     "values_of_format",
@@ -80,22 +81,21 @@ def values_of_format(schema: JsonSchema, value: JsonValue, name: str) -> Iterato
 
 def mentions_format(schema: JsonValue, name: str) -> bool:
     """Whether any part of the schema has that `format`."""
-    match schema:
-        case dict():
-            return schema.get("format") == name or any(mentions_format(part, name) for part in schema.values())
-        case list():
-            return any(mentions_format(part, name) for part in schema)
-        case _:
-            return False
+    return mentions(schema, lambda part: part.get("format") == name)
 
 
 def mentions_secrets(schema: JsonValue) -> bool:
-    """Whether any part of the schema marks a secret."""
+    """Whether any part of the schema makes a secret of what it describes."""
+    return mentions(schema, _is_secret)
+
+
+def mentions(schema: JsonValue, is_meant: Callable[[JsonSchema], bool]) -> bool:
+    """Whether any part of the schema is what is meant."""
     match schema:
         case dict():
-            return _is_secret(schema) or any(map(mentions_secrets, schema.values()))
+            return is_meant(schema) or any(mentions(part, is_meant) for part in schema.values())
         case list():
-            return any(map(mentions_secrets, schema))
+            return any(mentions(part, is_meant) for part in schema)
         case _:
             return False
 

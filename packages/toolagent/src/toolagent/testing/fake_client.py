@@ -14,7 +14,7 @@ from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.routes import ControlAction, RunState, ToolControl, ToolRoute
 from toolagent.contracts.tasks import TaskState, TaskView
 from toolagent.core.calls.idempotency import call_id_for_key, fingerprint
-from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, failed, succeeded, task_state_of
+from toolagent.core.calls.results import failed, key_conflict, succeeded, task_state_of
 from toolagent.testing.fake_batches import FakeBatches
 from toolagent.testing.fake_making import FakeMaking
 
@@ -77,8 +77,7 @@ class FakeToolAgentClient:
             if result is not None:
                 end.set_result(result)
         elif fingerprint(known.call) != fingerprint(call):
-            error = ToolError(type=ErrorType.REJECTED, message="Another call has this id.", details={"reason": IDEMPOTENCY_CONFLICT})
-            raise CallRefusedError(failed(call_id, call.tool_id, error, datetime.now(UTC)))
+            raise CallRefusedError(key_conflict(call_id, call.tool_id, datetime.now(UTC), "Another call has this id."))
         return CallHandle(call_id, call.tool_id, calls=self)
 
     def handle(self, call_id: str) -> CallHandle:

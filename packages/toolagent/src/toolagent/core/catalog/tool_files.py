@@ -16,7 +16,7 @@ from toolagent.contracts.tool_files import ExternalScript, ToolFile
 from toolagent.core.catalog.commented_json import CommentedJson, NotJsonError, Place, Step, parse_commented
 from toolagent.core.catalog.tool_file_fields import meant
 from toolagent.core.json_paths import json_path
-from toolagent.core.schemas import with_defaults
+from toolagent.core.schemas import mentions, with_defaults
 
 __all__ = [
     "CAPABILITIES",
@@ -213,14 +213,7 @@ def _parts_of(part: JsonValue) -> Iterator[tuple[Step, JsonValue]]:
 
 
 def _has_fault(part: JsonValue, message: str, rules: Rules) -> bool:
-    match part:
-        case dict():
-            said = any(issue.message == message for issue in rules.schema_faults(part))
-            return said or any(_has_fault(value, message, rules) for value in part.values())
-        case list():
-            return any(_has_fault(value, message, rules) for value in part)
-        case _:
-            return False
+    return mentions(part, lambda schema: any(issue.message == message for issue in rules.schema_faults(schema)))
 
 
 def _of_script(handler: ExternalScript) -> Iterator[Found]:

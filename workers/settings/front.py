@@ -14,7 +14,7 @@ class FrontSettings(Part):
     """The front door."""
 
     fastapi_host: str = "127.0.0.1"
-    """Address to listen on; any but a loopback one needs `api_key`."""
+    """Address to listen on; one that is not loopback needs `TOOL_AGENT_API_KEY`."""
 
     fastapi_port: Port = 8001
     """Port of the HTTP API."""
@@ -23,7 +23,7 @@ class FrontSettings(Part):
     """Bearer token that every request but `/health` must carry."""
 
     allowed_hosts: CommaSeparated[tuple[str, ...]] = ("127.0.0.1", "localhost", "[::1]")
-    """Host names a request may be addressed to when there is no key; comma-separated."""
+    """Host names that requests may use when there is no API key; comma-separated."""
 
 
 class LimitSettings(Part):
@@ -52,7 +52,7 @@ class LogSettings(Part):
     """The log."""
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """The least that is logged: `debug`, `info`, `warning` or `error`."""
+    """Lowest level that is logged: `debug`, `info`, `warning` or `error`."""
 
     log_format: Literal["console", "json"] | None = None
-    """`console` for people or `json` for machines, each line; unset: as for people at a terminal, else JSON events."""
+    """`console` or `json`; unset: `console` at a terminal, otherwise `json`."""

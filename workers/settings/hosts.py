@@ -24,10 +24,10 @@ class HostSettings(Part):
     """Name of this host; unset: one is made and kept in the state directory."""
 
     host_heartbeat_s: Seconds = 2.0
-    """How often a host says that it is there."""
+    """Seconds between renewals of a host's lease."""
 
     host_lease_s: Seconds = 10.0
-    """After how long without that it counts as dead; three heartbeats at least."""
+    """Seconds without renewal after which a host counts as dead; at least three heartbeats."""
 
     @field_validator("host_lease_s")
     @classmethod
@@ -48,13 +48,13 @@ class CallSettings(Part):
     """Calls."""
 
     bucket_limits: dict[str, Annotated[int, Field(ge=1)]] = {"default": 16, "http": 5, "ai": 2, "database": 3}
-    """Calls at once by bucket, on this host and on each of its queues; JSON."""
+    """Calls at once by bucket, for each of its queues on this host; JSON."""
 
     queue_timeout_s: Seconds = 600.0
-    """How long a call may wait for a slot."""
+    """Seconds that a call may wait for a slot."""
 
     shutdown_grace_s: Seconds = 10.0
-    """How long running calls, and steps of tasks, may take when the service stops."""
+    """Seconds for running calls and steps of tasks when the service stops."""
 
     http_request_allow: CommaSeparated[tuple[str, ...]] = ()
     """Private hosts, addresses or CIDRs that `http_request` may reach; comma-separated."""
@@ -78,10 +78,10 @@ class RunningSettings(Part):
     """Running tools."""
 
     tool_start_timeout_s: Seconds = 300.0
-    """How long building and starting a tool may take."""
+    """Seconds for building and starting a tool."""
 
     tool_health_timeout_s: Seconds = 30.0
-    """How long a started tool may take until it is healthy."""
+    """Seconds until a started tool must be healthy."""
 
     stop_grace_s: Seconds = 5.0
-    """How long a tool may take to end, or to come to rest after a cancelled call."""
+    """Seconds for a tool to end, or to become idle after a cancelled call."""

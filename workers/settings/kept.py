@@ -14,7 +14,7 @@ class StateSettings(Part):
     """The state directory."""
 
     state_dir: Path = Path(".state")
-    """Where everything is kept that is not in the database."""
+    """The state directory: everything that is not in the database."""
 
     files_root: Path | None = None
     """Folder whose files calls may name by path; unset: `files` in the state directory."""
@@ -31,7 +31,7 @@ class DatabaseSettings(Part):
     """SQLAlchemy URL, `postgresql+asyncpg://…` for several hosts; unset: SQLite in the state directory."""
 
     database_pool_size: Annotated[int, Field(ge=1, le=200)] = 10
-    """Connections to the database that are kept, per process."""
+    """The most connections to the database per process."""
 
 
 class ContentSettings(Part):
@@ -41,23 +41,23 @@ class ContentSettings(Part):
     """Where files are kept: `folder` (of the state directory), `database` or `s3`."""
 
     s3_bucket: str | None = None
-    """Bucket of the content store; its keys are the secrets below."""
+    """Bucket of the content store; its keys are the secrets `S3_ACCESS_KEY_ID` and `S3_SECRET_ACCESS_KEY`."""
 
     s3_prefix: str = ""
-    """Put before the names of its objects."""
+    """Prefix of the names of its objects."""
 
     s3_endpoint: str | None = None
     """URL of a server that speaks S3; unset: Amazon's."""
 
     s3_region: str = "us-east-1"
-    """Its region."""
+    """Region of the bucket."""
 
 
 class RetentionSettings(Part):
     """How long things are kept."""
 
     file_retention_hours: Annotated[float, Field(ge=26)] = 168.0
-    """After how long an unused file is removed; one that a record or a version names stays."""
+    """Hours after which an unused file is removed; one that a record or a version names stays."""
 
     task_retention_hours: Annotated[float, Field(ge=96)] = 2_160.0
-    """After how long a task that has ended is forgotten, with its log; its tools and their evidence stay."""
+    """Hours after its end at which a task is deleted, with its log; its tools and their evidence stay."""

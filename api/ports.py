@@ -1,6 +1,8 @@
 """What the front door needs of the rest of the house; `workers` puts the real things in."""
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Literal, Protocol
@@ -39,14 +41,6 @@ class LackingError(NotReadyError):
     """A part is not there that only some tools need; everything else is ready."""
 
 
-class UnwritableError(NotReadyError):
-    """Nothing can be written where a part keeps what it knows; `cause` is a word for it, such as `disk_full`."""
-
-    def __init__(self, cause: str, told: str) -> None:
-        super().__init__(told)
-        self.cause = cause
-
-
 class Making(Protocol):
     """`toolagent.client.making.Making` is one."""
 
@@ -69,6 +63,12 @@ class Calls(Protocol):
     def batch(self, batch_id: str) -> BatchHandle: ...
     async def batch_end(self, batch_id: str) -> BatchEnd: ...
     async def control(self, control: ToolControl) -> ToolRoute: ...
+
+
+class Settled(Protocol):
+    """Of the calls whose records are committed in this process."""
+
+    def expected(self, call_id: str) -> AbstractContextManager[asyncio.Future[ToolResult]]: ...
 
 
 class AuditTrail(Protocol):

@@ -20,7 +20,7 @@ from engine.runtimes.sandbox.sandbox import Sandbox
 from toolagent.contracts.sandbox import SandboxPolicy
 from workers.host.sandbox import identities
 from workers.host.scripts import indexes_of
-from workers.settings import environment
+from workers.settings.environment import environment
 
 __all__ = ["sandboxing"]
 

@@ -2,7 +2,8 @@
 
 from pydantic import JsonValue
 
-from engine.calls.effects import Ended, Places, settled
+from engine.calls.effects import settled
+from engine.calls.effects.ended import Ended, Places
 from engine.calls.endings import as_not_sent, as_sent, faulty_step, lost_step, misfit
 from engine.calls.lookup import ToolLookup
 from engine.calls.records import LEFT_BEHIND, record_of

@@ -17,8 +17,8 @@ from engine.calling.exchange import Exchange
 from engine.calling.fast_call import FastCall
 from engine.calls.admission import Admissions
 from engine.calls.call_folders import CallFolders
-from engine.calls.checks import CallLimits, Sources
-from engine.calls.effects import Places, SettledCalls
+from engine.calls.checks.asked import CallLimits, Sources
+from engine.calls.effects.ended import Places, SettledCalls
 from engine.calls.file_parameters import FileParameters
 from engine.calls.large_results import LargeResults
 from engine.calls.placements import Placements

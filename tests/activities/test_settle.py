@@ -9,7 +9,7 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.settle import Settle
 from engine.calling.attempt import MAX_TRIES
-from engine.calls.effects import Places, SettledCalls
+from engine.calls.effects.ended import Places, SettledCalls
 from engine.calls.endings import STEP_FAULTY
 from engine.calls.settlement import Settlements
 from engine.calls.steps import Steps, StepTrace

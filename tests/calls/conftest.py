@@ -8,8 +8,8 @@ import pytest_asyncio
 from pydantic import JsonValue
 
 from engine.calls.admission import Admissions
-from engine.calls.checks import CallLimits, Sources
-from engine.calls.effects import Places, SettledCalls
+from engine.calls.checks.asked import CallLimits, Sources
+from engine.calls.effects.ended import Places, SettledCalls
 from engine.calls.file_parameters import FileParameters
 from engine.calls.placements import Placements
 from engine.calls.settlement import Settlements

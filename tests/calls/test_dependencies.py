@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.calls.checks import unmet_dependencies
+from engine.calls.checks.dependencies import unmet_dependencies
 from engine.registry.registry import ToolRegistry
 from engine.store.database import Database
 from engine.store.routes import RouteTable

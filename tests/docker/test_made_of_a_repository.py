@@ -31,7 +31,7 @@ from toolagent.contracts.task_specs import GithubDeploy
 from toolagent_service.contracts.plans import DockerBuild
 from toolagent_service.making.planning import ways
 from workers.host.scripts import indexes_of
-from workers.settings import environment
+from workers.settings.environment import environment
 
 FILES = {
     "Dockerfile": 'FROM agent-sandbox:latest\nARG PORT=8080\nCOPY serve.py /serve.py\nEXPOSE ${PORT}\nCMD ["python3", "/serve.py"]\n',

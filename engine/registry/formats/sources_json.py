@@ -9,7 +9,7 @@ from engine.registry.formats.overlay import overlaid, written
 from engine.registry.formats.state import CatalogFormat, CatalogState, Document, KeptVersion, in_order
 from engine.registry.secret_vault import SecretVault
 from toolagent.contracts.records import CatalogFault
-from toolagent.contracts.sources import PackedSource, ToolSource
+from toolagent.contracts.sources import ToolSource
 from toolagent_service.calls.container_names import misnamed
 
 __all__ = ["FILE_NAME", "FORMAT", "dump_sources", "parse", "take_sources"]
@@ -77,8 +77,8 @@ def dump_sources(kept: KeptVersion) -> list[JsonValue]:
 
 def _dumped(source: ToolSource, raw: JsonValue, *, pinned: bool) -> JsonValue:
     shown = _written(source, raw)
-    if pinned and isinstance(source, PackedSource) and source.content is not None:
-        shown["content"] = source.content
+    if pinned and source.archive is not None:
+        shown["content"] = source.archive
     return shown
 
 

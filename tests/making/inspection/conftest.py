@@ -26,7 +26,7 @@ from engine.runtimes.process.ownership import Owner
 from engine.runtimes.process.processes import Launcher
 from tests.sandboxing import sandboxing
 from workers.host.scripts import indexes_of
-from workers.settings import environment
+from workers.settings.environment import environment
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from engine.runtimes.sandbox.sandbox import Sandbox
 from toolagent.contracts.sandbox import SandboxPolicy
 from workers.host.sandbox import identities
 from workers.host.scripts import indexes_of
-from workers.settings import environment
+from workers.settings.environment import environment
 
 TASK = "create_0a1b2c3d"
 

@@ -1,0 +1,84 @@
+"""A call of which it is decided whether it may be made, and what decides: the checks, each a file of this folder."""
+
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pydantic import JsonValue
+
+from engine.calls.file_parameters import FileParameters
+from engine.calls.lookup import ToolLookup
+from engine.store.calls import CallTable
+from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.core.calls.json_size import MAX_STARTED_VALUES
+
+__all__ = ["AnsweredBefore", "Asked", "CallLimits", "Check", "Sources"]
+
+
+@dataclass(frozen=True, slots=True)
+class CallLimits:
+    """What the operator allows. Times in seconds, sizes in bytes of JSON."""
+
+    executable: Collection[str]
+    max_params_bytes: int
+    start_timeout_s: float
+    queue_timeout_s: float
+    max_values: int = MAX_STARTED_VALUES
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What checks may look into."""
+
+    lookup: ToolLookup
+    calls: CallTable
+    files: FileParameters
+    limits: CallLimits
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the checks before have found out of the call. `fingerprint` tells calls under the same id apart."""
+
+    call_id: str
+    call: ToolCall
+    fingerprint: str
+    params: dict[str, JsonValue]
+    """Those of the call, and once they are checked with the defaults of the schema."""
+    entry: ToolEntry | None = None
+
+    @property
+    def found(self) -> ToolEntry:
+        """The version that is called; for checks after the one that finds it."""
+        if self.entry is None:
+            raise LookupError("The check that finds the tool comes first.")
+        return self.entry
+
+    @property
+    def manifest(self) -> ToolManifest:
+        """Of the version that is called."""
+        return self.found.manifest
+
+
+class AnsweredBefore(Exception):
+    """Under its id a call has been made, and this is the answer. It has no effects any more."""
+
+    def __init__(self, result: ToolResult) -> None:
+        super().__init__(result.call_id)
+        self.result = result
+
+
+Run: TypeAlias = Callable[[Asked, Sources], Awaitable[Asked]]
+"""Gives the call on, with what it has found out. Raises Refused, AnsweredBefore."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """`reads` says in words what it looks at; `refuses_with` are the types of its refusals. Writes nothing: it may be asked again."""
+
+    name: str
+    reads: str
+    run: Run
+    refuses_with: tuple[ErrorType, ...]

@@ -1,0 +1,16 @@
+"""The result is written down, with its events: once, whoever settles the call again."""
+
+from dataclasses import replace
+
+from engine.calls.effects.ended import Effect, Ended, Places
+from engine.calls.records import events_of
+
+__all__ = ["EFFECT"]
+
+
+async def _record(ended: Ended, places: Places) -> Ended:
+    stands = await places.calls.settle(ended.record, ended.result, events_of(ended.result, started=ended.was_started))
+    return replace(ended, result=stands)
+
+
+EFFECT = Effect("recording", "writes result and events, unless the call has a result: then that stands", _record)

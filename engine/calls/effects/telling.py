@@ -1,0 +1,13 @@
+"""Whoever waits in this process for the call gets its result."""
+
+from engine.calls.effects.ended import Effect, Ended, Places
+
+__all__ = ["EFFECT"]
+
+
+async def _tell(ended: Ended, places: Places) -> Ended:
+    places.settled.tell(ended.result)
+    return ended
+
+
+EFFECT = Effect("telling", "hands the result to who waits for it in this process", _tell)

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from pydantic import JsonValue
-from workers.host.projects import StoredArchives
 
 from engine.making.gate.derivation import Derivation
 from engine.making.gate.judging import judge
@@ -17,6 +16,7 @@ from engine.making.gate.trial import on_trial
 from engine.registry.archives import ProjectArchives
 from engine.registry.export import CatalogExport
 from engine.registry.registry import ToolRegistry
+from engine.registry.stored_archives import StoredArchives
 from engine.runtimes import make_runtimes
 from engine.runtimes.conformance import Params, check_runtime
 from engine.runtimes.conformance import Subject as Conforming

@@ -13,8 +13,9 @@ from engine.runtimes.auditing.audit import Audit, NoAudit
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker_engine.engine import Engine
 from engine.runtimes.docker_engine.settings import DockerSettings
-from engine.runtimes.environments.environments import Indexes, Installer, ScriptEnvironments
+from engine.runtimes.environments.environments import ScriptEnvironments
 from engine.runtimes.environments.execution import Executor
+from engine.runtimes.environments.indexes import Indexes, Installer
 from engine.runtimes.environments.network import through
 from engine.runtimes.environments.programs import Programs
 from engine.runtimes.local.boxed_runs import Sandboxing
@@ -31,7 +32,7 @@ from engine.store.tools import ToolTable
 from toolagent.contracts.sandbox import SandboxPolicy
 from workers.host.sandbox import identities
 from workers.host.scripts import indexes_of
-from workers.settings import environment
+from workers.settings.environment import environment
 
 __all__ = ["bubblewrap", "container_parts", "installer_of", "launching", "sandboxing", "tool_registry"]
 

@@ -18,14 +18,12 @@ from engine.calling.fast_call import FastCall
 from engine.calls.admission import Admissions
 from engine.calls.call_folders import CallFolders
 from engine.calls.checks.asked import CallLimits, Sources
-from engine.calls.effects.ended import Places
+from engine.calls.effects.ended import Places, SettledCalls
 from engine.calls.file_parameters import FileParameters
 from engine.calls.large_results import LargeResults
 from engine.calls.placements import Placements
-from engine.calls.settled import SettledCalls
 from engine.calls.settlement import Settlements
-from engine.calls.step_trace import StepTrace
-from engine.calls.steps import Steps
+from engine.calls.steps import Steps, StepTrace
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.runtime import RemoteRuntime
 from engine.runtimes.running.supervisor import Supervisor

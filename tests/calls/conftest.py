@@ -9,10 +9,9 @@ from pydantic import JsonValue
 
 from engine.calls.admission import Admissions
 from engine.calls.checks.asked import CallLimits, Sources
-from engine.calls.effects.ended import Places
+from engine.calls.effects.ended import Places, SettledCalls
 from engine.calls.file_parameters import FileParameters
 from engine.calls.placements import Placements
-from engine.calls.settled import SettledCalls
 from engine.calls.settlement import Settlements
 from engine.store.calls import CallTable
 from engine.store.content.folder import FolderContent

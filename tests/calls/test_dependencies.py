@@ -26,7 +26,8 @@ async def test_what_is_missing_or_inactive_is_named(database: Database, wanted: 
     await registry.register(ToolManifest(tool_id="there", name="There", version="1.2.0"))
     await registry.register(ToolManifest(tool_id="asleep", name="Asleep", status=ToolStatus.INACTIVE))
     needs = tuple(ToolDependency(tool_id=tool_id, version=version) for tool_id, version in wanted)
-    error = await unmet_dependencies(ToolManifest(tool_id="a", name="A", dependencies=needs), registry)
+    refused = await unmet_dependencies(ToolManifest(tool_id="a", name="A", dependencies=needs), registry)
+    error = refused.error if refused else None
     if error is None:
         assert missing == []
         return

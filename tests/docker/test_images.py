@@ -15,7 +15,7 @@ from engine.runtimes.docker_engine.engine import Document, Engine
 from engine.runtimes.docker_engine.labels import STATE, Kind, Marks
 from engine.runtimes.docker_engine.leftovers import sweep_gone
 from engine.runtimes.docker_engine.settings import DockerSettings
-from engine.runtimes.environments.environments import Index
+from engine.runtimes.environments.indexes import Index
 from engine.runtimes.failures import StartFailed
 from tests.docker.conftest import Notes, containers_of, silent
 from tests.parts import container_parts

@@ -82,6 +82,6 @@ async def test_nor_has_one_that_somebody_registers_in_its_place(store: Database)
     assert await judged(store) == ["1.0.0", "1.1.0"]
     await tools.put(MADE.model_copy(update={"sources": (RemoteSource(remote_url="https://example.com/b"),)}), "test")
     assert await judged(store) == ["1.1.0"]
-    await tools.activate("a", "1.1.0")
-    await tools.put_sources("a", "1.1.0", ())
+    other = MADE.manifest.model_copy(update={"version": "1.1.0"})
+    await tools.put(MADE.model_copy(update={"manifest": other, "sources": ()}), "test")
     assert await judged(store) == []

@@ -31,8 +31,6 @@ async def test_registered_tools_are_found_by_id_and_listed(database: Database) -
     assert await registry.get("image_compress_api") == COMPRESS
     assert await registry.get("nothing") is None
     assert await registry.list_all() == (COMPRESS, HIDDEN, SUMMARY)
-    assert await registry.list_active() == (COMPRESS, SUMMARY)
-    assert await registry.find_by_category("cv") == (COMPRESS, HIDDEN)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from tests.registry.importing import importer_of, write_catalog
 from tests.system.waiting import wait_until
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.records import CatalogFault
-from workers.settings import environment
+from workers.settings.environment import environment
 
 _ROOT = Path(__file__).parents[2]
 _TIMES = 6

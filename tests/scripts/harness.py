@@ -15,11 +15,12 @@ import uv
 from pydantic import JsonValue
 
 from engine.runtimes.auditing.advisories import Judge, unjudged
-from engine.runtimes.environments.environments import Index, Installed, Installer, ScriptEnvironments
+from engine.runtimes.environments.environments import Installed, ScriptEnvironments
 from engine.runtimes.environments.execution import Executor
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
-from engine.runtimes.environments.network import Network, no_network
+from engine.runtimes.environments.indexes import Index, Installer
 from engine.runtimes.environments.programs import Programs
+from engine.runtimes.process.box import Network, no_network
 from engine.runtimes.process.ownership import MARK, Owner
 from engine.runtimes.process.processes import Launcher
 from engine.runtimes.sandbox.identity import PAYLOAD

@@ -16,7 +16,7 @@ from tests.parts import installer_of
 from tests.scripts.harness import IDENTITY, POLICY, Scripts, script_service
 from toolagent.contracts.sources import ScriptLanguage
 from workers.host.scripts import indexes_of
-from workers.settings import environment
+from workers.settings.environment import environment
 
 BOUNDS = POLICY.defaults.model_copy(update={"memory_bytes": 1024 * 1024 * 1024})
 

@@ -13,8 +13,8 @@ import pytest_asyncio
 
 from engine.runtimes.environments.cache import CacheLimits, drop, held, is_marked, keep, mark, reserve, tidy, touch
 from engine.runtimes.environments.dependencies import dependencies_of
-from engine.runtimes.environments.environments import Index
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.environments.indexes import Index
 from engine.runtimes.environments.paths import Script
 from engine.runtimes.folders import entries, seal
 from engine.runtimes.sandbox.egress import Egress

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from engine.runtimes.auditing.advisories import Judge, Judged, unjudged
-from engine.runtimes.environments.environments import Index, Installed
+from engine.runtimes.environments.environments import Installed
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.environments.indexes import Index
 from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.scripts.accounts import ScriptAccounts
 from tests.parts import installer_of

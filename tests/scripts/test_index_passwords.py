@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from engine.runtimes.environments.environments import Index
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.environments.indexes import Index
 from engine.runtimes.sandbox.egress import Egress
 from tests.parts import installer_of
 from tests.scripts.harness import IDENTITY, Scripts, script_service

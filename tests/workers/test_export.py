@@ -21,7 +21,9 @@ from tests.system.service_process import ROOT, ServiceProcess, child_environment
 from workers.__main__ import main
 from workers.export import export_command
 from workers.failures import CannotRun
-from workers.settings import Settings, environment
+from workers.settings.environment import environment
+from workers.settings.kept import StateSettings
+from workers.settings.whole import Settings
 from workers.state.secrets import SecretSource
 
 _BOUND_S = 60.0
@@ -61,7 +63,7 @@ def _export(state: Path, *arguments: str) -> int:
     """As `python -m workers export` does it. Raises CannotRun."""
     command = export_command(arguments)
     assert command is not None
-    return asyncio.run(_run(command(Settings(state_dir=state))))
+    return asyncio.run(_run(command(Settings(state=StateSettings(state_dir=state)))))
 
 
 async def _run(export: Awaitable[int]) -> int:

@@ -10,11 +10,10 @@ from engine.making.node_projects.manifests import MANIFEST, manifest_at
 from engine.making.node_projects.plain_files import require_plain
 from engine.making.python_sources.wanted import NotWanted
 from engine.making.uv.runs import LockFailed
-from engine.runtimes.environments.environments import Index, Installer
 from engine.runtimes.environments.execution import Executor, Order
-from engine.runtimes.environments.network import no_network
+from engine.runtimes.environments.indexes import Index, Installer
 from engine.runtimes.environments.programs import Program, Programs
-from engine.runtimes.process.box import Box, Mount
+from engine.runtimes.process.box import Box, Mount, no_network
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
 from engine.runtimes.sandbox.sandbox import run_name
 from toolagent.contracts.manifest import SecurityContext

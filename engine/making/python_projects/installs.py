@@ -15,7 +15,7 @@ from engine.disk.removal import remove
 from engine.making.repositories.packaging import BUILDING, Room, pack_repository
 from engine.making.repositories.trees import LEFT_OUT
 from engine.making.uv.runs import WORK, LockFailed, UvRuns
-from engine.runtimes.environments.environments import Index
+from engine.runtimes.environments.indexes import Index
 from engine.runtimes.environments.programs import Program
 
 __all__ = ["Installed", "ProjectInstalls"]

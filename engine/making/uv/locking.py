@@ -12,7 +12,7 @@ from engine.disk.leftovers import discard
 from engine.disk.removal import remove
 from engine.making.python_sources.wanted import Wanted
 from engine.making.uv.runs import WORK, LockFailed, UvRuns
-from engine.runtimes.environments.environments import Index
+from engine.runtimes.environments.indexes import Index
 from engine.runtimes.environments.programs import Program
 
 __all__ = ["ProjectLocks", "pinned", "require_index"]

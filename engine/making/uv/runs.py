@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from engine.making.uv.interpreters import Interpreters
-from engine.runtimes.environments.environments import Index, Installer
 from engine.runtimes.environments.execution import Execution, Executor, Order
-from engine.runtimes.environments.network import no_network
+from engine.runtimes.environments.indexes import Index, Installer
 from engine.runtimes.environments.programs import Program, Programs
-from engine.runtimes.process.box import Box, Mount
+from engine.runtimes.process.box import Box, Mount, no_network
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
 from engine.runtimes.sandbox.sandbox import run_name
 from toolagent.contracts.manifest import SecurityContext

@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.making.uv.interpreters import Interpreters
-from engine.runtimes.environments.environments import Index, Installer
 from engine.runtimes.environments.execution import Execution, Executor, Order
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
-from engine.runtimes.environments.network import no_network
+from engine.runtimes.environments.indexes import Index, Installer
 from engine.runtimes.environments.programs import Programs
-from engine.runtimes.process.box import Box, Ending, LevelUnavailable, Mount
+from engine.runtimes.process.box import Box, Ending, LevelUnavailable, Mount, no_network
 from engine.runtimes.process.launching import launched
 from engine.runtimes.process.output import Output
 from engine.runtimes.process.processes import Launcher, Process

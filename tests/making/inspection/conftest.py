@@ -21,7 +21,7 @@ from engine.runtimes.mcp.runtime import McpRuntime
 from engine.runtimes.process.processes import Launcher
 from tests.parts import installer_of, launching, sandboxing
 from workers.host.scripts import indexes_of
-from workers.settings import environment
+from workers.settings.environment import environment
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from toolagent.contracts.task_specs import GithubDeploy
 from toolagent_service.contracts.plans import AsgiBuild
 from toolagent_service.making.planning import ways
 from workers.host.scripts import indexes_of
-from workers.settings import environment
+from workers.settings.environment import environment
 
 REPOSITORIES = Path(__file__).parents[1] / "repositories"
 

@@ -29,7 +29,7 @@ from toolagent.contracts.task_specs import GithubDeploy
 from toolagent_service.contracts.making_steps import BuildStep
 from toolagent_service.contracts.plans import McpBuild, ProgramBuild
 from workers.host.scripts import indexes_of
-from workers.settings import environment
+from workers.settings.environment import environment
 
 STEP = BuildStep(
     task_id="create_12345678", spec=GithubDeploy(repo_url="https://example.com/a/b", tool_name="notes"), plan=ProgramBuild(project="")

@@ -29,7 +29,7 @@ from tests.runtimes.conftest import silent
 from toolagent.contracts.task_specs import GithubDeploy
 from toolagent_service.contracts.plans import ProgramBuild
 from workers.host.scripts import indexes_of
-from workers.settings import environment
+from workers.settings.environment import environment
 
 SECRET = "the secret of this host"  # noqa: S105 - a text to look for
 PYPROJECT = """

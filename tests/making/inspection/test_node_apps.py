@@ -27,7 +27,7 @@ from toolagent.contracts.task_specs import GithubDeploy
 from toolagent_service.contracts.plans import NodeAppBuild
 from toolagent_service.making.planning import ways
 from workers.host.scripts import indexes_of
-from workers.settings import environment
+from workers.settings.environment import environment
 
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not on this machine.")
 

@@ -21,7 +21,7 @@ from tests.runtimes.conftest import silent
 from toolagent.contracts.task_specs import GithubDeploy
 from toolagent_service.contracts.plans import ProgramBuild
 from workers.host.scripts import indexes_of
-from workers.settings import environment
+from workers.settings.environment import environment
 
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not on this machine.")
 

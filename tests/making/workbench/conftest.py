@@ -17,7 +17,7 @@ from engine.runtimes.sandbox.sandbox import Sandbox
 from tests.parts import bubblewrap, installer_of, launching
 from toolagent.contracts.sandbox import SandboxPolicy
 from workers.host.scripts import indexes_of
-from workers.settings import environment
+from workers.settings.environment import environment
 
 TASK = "create_0a1b2c3d"
 

@@ -13,6 +13,7 @@ from engine.making.mending.diagnosis import Diagnoses, DiagnosisParts, log_of
 from engine.making.workbench.bench import Workbenches
 from engine.making.workbench.places import WORK, place_of
 from engine.registry.archives import ProjectArchives
+from engine.registry.stored_archives import StoredArchives
 from engine.runtimes.projects import Projects
 from engine.store.calls import CallTable
 from engine.store.content.folder import FolderContent
@@ -39,7 +40,6 @@ from toolagent.contracts.task_specs import Example, RepairTool
 from toolagent_service.contracts.making_steps import BriefStep, Diagnosis
 from toolagent_service.making.mendable import unmendable
 from toolagent_service.making.withheld import divided
-from workers.host.projects import StoredArchives
 
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
 TASK = "repair_0a1b2c3d"

@@ -38,9 +38,9 @@ class Admit:
         admission, entry = decision.admission, decision.entry
         if not isinstance(admission, Admitted) or entry is None or not self._fast.takes(admission.plan, entry):
             return admission
-        async with beating() as pulse:
+        async with beating() as turn:
             try:
-                made = await self._fast.make(admission.plan, entry, request, pulse)
+                made = await self._fast.make(admission.plan, entry, request, turn)
             except Interrupted:
                 raise ended_from_outside() from None
         return admission if made is None else Answered(result=made)

@@ -34,10 +34,10 @@ class ControlTool:
     @activity.defn(name=step_names.CONTROL)
     async def control_tool(self, control: ToolControl) -> ToolRoute:
         """The tool's route afterwards. Fails for good, with the error type of the cause, when the tool cannot be started."""
-        async with beating() as pulse:
+        async with beating() as turn:
             match control.action:
                 case ControlAction.START:
-                    return await self._start(control.tool_id, pulse.say)
+                    return await self._start(control.tool_id, turn.say)
                 case ControlAction.STOP:
                     return await self._supervisor.stop(control.tool_id)
                 case ControlAction.DESTROY:

@@ -47,7 +47,7 @@ class UseTool:
         begun = now()
         line = tool_use_line(begun, run.name, given)
         await self._kept.notes.write(run.conversation_id, (NewNote(f"{key}:begun", TaskNoteKind.TOOL_USE, line, None, begun),))
-        async with beating() as pulse, telling(self._kept.tasks, run.conversation_id, pulse.say) as tell:
+        async with beating() as turn, telling(self._kept.tasks, run.conversation_id, turn.say) as tell:
             used, is_error = await self._done(given, PendingUse(run, key, _remaining_s(run), tell))
         return await self._told(run, key, used, is_error=is_error)
 

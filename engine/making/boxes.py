@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from engine.making.failures import LockFailed
-from engine.runtimes.environments.environments import Index, Installer
 from engine.runtimes.environments.execution import Execution, Executor, Order
-from engine.runtimes.environments.network import no_network
-from engine.runtimes.process.box import Box, Mount
+from engine.runtimes.environments.indexes import Index, Installer
+from engine.runtimes.process.box import Box, Mount, no_network
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
 from engine.runtimes.sandbox.sandbox import run_name
 from toolagent.contracts.manifest import SecurityContext

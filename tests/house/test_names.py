@@ -54,6 +54,8 @@ def _stray(statement: ast.stmt) -> bool:
     match statement:
         case ast.Import() | ast.ImportFrom() | ast.FunctionDef() | ast.If(test=ast.Name(id="TYPE_CHECKING")):
             return False
+        case ast.Assign(value=ast.Subscript(value=ast.Name(id="Annotated"))):
+            return False  # a union of types
         case ast.Assign() | ast.AnnAssign():
             return not all(name == "__all__" or CONSTANT.fullmatch(name) for name in _assigned(statement))
         case ast.Expr(value=ast.Constant(value=str())):
@@ -63,7 +65,7 @@ def _stray(statement: ast.stmt) -> bool:
 
 
 def _init_faults(source: str) -> Iterator[str]:
-    """What an `__init__` holds besides a docstring and a registry: constants in capitals with what reads them, or one function."""
+    """What an `__init__` holds besides a docstring and a registry: constants in capitals or a union, and their readers; or a function."""
     tree = ast.parse(source)
     if not ast.get_docstring(tree):
         yield "no docstring"

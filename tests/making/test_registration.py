@@ -14,8 +14,7 @@ from engine.registry.registry import ToolRegistry
 from engine.store.database import Database
 from engine.store.evidence import EvidenceTable
 from engine.store.groups import GroupTable
-from engine.store.routes import RouteTable
-from engine.store.tools import ToolTable
+from tests.parts import tool_registry
 from tests.runtimes.conftest import silent
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate, Evidence
@@ -38,7 +37,7 @@ def evidence(task_id: str) -> Evidence:
 
 @pytest_asyncio.fixture
 async def registry(database: Database) -> AsyncGenerator[ToolRegistry]:
-    yield ToolRegistry(ToolTable(database), RouteTable(database))
+    yield tool_registry(database)
 
 
 async def test_several_tools_and_their_group_are_registered_however_often(database: Database, registry: ToolRegistry) -> None:

@@ -10,12 +10,10 @@ import pytest_asyncio
 from pydantic import JsonValue
 
 from engine.making.mending.repairs import Mended, NotASuccessor, Repairs, successor
-from engine.registry.registry import ToolRegistry
 from engine.store.calls import CallTable
 from engine.store.database import Database
 from engine.store.evidence import EvidenceTable
-from engine.store.routes import RouteTable
-from engine.store.tools import ToolTable
+from tests.parts import tool_registry
 from tests.registry.importing import importer_of, write_catalog
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate, Evidence
@@ -63,7 +61,7 @@ def evidence(task_id: str) -> Evidence:
 
 @pytest_asyncio.fixture
 async def repairs(database: Database) -> AsyncGenerator[Repairs]:
-    made = Repairs(ToolRegistry(ToolTable(database), RouteTable(database)), CallTable(database), EvidenceTable(database))
+    made = Repairs(tool_registry(database), CallTable(database), EvidenceTable(database))
     await made.registry.register(MANIFEST, PRESENT.sources)
     yield made
 

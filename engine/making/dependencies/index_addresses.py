@@ -4,7 +4,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
-from engine.runtimes.environments.environments import Indexes
+from engine.runtimes.environments.indexes import Indexes
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
 from toolagent.contracts.sources import ScriptLanguage
 

@@ -13,7 +13,7 @@ from engine.store.evidence import EvidenceTable
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate, Evidence
 from toolagent.contracts.manifest import ToolManifest, ToolStatus
-from toolagent.contracts.sources import DockerSource, LocalSource, McpSource, ToolSource
+from toolagent.contracts.sources import ToolSource
 from toolagent.contracts.task_specs import RepairTool
 from toolagent.validation.tool_rules import faults_of_test_mode
 from toolagent.validation.versions import next_patch
@@ -171,13 +171,6 @@ def _require_test_mode(manifest: ToolManifest) -> None:
 
 
 def _source(before: ToolSource, now: ToolSource) -> ToolSource:
-    match before, now:
-        case LocalSource(), LocalSource():
-            changed = ("host_dir", "content", "endpoint_path", "http_method")
-        case McpSource(), McpSource():
-            changed = ("host_dir", "content", "command", "tool_name")
-        case DockerSource(), DockerSource():
-            changed = ("host_dir", "content", "endpoint_path", "http_method", "dockerfile", "internal_port")
-        case _:
-            raise NotASuccessor(f"The tool has the runtime {before.type!r}, and what was put down has {now.type!r}. Keep the runtime.")
-    return before.model_copy(update={name: getattr(now, name) for name in changed})
+    if type(before) is not type(now) or not before.mended:
+        raise NotASuccessor(f"The tool has the runtime {before.type!r}, and what was put down has {now.type!r}. Keep the runtime.")
+    return before.model_copy(update={name: getattr(now, name) for name in before.mended})

@@ -10,8 +10,8 @@ from engine.making.boxes import boxed, index_of, run_with_index
 from engine.making.failures import LockFailed, NotWanted
 from engine.making.node_projects.manifests import MANIFEST, manifest_at
 from engine.making.node_projects.plain_files import require_plain
-from engine.runtimes.environments.environments import Index, Installer
 from engine.runtimes.environments.execution import Executor, Order
+from engine.runtimes.environments.indexes import Index, Installer
 from engine.runtimes.environments.programs import Program, Programs
 from engine.runtimes.process.box import Mount
 from toolagent.contracts.sandbox import SandboxLimits

@@ -16,7 +16,7 @@ from engine.making.failures import LockFailed
 from engine.making.repositories.packaging import BUILDING, Room, pack_repository
 from engine.making.repositories.trees import LEFT_OUT
 from engine.making.uv.runs import WORK, UvRuns
-from engine.runtimes.environments.environments import Index
+from engine.runtimes.environments.indexes import Index
 from engine.runtimes.environments.programs import Program
 
 _SOURCE, _SITE = "source", "site"

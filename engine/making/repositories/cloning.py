@@ -19,10 +19,9 @@ from engine.making.repositories.ssh import SshClient
 from engine.making.repositories.trees import extent_of
 from engine.runtimes.environments.execution import Execution, Executor, Order
 from engine.runtimes.environments.failures import ScriptFailure
-from engine.runtimes.environments.network import Network, no_network
 from engine.runtimes.environments.programs import Program
 from engine.runtimes.folders import entries
-from engine.runtimes.process.box import Box, Mount
+from engine.runtimes.process.box import Box, Mount, Network, no_network
 from toolagent.contracts.manifest import NetworkAccess, SecurityContext
 from toolagent.contracts.sandbox import SandboxLimits
 

@@ -13,7 +13,7 @@ from engine.disk.removal import remove
 from engine.making.failures import LockFailed
 from engine.making.python_sources.wanted import Wanted
 from engine.making.uv.runs import WORK, UvRuns
-from engine.runtimes.environments.environments import Index
+from engine.runtimes.environments.indexes import Index
 from engine.runtimes.environments.programs import Program
 
 _MIB = 1024 * 1024

@@ -6,8 +6,8 @@ from pathlib import Path
 from engine.making.boxes import boxed, index_of, run_with_index
 from engine.making.failures import LockFailed
 from engine.making.uv.interpreters import Interpreters
-from engine.runtimes.environments.environments import Index, Installer
 from engine.runtimes.environments.execution import Execution, Executor
+from engine.runtimes.environments.indexes import Index, Installer
 from engine.runtimes.environments.programs import Program, Programs
 from engine.runtimes.process.box import Mount
 from toolagent.contracts.sandbox import SandboxLimits

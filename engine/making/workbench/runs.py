@@ -7,9 +7,9 @@ from pathlib import Path
 
 from engine.making.boxes import boxed, run_with_index
 from engine.making.uv.interpreters import Interpreters
-from engine.runtimes.environments.environments import Index, Installer
 from engine.runtimes.environments.execution import Execution, Executor
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.environments.indexes import Index, Installer
 from engine.runtimes.environments.programs import Programs
 from engine.runtimes.process.box import Box, Ending, LevelUnavailable, Mount
 from engine.runtimes.process.launching import launched

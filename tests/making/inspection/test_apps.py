@@ -14,13 +14,12 @@ from engine.making.python_projects.preparing import PythonProjects
 from engine.making.repositories.trees import Tree
 from engine.making.uv.locking import ProjectLocks
 from engine.making.uv.runs import UvRuns
-from engine.runtimes.environments.environments import Installer
 from engine.runtimes.environments.execution import Executor
-from engine.runtimes.environments.network import through
 from engine.runtimes.local.boxed_runs import Sandboxing
 from engine.runtimes.local.runtime import LocalRuntime
 from engine.runtimes.process.processes import Launcher
 from engine.runtimes.runtime import ToolRequest
+from tests.parts import installer_of
 from tests.runtimes.conftest import silent
 from toolagent.contracts.making import Candidate
 from toolagent.contracts.sources import LocalSource
@@ -28,7 +27,7 @@ from toolagent.contracts.task_specs import GithubDeploy
 from toolagent_service.contracts.plans import AsgiBuild
 from toolagent_service.making.planning import ways
 from workers.host.scripts import indexes_of
-from workers.settings import environment
+from workers.settings.environment import environment
 
 REPOSITORIES = Path(__file__).parents[1] / "repositories"
 
@@ -36,7 +35,7 @@ REPOSITORIES = Path(__file__).parents[1] / "repositories"
 @pytest.fixture
 def builder(launcher: Launcher, sandbox: Sandboxing, local: LocalRuntime) -> ModellessBuilder:
     programs = sandbox.environments.programs
-    installer = Installer(indexes_of(programs, environment()), through(sandbox.egress, trusted=True))
+    installer = installer_of(indexes_of(programs, environment()), sandbox.egress)
     runs = UvRuns(Executor(launcher, sandbox.sandbox), programs, installer)
     return ModellessBuilder(PythonProjects(runs, ProjectLocks(runs), sandbox.environments), local)
 
@@ -142,6 +141,7 @@ async def test_an_asgi_app_without_a_document_becomes_tools_of_its_routes(
     assert await served.call("it_words", text="a b c") == {"words": 3}
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 async def test_a_gradio_app_becomes_tools_of_its_named_endpoints(builder: ModellessBuilder, local: LocalRuntime, place: Place) -> None:
     repository = REPOSITORIES / "gradio_words"

@@ -22,15 +22,14 @@ from engine.making.python_projects.preparing import Order, PythonProjects
 from engine.making.uv.locking import ProjectLocks
 from engine.making.uv.runs import UvRuns
 from engine.registry.archives import packed
-from engine.runtimes.environments.environments import Installer
 from engine.runtimes.environments.execution import Executor
-from engine.runtimes.environments.network import through
 from engine.runtimes.local.boxed_runs import Sandboxing
 from engine.runtimes.process.processes import Launcher
+from tests.parts import installer_of
 from tests.runtimes.conftest import silent
 from toolagent_service.contracts.plans import ProgramBuild
 from workers.host.scripts import indexes_of
-from workers.settings import environment
+from workers.settings.environment import environment
 
 SECRET = "the secret of this host"  # noqa: S105 - a text to look for
 PYPROJECT = """
@@ -74,14 +73,13 @@ def elsewhere() -> Generator[Path]:
 
 def runs_of(launcher: Launcher, sandbox: Sandboxing, timeout_s: float) -> UvRuns:
     programs = sandbox.environments.programs
-    installer = Installer(indexes_of(programs, environment()), through(sandbox.egress, trusted=True), timeout_s=timeout_s)
+    installer = installer_of(indexes_of(programs, environment()), sandbox.egress, timeout_s)
     return UvRuns(Executor(launcher, sandbox.sandbox), programs, installer)
 
 
 @pytest.fixture
 def runs(launcher: Launcher, sandbox: Sandboxing) -> UvRuns:
-    """What hangs is waited for so long."""
-    return runs_of(launcher, sandbox, 20)
+    return runs_of(launcher, sandbox, 60)
 
 
 def repository(folder: Path, elsewhere: Path, attack: str, more: str = "") -> Path:
@@ -102,13 +100,15 @@ REFUSED = {
     "it forks": ("held = []\nwhile True:\n    if not os.fork(): time.sleep(3600)", "cannot be built"),
     "it ends whatever it can": ("import signal\nos.kill(-1, signal.SIGKILL)", "cannot be built"),
 }  # fmt: skip
+ENDED_FOR_THEIR_TIME = ("it hangs", "it forks")
 
 
 @pytest.mark.parametrize("attack", REFUSED)
 async def test_a_build_that_attacks_is_refused_with_its_reason(
-    tmp_path: Path, elsewhere: Path, runs: UvRuns, state: Path, attack: str
+    tmp_path: Path, elsewhere: Path, launcher: Launcher, sandbox: Sandboxing, state: Path, attack: str
 ) -> None:
     code, why = REFUSED[attack]
+    runs = runs_of(launcher, sandbox, 6 if attack in ENDED_FOR_THEIR_TIME else 60)
     origin, work, site = repository(tmp_path / "origin", elsewhere, code), state / "work", state / "site"
     begun = time.monotonic()
     with pytest.raises(LockFailed, match=why):

@@ -12,8 +12,8 @@ from engine.making.python_sources.wanted import Wanted, declared_of, locked_of
 from engine.making.repositories.trees import Tree
 from engine.making.uv.locking import ProjectLocks, require_index
 from engine.making.uv.runs import UvRuns
-from engine.runtimes.environments.environments import Index, Installer
 from engine.runtimes.environments.execution import Executor
+from engine.runtimes.environments.indexes import Index, Installer
 from engine.runtimes.environments.network import through
 from engine.runtimes.local.boxed_runs import Sandboxing
 from engine.runtimes.process.processes import Launcher

@@ -80,7 +80,7 @@ app = Starlette(routes=[Route("/sse", endpoint=connected), Mount("/messages/", a
 )
 
 
-@pytest.mark.parametrize(("text", "kind"), [(STREAMABLE, "'file'"), (OVER_SSE, "'app'")])
+@pytest.mark.parametrize(("text", "kind"), [(STREAMABLE, "'file'"), pytest.param(OVER_SSE, "'app'", marks=pytest.mark.long)])
 async def test_a_server_that_speaks_http_alone_is_spoken_to_by_http(
     tmp_path: Path, projects: PythonProjects, node: NodeProjects, servers: McpRuntime, place: Place, text: str, kind: str
 ) -> None:
@@ -163,7 +163,7 @@ app.listen(3000, "0.0.0.0");
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not on this machine.")
-@pytest.mark.parametrize("text", [NODE_STREAMABLE, NODE_SSE])
+@pytest.mark.parametrize("text", [NODE_STREAMABLE, pytest.param(NODE_SSE, marks=pytest.mark.long)])
 async def test_a_server_of_nodejs_that_speaks_http_alone_is_spoken_to_by_http(
     tmp_path: Path, projects: PythonProjects, node: NodeProjects, servers: McpRuntime, place: Place, text: str
 ) -> None:

@@ -14,15 +14,14 @@ from engine.making.node_projects.building import NodeProgramBuilder
 from engine.making.node_projects.npm_runs import NpmRuns
 from engine.making.node_projects.preparing import NodeProjects
 from engine.making.openapi.tools import Described
-from engine.runtimes.environments.environments import Installer
 from engine.runtimes.environments.execution import Executor
-from engine.runtimes.environments.network import through
 from engine.runtimes.local.boxed_runs import Sandboxing
 from engine.runtimes.process.processes import Launcher
+from tests.parts import installer_of
 from tests.runtimes.conftest import silent
 from toolagent_service.contracts.plans import ProgramBuild
 from workers.host.scripts import indexes_of
-from workers.settings import environment
+from workers.settings.environment import environment
 
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not on this machine.")
 
@@ -41,7 +40,7 @@ def written(folder: Path, files: dict[str, JsonValue]) -> Path:
 @pytest.fixture
 def programs(launcher: Launcher, sandbox: Sandboxing) -> NodeProgramBuilder:
     known, executor = sandbox.environments.programs, Executor(launcher, sandbox.sandbox)
-    installer = Installer(indexes_of(known, environment()), through(sandbox.egress, trusted=True))
+    installer = installer_of(indexes_of(known, environment()), sandbox.egress)
     return NodeProgramBuilder(NodeProjects(NpmRuns(executor, known, installer), sandbox.environments), executor, known)
 
 

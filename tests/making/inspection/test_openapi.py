@@ -16,9 +16,9 @@ from engine.runtimes.http.request_parts import Places, request_parts
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.identifiers import TOOL_ID_PATTERN
 from toolagent.contracts.manifest import JsonSchema, ToolManifest
-from toolagent.contracts.sources import DockerSource, LocalSource, RemoteSource
+from toolagent.contracts.sources import DockerSource, LocalSource, McpSource, RemoteSource
 from toolagent.validation.schemas import issues_of
-from toolagent_service.calls.shared_processes import process_key, process_of
+from toolagent_service.calls.shared_processes import process_key
 
 SERVER = "https://api.example.com/v1"
 OK: JsonValue = {"200": {"description": "", "content": {"application/json": {"schema": {"type": "object"}}}}}
@@ -216,6 +216,9 @@ def test_a_key_that_was_set_for_another_server_is_not_shown_to_this_one() -> Non
     others = [shop("other", "https://old.example.com"), shop("third", "https://third.example.com", "ANOTHER_KEY")]
     assert "'other' shows to https://old.example.com" in keys_of_others(made, others)
     assert keys_of_others(made, [shop("same", "https://new.example.com/v2"), *others[1:]]) == ""
+    server = McpSource(tool_name="act", url="https://mcp.example.com/mcp", remote_api_key="secret:SHOP_API_KEY")
+    agent = ToolEntry(manifest=ToolManifest(tool_id="agent", name="Agent"), sources=(server,))
+    assert "'agent' shows to https://mcp.example.com" in keys_of_others(made, [agent])
 
 
 def test_tools_of_one_service_share_its_process_if_it_is_ours() -> None:
@@ -224,10 +227,10 @@ def test_tools_of_one_service_share_its_process_if_it_is_ours() -> None:
         *draft(read, Described("shop"), local_sources(read, "tools/local/shop")).candidate.entries,
         *draft(read, Described("shop"), docker_sources(read, "tools/docker/shop", "Dockerfile", 80)).candidate.entries,
     ]
-    assert [process_of(entry.sources[0]) for entry in ours] == ["shop"] * 4
+    assert [entry.sources[0].shared_process for entry in ours] == ["shop"] * 4
     assert len({process_key(entry.manifest, entry.sources[0]) for entry in ours}) == 2
     theirs = draft(read, Described("shop"), remote_sources(read, "shop")).candidate.entries
-    assert [process_of(entry.sources[0]) for entry in theirs] == [None, None]
+    assert [entry.sources[0].shared_process for entry in theirs] == [None, None]
 
 
 def test_a_document_without_an_absolute_server_is_not_remote() -> None:

@@ -1,8 +1,12 @@
 """What every value on the wire has in common."""
 
 from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
 
-__all__ = ["Contract"]
+__all__ = ["CAMEL_CASE", "Contract"]
+
+CAMEL_CASE = ConfigDict(alias_generator=to_camel)
+"""Of contracts that are written by people: `allowRead`."""
 
 
 class Contract(BaseModel):

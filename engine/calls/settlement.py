@@ -2,9 +2,9 @@
 
 from pydantic import JsonValue
 
-from engine.calls.effects import settled
 from engine.calls.effects.ended import Ended, Places
 from engine.calls.endings import as_not_sent, as_sent, faulty_step, lost_step, misfit
+from engine.calls.following import settled
 from engine.calls.lookup import ToolLookup
 from engine.calls.records import LEFT_BEHIND, record_of
 from engine.store.clock import now
